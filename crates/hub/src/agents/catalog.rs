@@ -1,0 +1,209 @@
+//! Which agents there are, and how each would be started on this machine.
+//!
+//! Nothing is started here: an entry is looked up on `PATH` each time somebody asks, so an agent
+//! that was installed a moment ago is found without a restart.
+
+use std::ffi::OsString;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+use wire::AgentSummary;
+
+/// One agent people can choose.
+#[derive(Debug, Clone)]
+pub struct AgentEntry {
+    /// The first half of a session's canonical id.
+    pub cli_type: &'static str,
+    pub name: &'static str,
+    pub badge: &'static str,
+    /// Names its adapter has had, newest first.
+    programs: &'static [&'static str],
+    npm_package: &'static str,
+    /// A command line that wins over everything we would look for.
+    chosen: Option<Vec<String>>,
+}
+
+/// How an agent would be started.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Launch {
+    pub program: PathBuf,
+    pub args: Vec<String>,
+}
+
+#[derive(Debug, Clone)]
+pub struct Catalog {
+    entries: Vec<AgentEntry>,
+    search_path: OsString,
+}
+
+impl Catalog {
+    /// `search_path` is a `PATH`; the command lines are those a person has set, split into words.
+    pub fn new(
+        search_path: OsString,
+        claude_code: Option<Vec<String>>,
+        codex: Option<Vec<String>>,
+    ) -> Self {
+        let entries = vec![
+            AgentEntry {
+                cli_type: "claude-code",
+                name: "Claude Code",
+                badge: "CC",
+                programs: &["claude-agent-acp", "claude-code-acp"],
+                npm_package: "@agentclientprotocol/claude-agent-acp",
+                chosen: claude_code,
+            },
+            AgentEntry {
+                cli_type: "codex",
+                name: "Codex",
+                badge: "CX",
+                programs: &["codex-acp"],
+                npm_package: "@agentclientprotocol/codex-acp",
+                chosen: codex,
+            },
+        ];
+        Self {
+            entries,
+            search_path,
+        }
+    }
+
+    pub fn entries(&self) -> &[AgentEntry] {
+        &self.entries
+    }
+
+    /// How this agent would be started now, if anything to start it with was found.
+    pub fn launch(&self, entry: &AgentEntry) -> Option<Launch> {
+        if let Some([program, args @ ..]) = entry.chosen.as_deref() {
+            return Some(Launch {
+                program: self.find(program)?,
+                args: args.to_vec(),
+            });
+        }
+        if let Some(program) = entry.programs.iter().find_map(|name| self.find(name)) {
+            return Some(Launch {
+                program,
+                args: vec![],
+            });
+        }
+        let npx = self.find("npx")?;
+        Some(Launch {
+            program: npx,
+            args: vec!["-y".to_owned(), entry.npm_package.to_owned()],
+        })
+    }
+
+    /// What the browser is told.
+    pub fn summaries(&self) -> Vec<AgentSummary> {
+        let summary = |entry: &AgentEntry| {
+            let found = self.launch(entry).is_some();
+            AgentSummary {
+                cli_type: entry.cli_type.to_owned(),
+                name: entry.name.to_owned(),
+                badge: entry.badge.to_owned(),
+                found,
+                install: (!found).then(|| entry.install_command()),
+            }
+        };
+        self.entries.iter().map(summary).collect()
+    }
+
+    fn find(&self, program: &str) -> Option<PathBuf> {
+        if program.contains('/') {
+            let path = PathBuf::from(program);
+            return is_executable(&path).then_some(path);
+        }
+        std::env::split_paths(&self.search_path)
+            .map(|folder| folder.join(program))
+            .find(|path| is_executable(path))
+    }
+}
+
+impl AgentEntry {
+    pub fn install_command(&self) -> String {
+        format!("npm install -g {}", self.npm_package)
+    }
+}
+
+fn is_executable(path: &Path) -> bool {
+    path.metadata()
+        .is_ok_and(|metadata| metadata.is_file() && metadata.permissions().mode() & 0o111 != 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::{self, Permissions};
+
+    use super::*;
+
+    fn machine_with(programs: &[&str]) -> (tempfile::TempDir, OsString) {
+        let dir = tempfile::tempdir().unwrap();
+        for program in programs {
+            let path = dir.path().join(program);
+            fs::write(&path, "#!/bin/sh\n").unwrap();
+            fs::set_permissions(&path, Permissions::from_mode(0o755)).unwrap();
+        }
+        let search_path = dir.path().as_os_str().to_owned();
+        (dir, search_path)
+    }
+
+    fn claude(search_path: OsString, chosen: Option<&[&str]>) -> Option<(String, Vec<String>)> {
+        let chosen = chosen.map(|words| words.iter().map(|word| (*word).to_owned()).collect());
+        let catalog = Catalog::new(search_path, chosen, None);
+        let launch = catalog.launch(&catalog.entries()[0])?;
+        Some((
+            launch
+                .program
+                .file_name()
+                .unwrap()
+                .to_str()
+                .unwrap()
+                .to_owned(),
+            launch.args,
+        ))
+    }
+
+    #[test]
+    fn the_newest_adapter_name_wins() {
+        let (_dir, path) = machine_with(&["claude-code-acp", "claude-agent-acp", "npx"]);
+        assert_eq!(
+            claude(path, None),
+            Some(("claude-agent-acp".into(), vec![]))
+        );
+    }
+
+    #[test]
+    fn the_older_adapter_name_is_found_too() {
+        let (_dir, path) = machine_with(&["claude-code-acp", "npx"]);
+        assert_eq!(claude(path, None), Some(("claude-code-acp".into(), vec![])));
+    }
+
+    #[test]
+    fn npx_stands_in_for_an_adapter_that_is_not_installed() {
+        let (_dir, path) = machine_with(&["npx"]);
+        let args = vec![
+            "-y".to_owned(),
+            "@agentclientprotocol/claude-agent-acp".to_owned(),
+        ];
+        assert_eq!(claude(path, None), Some(("npx".into(), args)));
+    }
+
+    #[test]
+    fn a_chosen_command_wins_and_a_missing_one_is_not_replaced_by_a_guess() {
+        let (_dir, path) = machine_with(&["mine", "claude-agent-acp"]);
+        let found = claude(path.clone(), Some(&["mine", "--flag"]));
+        assert_eq!(found, Some(("mine".into(), vec!["--flag".to_owned()])));
+        assert_eq!(claude(path, Some(&["not-there"])), None);
+    }
+
+    #[test]
+    fn a_machine_without_anything_says_what_to_install() {
+        let (dir, path) = machine_with(&[]);
+        fs::write(dir.path().join("codex-acp"), "not executable").unwrap();
+        let summaries = Catalog::new(path, None, None).summaries();
+        assert!(summaries.iter().all(|agent| !agent.found));
+        assert_eq!(
+            summaries[1].install.as_deref(),
+            Some("npm install -g @agentclientprotocol/codex-acp")
+        );
+    }
+}

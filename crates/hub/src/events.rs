@@ -1,0 +1,49 @@
+//! What has changed, told to every door.
+
+use tokio::sync::broadcast;
+use wire::Project;
+
+/// How many events a subscriber may fall behind before it has to start over from a fresh list.
+const SUBSCRIBER_BACKLOG_MAX: usize = 1024;
+
+#[derive(Debug, Clone)]
+pub struct Event {
+    pub what: What,
+    /// Who asked for it, so that their copy can carry their request id.
+    pub origin: Origin,
+}
+
+#[derive(Debug, Clone)]
+pub enum What {
+    ProjectAdded(Project),
+    ProjectRemoved { project_id: String },
+}
+
+/// A request, named by the connection it came in on and the id the client gave it.
+#[derive(Debug, Clone, Default)]
+pub struct Origin {
+    pub connection: u64,
+    pub request_id: Option<String>,
+}
+
+#[derive(Clone)]
+pub struct Events {
+    sender: broadcast::Sender<Event>,
+}
+
+impl Events {
+    pub(crate) fn new() -> Self {
+        Self {
+            sender: broadcast::Sender::new(SUBSCRIBER_BACKLOG_MAX),
+        }
+    }
+
+    pub(crate) fn publish(&self, what: What, origin: Origin) {
+        // An error only says that nobody listens.
+        let _ = self.sender.send(Event { what, origin });
+    }
+
+    pub(crate) fn subscribe(&self) -> broadcast::Receiver<Event> {
+        self.sender.subscribe()
+    }
+}

@@ -1,0 +1,118 @@
+//! Everything behind the front doors: projects, the store, the agents there are. No HTTP, no HTML.
+//!
+//! A door holds one cheap [`Hub`] clone. It asks through the methods here and hears of every change
+//! through [`Hub::subscribe`]. An event is published only after the change is on disk.
+
+pub mod agents;
+mod error;
+mod events;
+mod folders;
+mod projects;
+pub mod store;
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use tokio::sync::broadcast;
+
+pub use error::HubError;
+pub use events::{Event, Events, Origin, What};
+pub use folders::Completions;
+pub use projects::Projects;
+use store::{DataDir, Lock};
+
+/// How to open a hub.
+pub struct HubConfig {
+    pub data_dir: DataDir,
+    /// Where `~` leads.
+    pub home: Option<PathBuf>,
+    pub agents: agents::Catalog,
+}
+
+#[derive(Clone)]
+pub struct Hub {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    projects: Projects,
+    events: Events,
+    home: Option<PathBuf>,
+    agents: agents::Catalog,
+    notices: Vec<String>,
+    /// As long as the hub lives, no other server may use the directory.
+    lock: Lock,
+}
+
+impl Hub {
+    /// Claims and reads the store and starts its writer. Must be called within a tokio runtime.
+    pub fn open(config: HubConfig) -> Result<Self, HubError> {
+        let lock = config.data_dir.lock()?;
+        let events = Events::new();
+        let mut notices = Vec::new();
+        let projects = Projects::open(&config.data_dir, events.clone(), &mut notices)?;
+        for notice in &notices {
+            tracing::warn!("{notice}");
+        }
+        Ok(Self {
+            inner: Arc::new(Inner {
+                projects,
+                events,
+                home: config.home,
+                agents: config.agents,
+                notices,
+                lock,
+            }),
+        })
+    }
+
+    pub fn projects(&self) -> &Projects {
+        &self.inner.projects
+    }
+
+    pub fn agents(&self) -> &agents::Catalog {
+        &self.inner.agents
+    }
+
+    /// Tells whoever finds the data directory locked where this server can be reached.
+    pub fn announce(&self, url: &str) -> std::io::Result<()> {
+        self.inner.lock.announce(url)
+    }
+
+    /// What a person should know about this start.
+    pub fn notices(&self) -> &[String] {
+        &self.inner.notices
+    }
+
+    /// Every change from now on, in the order in which it reached the disk.
+    pub fn subscribe(&self) -> broadcast::Receiver<Event> {
+        self.inner.events.subscribe()
+    }
+
+    /// Adds the folder somebody typed. The answer is the `Added` event, to everyone.
+    pub async fn add_project(
+        &self,
+        typed: &str,
+        origin: Origin,
+    ) -> Result<wire::Project, HubError> {
+        let path = folders::resolve(typed.to_owned(), self.inner.home.clone()).await?;
+        self.inner.projects.add(path, origin).await
+    }
+
+    /// The folders on this machine that `typed` could become.
+    pub async fn complete_folder(&self, typed: &str) -> Completions {
+        let added = self
+            .inner
+            .projects
+            .list()
+            .into_iter()
+            .map(|project| project.path)
+            .collect();
+        folders::complete(typed.to_owned(), self.inner.home.clone(), added).await
+    }
+
+    /// Waits until nothing is left to write.
+    pub async fn close(&self) {
+        self.inner.projects.close().await;
+    }
+}

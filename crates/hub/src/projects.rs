@@ -1,0 +1,213 @@
+//! The folders people work in.
+//!
+//! Invariants: no two projects share a path, and `addedAt` grows from one to the next, so that
+//! sorting by it is the order of insertion everywhere. A removed project is remembered, so that
+//! undo, or adding its folder again, brings back the same id and with it everything that refers to it.
+
+use jiff::{Timestamp, ToSpan};
+use serde::{Deserialize, Serialize};
+use uuid::Uuid;
+use wire::Project;
+
+use crate::error::HubError;
+use crate::events::{Events, Origin, What};
+use crate::store::{DataDir, Document, Versioned, migrations};
+
+/// How many removed projects are remembered.
+const REMOVED_MAX: usize = 1000;
+
+/// `projects.json`, less its version.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+struct ProjectsFile {
+    projects: Vec<Project>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    removed: Vec<Project>,
+}
+
+impl Versioned for ProjectsFile {
+    const MIGRATIONS: &'static [migrations::Migration] = migrations::PROJECTS;
+}
+
+pub struct Projects {
+    document: Document<ProjectsFile>,
+    events: Events,
+}
+
+impl Projects {
+    pub(crate) fn open(
+        dir: &DataDir,
+        events: Events,
+        notices: &mut Vec<String>,
+    ) -> Result<Self, HubError> {
+        let document = Document::open(dir.projects_file(), notices)?;
+        Ok(Self { document, events })
+    }
+
+    /// In the order in which they were added.
+    pub fn list(&self) -> Vec<Project> {
+        self.document.read().projects.clone()
+    }
+
+    /// Adds a resolved path, at the end of the list.
+    pub(crate) async fn add(&self, path: String, origin: Origin) -> Result<Project, HubError> {
+        let added = move |file: &mut ProjectsFile| {
+            if file.projects.iter().any(|project| project.path == path) {
+                return Err(HubError::ProjectDuplicate);
+            }
+            let known = file.removed.iter().position(|project| project.path == path);
+            let id = match known {
+                Some(at) => file.removed.remove(at).id,
+                None => Uuid::new_v4().to_string(),
+            };
+            let added_at = next_added_at(file, Timestamp::now());
+            let project = Project {
+                id,
+                name: name_of(&path),
+                path,
+                added_at,
+            };
+            file.projects.push(project.clone());
+            Ok(project)
+        };
+        self.change(added, origin, |project| What::ProjectAdded(project.clone()))
+            .await
+    }
+
+    /// Takes it off the list. Nothing on disk but the list changes.
+    pub async fn remove(&self, project_id: &str, origin: Origin) -> Result<(), HubError> {
+        let id = project_id.to_owned();
+        let removed = move |file: &mut ProjectsFile| {
+            let at = file
+                .projects
+                .iter()
+                .position(|project| project.id == id)
+                .ok_or(HubError::ProjectNotFound)?;
+            file.removed.push(file.projects.remove(at));
+            if file.removed.len() > REMOVED_MAX {
+                file.removed.remove(0);
+            }
+            Ok(id)
+        };
+        self.change(removed, origin, |id| What::ProjectRemoved {
+            project_id: id.clone(),
+        })
+        .await?;
+        Ok(())
+    }
+
+    /// Undoes a removal: same id, same place.
+    pub async fn restore(&self, project_id: &str, origin: Origin) -> Result<Project, HubError> {
+        let id = project_id.to_owned();
+        let restored = move |file: &mut ProjectsFile| {
+            let at = file
+                .removed
+                .iter()
+                .position(|project| project.id == id)
+                .ok_or(HubError::ProjectNotFound)?;
+            if file
+                .projects
+                .iter()
+                .any(|project| project.path == file.removed[at].path)
+            {
+                return Err(HubError::ProjectDuplicate);
+            }
+            let project = file.removed.remove(at);
+            let place = file
+                .projects
+                .partition_point(|other| other.added_at < project.added_at);
+            file.projects.insert(place, project.clone());
+            Ok(project)
+        };
+        self.change(restored, origin, |project| {
+            What::ProjectAdded(project.clone())
+        })
+        .await
+    }
+
+    pub(crate) async fn close(&self) {
+        self.document.close().await;
+    }
+
+    async fn change<R: Send + 'static>(
+        &self,
+        decide: impl FnOnce(&mut ProjectsFile) -> Result<R, HubError> + Send + 'static,
+        origin: Origin,
+        what: impl FnOnce(&R) -> What + Send + 'static,
+    ) -> Result<R, HubError> {
+        let events = self.events.clone();
+        self.document
+            .change(decide, move |result| events.publish(what(result), origin))
+            .await
+    }
+}
+
+fn name_of(path: &str) -> String {
+    match path.rsplit('/').next() {
+        Some(name) if !name.is_empty() => name.to_owned(),
+        _ => path.to_owned(),
+    }
+}
+
+/// Now, or just after the newest one we have: a clock that was set back must not reorder the sidebar.
+fn next_added_at(file: &ProjectsFile, now: Timestamp) -> String {
+    // As precise as it is written down, or two within a millisecond would look equal.
+    let now = Timestamp::from_millisecond(now.as_millisecond()).unwrap_or(now);
+    let known = file.projects.iter().chain(&file.removed);
+    let newest = known
+        .filter_map(|project| project.added_at.parse::<Timestamp>().ok())
+        .max();
+    let at = match newest {
+        Some(newest) if newest >= now => newest.checked_add(1.millisecond()).unwrap_or(newest),
+        _ => now,
+    };
+    format!("{at:.3}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn project(path: &str, added_at: &str) -> Project {
+        Project {
+            id: path.to_owned(),
+            path: path.to_owned(),
+            name: name_of(path),
+            added_at: added_at.to_owned(),
+        }
+    }
+
+    #[test]
+    fn a_clock_set_back_does_not_reorder() {
+        let file = ProjectsFile {
+            projects: vec![project("/a", "2036-01-01T00:00:00.000Z")],
+            removed: vec![],
+        };
+        let now = "2026-01-01T00:00:00Z".parse().unwrap();
+        assert_eq!(next_added_at(&file, now), "2036-01-01T00:00:00.001Z");
+    }
+
+    #[test]
+    fn the_time_has_three_decimals_so_that_text_order_is_time_order() {
+        let now = "2026-01-01T00:00:00Z".parse().unwrap();
+        assert_eq!(
+            next_added_at(&ProjectsFile::default(), now),
+            "2026-01-01T00:00:00.000Z"
+        );
+    }
+
+    #[test]
+    fn two_within_a_millisecond_are_told_apart() {
+        let file = ProjectsFile {
+            projects: vec![project("/a", "2026-01-01T00:00:00.007Z")],
+            removed: vec![],
+        };
+        let now = "2026-01-01T00:00:00.007999Z".parse().unwrap();
+        assert_eq!(next_added_at(&file, now), "2026-01-01T00:00:00.008Z");
+    }
+
+    #[test]
+    fn the_root_folder_has_a_name() {
+        assert_eq!(name_of("/"), "/");
+        assert_eq!(name_of("/home/me/code"), "code");
+    }
+}

@@ -1,0 +1,109 @@
+//! Writing files so that they survive.
+
+use std::ffi::OsString;
+use std::fs::{self, File, OpenOptions, Permissions};
+use std::io::{self, Write};
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+
+const PRIVATE_FILE: u32 = 0o600;
+
+/// Replaces the file's content. After `Ok` it is on disk; after a crash or an error the file is
+/// either the old one or the new one, whole.
+pub(crate) fn replace(path: &Path, content: &[u8]) -> io::Result<()> {
+    let temporary = beside(path, ".tmp");
+    let written = write_new(&temporary, content).and_then(|()| fs::rename(&temporary, path));
+    if written.is_err() {
+        let _ = fs::remove_file(&temporary);
+    }
+    written?;
+    sync_directory_of(path)
+}
+
+fn write_new(path: &Path, content: &[u8]) -> io::Result<()> {
+    let mut file = OpenOptions::new()
+        .write(true)
+        .create(true)
+        .truncate(true)
+        .mode(PRIVATE_FILE)
+        .open(path)?;
+    // The mode above is cut by the umask, and does nothing to a file that exists already.
+    file.set_permissions(Permissions::from_mode(PRIVATE_FILE))?;
+    file.write_all(content)?;
+    file.sync_all()
+}
+
+/// Opens a private file for reading and writing, creating it if need be, its content untouched.
+pub(crate) fn open_private(path: &Path) -> io::Result<File> {
+    let file = OpenOptions::new()
+        .read(true)
+        .write(true)
+        .create(true)
+        .truncate(false)
+        .mode(PRIVATE_FILE)
+        .open(path)?;
+    file.set_permissions(Permissions::from_mode(PRIVATE_FILE))?;
+    Ok(file)
+}
+
+/// Takes a file away from everybody but its owner.
+pub fn make_private(path: &Path) -> io::Result<()> {
+    fs::set_permissions(path, Permissions::from_mode(PRIVATE_FILE))
+}
+
+/// Renames the file out of the way, its bytes untouched, and says what it is called now.
+pub(crate) fn set_aside(path: &Path) -> io::Result<PathBuf> {
+    let stamp = jiff::Timestamp::now()
+        .strftime("%Y%m%dT%H%M%SZ")
+        .to_string();
+    let mut aside = beside(path, &format!(".unreadable-{stamp}"));
+    let mut number = 2;
+    while aside.symlink_metadata().is_ok() {
+        aside = beside(path, &format!(".unreadable-{stamp}-{number}"));
+        number += 1;
+    }
+    fs::rename(path, &aside)?;
+    sync_directory_of(path)?;
+    Ok(aside)
+}
+
+fn beside(path: &Path, suffix: &str) -> PathBuf {
+    let mut name = path.file_name().map(OsString::from).unwrap_or_default();
+    name.push(suffix);
+    path.with_file_name(name)
+}
+
+fn sync_directory_of(path: &Path) -> io::Result<()> {
+    match path.parent() {
+        Some(directory) => File::open(directory)?.sync_all(),
+        None => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn replacing_leaves_a_private_file_and_no_temporary_one() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("x.json");
+        fs::write(&path, "old").unwrap();
+        replace(&path, b"new").unwrap();
+        assert_eq!(fs::read(&path).unwrap(), b"new");
+        assert_eq!(path.metadata().unwrap().permissions().mode() & 0o777, 0o600);
+        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn a_file_set_aside_twice_in_a_second_keeps_both() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("x.json");
+        for content in ["one", "two", "three"] {
+            fs::write(&path, content).unwrap();
+            let aside = set_aside(&path).unwrap();
+            assert_eq!(fs::read_to_string(aside).unwrap(), content);
+        }
+        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 3);
+    }
+}

@@ -1,0 +1,48 @@
+//! Files in the data directory.
+//!
+//! `data_dir` owns the directory itself and its lock, `document` keeps one versioned JSON file,
+//! `durable` replaces a file so that a crash leaves the old one or the new one, `migrations` turns
+//! old versions into new ones. Everything is readable by its owner only, whatever the umask.
+
+mod data_dir;
+mod document;
+mod durable;
+pub(crate) mod migrations;
+
+use std::io;
+use std::path::PathBuf;
+
+pub use data_dir::{DataDir, Holding, Lock, look};
+pub(crate) use document::{Document, Versioned};
+pub use durable::make_private;
+
+/// Why the store cannot be used. Each sentence says what to do.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    #[error(
+        "The data directory {} cannot be used: {source}. Make it writable, or choose another with --data-dir or LIMINAL_DATA_DIR.",
+        path.display()
+    )]
+    Directory { path: PathBuf, source: io::Error },
+    #[error(
+        "{} is not empty and not a Liminal Builder data directory. Choose an empty or a new one with --data-dir or LIMINAL_DATA_DIR.",
+        path.display()
+    )]
+    NotOurs { path: PathBuf },
+    #[error(
+        "Another Liminal Builder{holder} is using {}. Open that one, stop it, or choose another directory with --data-dir.",
+        path.display()
+    )]
+    Locked { path: PathBuf, holder: String },
+    #[error(
+        "{} is of version {found}, and this Liminal Builder understands up to {known}. It was left as it is: install a newer Liminal Builder, or choose another directory with --data-dir.",
+        path.display()
+    )]
+    Newer {
+        path: PathBuf,
+        found: u64,
+        known: u64,
+    },
+    #[error("{} could not be read: {source}. It was left as it is: make it readable and start again.", path.display())]
+    Read { path: PathBuf, source: io::Error },
+}

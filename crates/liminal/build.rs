@@ -1,0 +1,125 @@
+//! Packs `web/` into the binary: for each file its hash, and its bytes plain, gzipped and brotlied. A
+//! page gets its style sheets put inside, which brings its first paint a round trip earlier; their
+//! hashes go into its Content-Security-Policy. A debug build packs nothing and reads `web/` from disk
+//! instead (`src/assets.rs`).
+
+use std::fmt::Write as _;
+use std::fs;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+
+use base64::prelude::{BASE64_STANDARD, Engine};
+use sha2::{Digest, Sha256};
+
+fn main() {
+    println!("cargo::rustc-check-cfg=cfg(embedded_web)");
+    println!("cargo::rerun-if-changed=../../web");
+    let out = PathBuf::from(std::env::var_os("OUT_DIR").expect("cargo sets OUT_DIR"));
+    if std::env::var("PROFILE").as_deref() != Ok("release") {
+        return;
+    }
+    println!("cargo::rustc-cfg=embedded_web");
+    let web = PathBuf::from("../../web")
+        .canonicalize()
+        .expect("web/ is beside crates/");
+    let mut files = Vec::new();
+    collect(&web, &mut files);
+    // By text, not by path component: the server looks names up by binary search.
+    files.sort_by(|a, b| a.as_os_str().cmp(b.as_os_str()));
+    let mut table = String::from("&[\n");
+    for (number, path) in files.iter().enumerate() {
+        let name = path
+            .strip_prefix(&web)
+            .expect("below web/")
+            .to_str()
+            .expect("file names are UTF-8");
+        let mut bytes = fs::read(path).expect("web/ is readable");
+        let mut style_hashes = String::new();
+        if name.ends_with(".html") {
+            let page = String::from_utf8(bytes).expect("pages are UTF-8");
+            bytes = with_styles_inside(&page, &web, &mut style_hashes).into_bytes();
+        }
+        let packed = |kind: &str, content: &[u8]| {
+            let file = out.join(format!("{number}.{kind}"));
+            fs::write(&file, content).expect("OUT_DIR is writable");
+            format!(
+                "include_bytes!({:?})",
+                file.to_str().expect("OUT_DIR is UTF-8")
+            )
+        };
+        writeln!(
+            table,
+            "Embedded {{ path: {name:?}, style_hashes: {style_hashes:?}, etag: {:?}, plain: {}, gzip: {}, brotli: {} }},",
+            etag(&bytes),
+            packed("plain", &bytes),
+            packed("gzip", &gzip(&bytes)),
+            packed("brotli", &brotli(&bytes)),
+        )
+        .expect("writing to a string");
+    }
+    table.push(']');
+    fs::write(out.join("web.rs"), table).expect("OUT_DIR is writable");
+}
+
+fn collect(folder: &Path, files: &mut Vec<PathBuf>) {
+    for entry in fs::read_dir(folder).expect("web/ is readable") {
+        let path = entry.expect("web/ is readable").path();
+        let name = path.to_str().expect("file names are UTF-8");
+        if path.is_dir() {
+            collect(&path, files);
+        } else if [".html", ".css", ".js", ".svg"]
+            .iter()
+            .any(|end| name.ends_with(end))
+            && !name.ends_with(".test.js")
+        {
+            files.push(path);
+        }
+    }
+}
+
+fn with_styles_inside(page: &str, web: &Path, hashes: &mut String) -> String {
+    let inside = |line: &str| {
+        let link = line
+            .trim()
+            .strip_prefix(r#"<link rel="stylesheet" href="/"#);
+        let Some(sheet) = link.and_then(|rest| rest.strip_suffix(r#"">"#)) else {
+            return format!("{line}\n");
+        };
+        let css =
+            fs::read_to_string(web.join(sheet)).expect("the page names a style sheet of ours");
+        write!(
+            hashes,
+            " 'sha256-{}'",
+            BASE64_STANDARD.encode(Sha256::digest(&css))
+        )
+        .expect("writing to a string");
+        format!("<style>{css}</style>\n")
+    };
+    page.lines().map(inside).collect()
+}
+
+fn etag(bytes: &[u8]) -> String {
+    Sha256::digest(bytes)
+        .iter()
+        .take(12)
+        .fold(String::new(), |text, byte| text + &format!("{byte:02x}"))
+}
+
+fn gzip(bytes: &[u8]) -> Vec<u8> {
+    let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::best());
+    encoder
+        .write_all(bytes)
+        .and_then(|()| encoder.finish())
+        .expect("compressing in memory")
+}
+
+fn brotli(bytes: &[u8]) -> Vec<u8> {
+    let mut packed = Vec::new();
+    let params = brotli::enc::BrotliEncoderParams {
+        quality: 11,
+        lgwin: 22,
+        ..Default::default()
+    };
+    brotli::BrotliCompress(&mut &bytes[..], &mut packed, &params).expect("compressing in memory");
+    packed
+}

@@ -1,0 +1,82 @@
+//! The command line.
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand};
+use wire::PermissionPolicy;
+
+use crate::config::{GatewayPort, Host, StallAction};
+
+#[derive(Debug, Parser)]
+#[command(
+    name = "liminal",
+    version,
+    about = "One local workspace for all your coding agents.",
+    long_about = "One local workspace for all your coding agents: projects and their sessions in a browser, every agent \
+that speaks the Agent Client Protocol behind it.\n\nWithout a command it serves the workspace and opens your browser.",
+    after_long_help = AFTER_HELP,
+    disable_help_subcommand = true,
+    max_term_width = 100
+)]
+pub(crate) struct Cli {
+    #[command(subcommand)]
+    pub(crate) command: Option<Command>,
+    #[command(flatten)]
+    pub(crate) flags: Flags,
+}
+
+#[derive(Debug, Clone, Copy, Subcommand)]
+pub(crate) enum Command {
+    /// Serve the workspace (what happens without a command)
+    Serve,
+    /// Print the access token, making one if there is none
+    Token,
+    /// Show versions, the data directory, ports, agents, and where each setting comes from
+    Doctor,
+}
+
+#[derive(Debug, Default, Args)]
+pub(crate) struct Flags {
+    /// Where everything is kept [env: LIMINAL_DATA_DIR] [default: ~/.liminal-builder]
+    #[arg(long, global = true, value_name = "DIR")]
+    pub(crate) data_dir: Option<PathBuf>,
+    /// Address to listen on [env: LIMINAL_HOST] [default: 127.0.0.1]
+    #[arg(long, global = true, value_name = "ADDRESS")]
+    pub(crate) host: Option<Host>,
+    /// Port of the browser door, 0 for any free one [env: LIMINAL_PORT] [default: 3000]
+    #[arg(long, global = true, value_name = "PORT")]
+    pub(crate) port: Option<u16>,
+    /// Port of the gateway door, or `off` [env: LIMINAL_GATEWAY_PORT] [default: 18789]
+    #[arg(long, global = true, value_name = "PORT")]
+    pub(crate) gateway_port: Option<GatewayPort>,
+    /// What happens when an agent asks for permission: `allow` or `ask` [env: LIMINAL_PERMISSIONS] [default: allow]
+    #[arg(long, global = true, value_name = "POLICY")]
+    pub(crate) permissions: Option<PermissionPolicy>,
+    /// What happens when an agent falls silent: `show` or `restart` [env: LIMINAL_STALL_ACTION] [default: show]
+    #[arg(long, global = true, value_name = "ACTION")]
+    pub(crate) stall_action: Option<StallAction>,
+    /// Do not open a browser
+    #[arg(long, global = true)]
+    pub(crate) no_open: bool,
+}
+
+const AFTER_HELP: &str = "\
+Examples:
+  liminal                          Serve on http://127.0.0.1:3000 and open it
+  liminal --port 0 --no-open       Serve on any free port; the first line on stdout has the address
+  liminal --data-dir ./scratch     Keep everything of this run in ./scratch
+  liminal doctor                   Find out what is set, what is found, and what is missing
+  curl -H \"Authorization: Bearer $(liminal token)\" http://127.0.0.1:3000/auth
+
+Environment:
+  LIMINAL_DATA_DIR, LIMINAL_HOST, LIMINAL_PORT, LIMINAL_GATEWAY_PORT, LIMINAL_PERMISSIONS, LIMINAL_STALL_ACTION
+                                   As the flags of the same name
+  LIMINAL_TOKEN                    Use this access token instead of the one in the data directory
+  LIMINAL_OPEN                     `false`: do not open a browser
+  LIMINAL_LOG                      What to log on stderr, such as `debug` or `hub=debug,info` [default: info]
+  CLAUDE_ACP_CMD, CODEX_ACP_CMD    Command lines that start these agents
+  ACP_START_TIMEOUT_MS             How long an agent may take to start [default: 15000]
+  ACP_PROMPT_TIMEOUT_MS            After how much silence a turn is shown as quiet [default: 30000]
+
+Every setting can also stand in config.toml in the data directory. A flag wins over the environment,
+the environment over the file, the file over the default; `liminal doctor` shows which one won.";

@@ -1,0 +1,97 @@
+//! The accept loop: bounded connections, a deadline for slow callers, and a clean end.
+
+use std::io;
+use std::net::SocketAddr;
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use hyper::server::conn::http1;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::service::TowerToHyperService;
+use tokio::net::TcpListener;
+use tokio::sync::Semaphore;
+
+use crate::stop::StopSignal;
+
+/// Plain HTTP connections at a time. A WebSocket gives its place back once it is let in.
+const CONNECTIONS_MAX: usize = 256;
+/// How long a caller may take for a request's headers, or sit idle between two requests.
+const HEADERS_DEADLINE: Duration = Duration::from_secs(10);
+/// How long requests under way may take once we are asked to stop.
+const STOP_DEADLINE: Duration = Duration::from_millis(500);
+
+const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+
+pub(crate) struct Listening {
+    listener: TcpListener,
+    pub(crate) address: SocketAddr,
+}
+
+pub(crate) async fn listen(address: SocketAddr) -> io::Result<Listening> {
+    let listener = TcpListener::bind(address).await?;
+    let address = listener.local_addr()?;
+    Ok(Listening { listener, address })
+}
+
+impl Listening {
+    /// Serves until asked to stop, then lets requests under way finish, briefly.
+    pub(crate) async fn serve(self, router: Router, mut stop: StopSignal) {
+        let places = Arc::new(Semaphore::new(CONNECTIONS_MAX));
+        let mut builder = http1::Builder::new();
+        builder
+            .timer(TokioTimer::new())
+            .header_read_timeout(HEADERS_DEADLINE)
+            .max_buf_size(64 * 1024);
+        loop {
+            let accepted = tokio::select! {
+                () = stop.received() => break,
+                accepted = accept(&self.listener, &places) => accepted,
+            };
+            let (stream, place) = match accepted {
+                Ok(accepted) => accepted,
+                Err(error) => {
+                    // Out of file descriptors, most likely: wait for some to come back.
+                    tracing::warn!(%error, "could not accept a connection");
+                    tokio::time::sleep(ACCEPT_PAUSE).await;
+                    continue;
+                }
+            };
+            let service = TowerToHyperService::new(router.clone());
+            let connection = builder.serve_connection(TokioIo::new(stream), service);
+            let mut stop = stop.clone();
+            tokio::spawn(async move {
+                let _place = place;
+                let mut connection = pin!(connection.with_upgrades());
+                let ended = tokio::select! {
+                    ended = connection.as_mut() => ended,
+                    () = stop.received() => {
+                        connection.as_mut().graceful_shutdown();
+                        connection.await
+                    }
+                };
+                if let Err(error) = ended {
+                    tracing::debug!(%error, "connection ended");
+                }
+            });
+        }
+        drop(self.listener);
+        let all_places = places.acquire_many(CONNECTIONS_MAX as u32);
+        let _ = tokio::time::timeout(STOP_DEADLINE, all_places).await;
+    }
+}
+
+async fn accept(
+    listener: &TcpListener,
+    places: &Arc<Semaphore>,
+) -> io::Result<(tokio::net::TcpStream, tokio::sync::OwnedSemaphorePermit)> {
+    let place = places
+        .clone()
+        .acquire_owned()
+        .await
+        .map_err(io::Error::other)?;
+    let (stream, _) = listener.accept().await?;
+    stream.set_nodelay(true)?;
+    Ok((stream, place))
+}

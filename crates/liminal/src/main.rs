@@ -1,0 +1,92 @@
+//! Liminal Builder: one local workspace for every coding agent.
+//!
+//! Standard output carries the ready line, or what a command was asked for, and nothing else; logs
+//! and errors go to standard error.
+
+mod assets;
+mod browser;
+mod cli;
+mod config;
+mod doctor;
+mod door;
+mod http;
+mod open_browser;
+mod serve;
+mod stop;
+mod strict_json;
+mod token;
+
+use std::io::{IsTerminal, Write};
+use std::process::ExitCode;
+
+use clap::Parser;
+use cli::{Cli, Command};
+use config::Settings;
+use hub::store::DataDir;
+use token::Token;
+use tracing_subscriber::filter::Targets;
+use tracing_subscriber::prelude::*;
+
+fn main() -> ExitCode {
+    let cli = Cli::parse();
+    match run(&cli) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            // One sentence for a person; nobody reading means nobody to tell.
+            let _ = writeln!(std::io::stderr(), "error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(cli: &Cli) -> anyhow::Result<()> {
+    let env = |variable: &str| std::env::var(variable).ok();
+    let settings = Settings::load(&cli.flags, std::env::home_dir(), &env)?;
+    match cli.command.unwrap_or(Command::Serve) {
+        Command::Serve => {
+            log_to_stderr(env("LIMINAL_LOG"))?;
+            let threads =
+                std::thread::available_parallelism().map_or(2, |count| count.get().clamp(2, 8));
+            let runtime = tokio::runtime::Builder::new_multi_thread()
+                .worker_threads(threads)
+                .enable_all()
+                .build()?;
+            runtime.block_on(serve::serve(settings))?;
+            // A stuck disk must not keep a stopped server alive.
+            runtime.shutdown_timeout(std::time::Duration::from_millis(200));
+            Ok(())
+        }
+        Command::Token => {
+            let dir = DataDir::prepare(&settings.data_dir.value)?;
+            let token = Token::obtain(&dir, settings.token.as_deref())?;
+            print(&format!("{}\n", token.reveal()));
+            Ok(())
+        }
+        Command::Doctor => {
+            print(&doctor::report(&settings));
+            Ok(())
+        }
+    }
+}
+
+/// A closed pipe (`liminal doctor | head`) is the reader's choice, not an error.
+fn print(text: &str) {
+    let _ = std::io::stdout().lock().write_all(text.as_bytes());
+}
+
+fn log_to_stderr(wanted: Option<String>) -> anyhow::Result<()> {
+    let wanted = wanted
+        .filter(|text| !text.is_empty())
+        .unwrap_or_else(|| "info".to_owned());
+    let targets: Targets = wanted.parse().map_err(|reason| {
+        anyhow::anyhow!(
+            "LIMINAL_LOG is `{wanted}`: {reason}. Try `info`, `debug` or `hub=debug,info`."
+        )
+    })?;
+    let layer = tracing_subscriber::fmt::layer()
+        .with_writer(std::io::stderr)
+        .with_ansi(std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none())
+        .with_filter(targets);
+    tracing_subscriber::registry().with(layer).init();
+    Ok(())
+}

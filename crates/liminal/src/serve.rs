@@ -1,0 +1,142 @@
+//! `liminal serve`: from settings to a running workspace, and back to nothing.
+
+use std::io::{self, Write};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::sync::Arc;
+use std::time::Duration;
+
+use hub::agents::Catalog;
+use hub::store::DataDir;
+use hub::{Hub, HubConfig};
+use tokio::signal::unix::{SignalKind, signal};
+
+use crate::config::Settings;
+use crate::door::Door;
+use crate::http::{self, App};
+use crate::token::Token;
+use crate::{browser, open_browser, stop};
+
+/// How long open windows may take to be told that we stop.
+const STOP_DEADLINE: Duration = Duration::from_millis(300);
+
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+struct CannotListen(String);
+
+pub(crate) async fn serve(settings: Settings) -> anyhow::Result<()> {
+    let mut signals = Signals::listen()?;
+    let dir = DataDir::prepare(&settings.data_dir.value)?;
+    let hub = Hub::open(HubConfig {
+        data_dir: dir.clone(),
+        home: settings.home.clone(),
+        agents: catalog(&settings),
+    })?;
+    let token = Token::obtain(&dir, settings.token.as_deref())?;
+    let wanted = SocketAddr::new(settings.host.value.0, settings.port.value);
+    let listening = http::listen(wanted)
+        .await
+        .map_err(|error| cannot_listen(wanted, &error))?;
+    let address = listening.address;
+    let url = format!("http://{}", reachable(address));
+    hub.announce(&url)?;
+    if !address.ip().is_loopback() {
+        tracing::warn!(%address, "listening beyond this machine, unencrypted: everybody on the way can read along");
+    }
+
+    let (stop, stopping) = stop::channel();
+    let app = App {
+        door: Arc::new(Door::new(address.ip(), address.port(), token.clone())),
+        browser: browser::Context {
+            hub: hub.clone(),
+            boot_id: uuid::Uuid::new_v4().to_string().into(),
+            permissions: settings.permissions.value,
+            stop: stopping.clone(),
+        },
+    };
+    let serving = tokio::spawn(listening.serve(http::router(app), stopping));
+    let with_token = format!("{url}/#token={}", token.reveal());
+    announce(&with_token);
+    if settings.open.value && open_browser::is_wanted() {
+        open_browser::open(&dir, &with_token);
+    }
+
+    signals.next().await;
+    tracing::info!("stopping");
+    // Whoever asks twice means it.
+    tokio::spawn(async move {
+        signals.next().await;
+        std::process::exit(130);
+    });
+    stop.ask();
+    serving.await?;
+    stop.wait(STOP_DEADLINE).await;
+    hub.close().await;
+    Ok(())
+}
+
+pub(crate) fn catalog(settings: &Settings) -> Catalog {
+    Catalog::new(
+        std::env::var_os("PATH").unwrap_or_default(),
+        settings.claude_acp_cmd.value.words(),
+        settings.codex_acp_cmd.value.words(),
+    )
+}
+
+/// The one line on stdout.
+fn announce(url: &str) {
+    let mut stdout = io::stdout().lock();
+    // Nobody listening there is no reason not to serve.
+    let _ = writeln!(stdout, "Liminal Builder is ready: {url}").and_then(|()| stdout.flush());
+}
+
+/// An address a browser on this machine can use.
+fn reachable(address: SocketAddr) -> SocketAddr {
+    let ip = match address.ip() {
+        IpAddr::V4(ip) if ip.is_unspecified() => Ipv4Addr::LOCALHOST.into(),
+        IpAddr::V6(ip) if ip.is_unspecified() => Ipv6Addr::LOCALHOST.into(),
+        ip => ip,
+    };
+    SocketAddr::new(ip, address.port())
+}
+
+fn cannot_listen(wanted: SocketAddr, error: &io::Error) -> CannotListen {
+    let (ip, port) = (wanted.ip(), wanted.port());
+    CannotListen(match error.kind() {
+        io::ErrorKind::AddrInUse => format!(
+            "Port {port} on {ip} is taken. Stop the program that uses it, or choose another with --port (0 takes any free one)."
+        ),
+        io::ErrorKind::PermissionDenied => {
+            format!("This user may not use port {port}. Choose one above 1023 with --port.")
+        }
+        io::ErrorKind::AddrNotAvailable => {
+            format!(
+                "{ip} is not an address of this machine. Choose another with --host, such as 127.0.0.1."
+            )
+        }
+        _ => format!(
+            "Could not listen on {wanted}: {error}. Choose another address with --host and --port."
+        ),
+    })
+}
+
+/// SIGINT and SIGTERM.
+struct Signals {
+    interrupt: tokio::signal::unix::Signal,
+    terminate: tokio::signal::unix::Signal,
+}
+
+impl Signals {
+    fn listen() -> io::Result<Self> {
+        Ok(Self {
+            interrupt: signal(SignalKind::interrupt())?,
+            terminate: signal(SignalKind::terminate())?,
+        })
+    }
+
+    async fn next(&mut self) {
+        tokio::select! {
+            _ = self.interrupt.recv() => {}
+            _ = self.terminate.recv() => {}
+        }
+    }
+}

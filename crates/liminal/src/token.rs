@@ -1,0 +1,185 @@
+//! The access token: one secret for every door, the same over restarts.
+
+use std::fmt::Write as _;
+use std::io;
+use std::path::PathBuf;
+
+use hmac::{Hmac, KeyInit, Mac};
+use hub::store::{DataDir, OpenError};
+use sha2::Sha256;
+use subtle::ConstantTimeEq;
+
+const TOKEN_CHARS_MIN: usize = 8;
+const TOKEN_CHARS_MAX: usize = 512;
+
+/// Never printed by `{:?}`, so it cannot slip into a log.
+#[derive(Clone)]
+pub(crate) struct Token(String);
+
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum TokenError {
+    #[error(
+        "{0} must be {TOKEN_CHARS_MIN} to {TOKEN_CHARS_MAX} visible ASCII characters without spaces."
+    )]
+    Unusable(&'static str),
+    #[error(
+        "The token in {} is not usable. Delete that file, and a new token is made at the next start.",
+        .0.display()
+    )]
+    File(PathBuf),
+    #[error("{} could not be read: {source}. Make it readable, or delete it to get a new token.", path.display())]
+    Read { path: PathBuf, source: io::Error },
+    #[error("This system gave no random numbers for a token: {0}.")]
+    Random(getrandom::Error),
+    #[error(transparent)]
+    Store(#[from] OpenError),
+}
+
+impl Token {
+    /// The one from the environment, else the one in the data directory, else a new one kept there.
+    pub(crate) fn obtain(
+        dir: &DataDir,
+        from_environment: Option<&str>,
+    ) -> Result<Self, TokenError> {
+        if let Some(text) = from_environment {
+            return Self::parse(text).ok_or(TokenError::Unusable("LIMINAL_TOKEN"));
+        }
+        let path = dir.token_file();
+        match std::fs::read_to_string(&path) {
+            Ok(text) => {
+                let token =
+                    Self::parse(text.trim()).ok_or_else(|| TokenError::File(path.clone()))?;
+                hub::store::make_private(&path)
+                    .map_err(|source| TokenError::Read { path, source })?;
+                Ok(token)
+            }
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                let token = Self::random()?;
+                dir.write(&path, format!("{}\n", token.0).as_bytes())?;
+                Ok(token)
+            }
+            Err(source) => Err(TokenError::Read { path, source }),
+        }
+    }
+
+    fn parse(text: &str) -> Option<Self> {
+        let fits = (TOKEN_CHARS_MIN..=TOKEN_CHARS_MAX).contains(&text.len());
+        (fits && text.bytes().all(|byte| byte.is_ascii_graphic())).then(|| Self(text.to_owned()))
+    }
+
+    fn random() -> Result<Self, TokenError> {
+        let mut bytes = [0; 32];
+        getrandom::fill(&mut bytes).map_err(TokenError::Random)?;
+        Ok(Self(hex(&bytes)))
+    }
+
+    /// For the one line on stdout and the commands that were asked for it.
+    pub(crate) fn reveal(&self) -> &str {
+        &self.0
+    }
+
+    pub(crate) fn matches(&self, candidate: &str) -> bool {
+        self.0.as_bytes().ct_eq(candidate.as_bytes()).into()
+    }
+
+    /// What a browser keeps instead of the token: it opens this door, and does not reveal the token.
+    pub(crate) fn cookie_value(&self) -> String {
+        let mut mac = Hmac::<Sha256>::new_from_slice(self.0.as_bytes())
+            .expect("HMAC takes keys of any length");
+        mac.update(b"liminal browser cookie 1");
+        hex(&mac.finalize().into_bytes())
+    }
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().fold(String::new(), |mut text, byte| {
+        let _ = write!(text, "{byte:02x}");
+        text
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
+    use super::*;
+
+    fn data_dir() -> (tempfile::TempDir, DataDir) {
+        let root = tempfile::tempdir().unwrap();
+        let dir = DataDir::prepare(&root.path().join("data")).unwrap();
+        (root, dir)
+    }
+
+    #[test]
+    fn a_new_token_has_256_bits_is_private_and_stays_the_same() {
+        let (_root, dir) = data_dir();
+        let first = Token::obtain(&dir, None).ok().unwrap();
+        assert_eq!(first.reveal().len(), 64);
+        assert_eq!(
+            dir.token_file().metadata().unwrap().permissions().mode() & 0o777,
+            0o600
+        );
+        assert_eq!(
+            Token::obtain(&dir, None).ok().unwrap().reveal(),
+            first.reveal()
+        );
+    }
+
+    #[test]
+    fn a_token_file_others_could_read_is_made_private() {
+        let (_root, dir) = data_dir();
+        std::fs::write(dir.token_file(), "mysecrettoken\n").unwrap();
+        std::fs::set_permissions(dir.token_file(), std::fs::Permissions::from_mode(0o644)).unwrap();
+        assert_eq!(
+            Token::obtain(&dir, None).ok().unwrap().reveal(),
+            "mysecrettoken"
+        );
+        assert_eq!(
+            dir.token_file().metadata().unwrap().permissions().mode() & 0o777,
+            0o600
+        );
+    }
+
+    #[test]
+    fn the_environment_wins_and_leaves_no_file() {
+        let (_root, dir) = data_dir();
+        assert_eq!(
+            Token::obtain(&dir, Some("mysecrettoken"))
+                .ok()
+                .unwrap()
+                .reveal(),
+            "mysecrettoken"
+        );
+        assert!(!dir.token_file().exists());
+    }
+
+    #[test]
+    fn an_empty_short_or_odd_token_is_refused_with_a_remedy() {
+        let (_root, dir) = data_dir();
+        for odd in [
+            "",
+            "short",
+            "has space in it",
+            "ümlaut-token",
+            "tab\tseparated",
+        ] {
+            assert!(
+                matches!(Token::obtain(&dir, Some(odd)), Err(TokenError::Unusable(_))),
+                "{odd}"
+            );
+        }
+        std::fs::write(dir.token_file(), "\n").unwrap();
+        let error = Token::obtain(&dir, None).err().unwrap().to_string();
+        assert!(error.contains("Delete that file"), "{error}");
+    }
+
+    #[test]
+    fn the_cookie_does_not_contain_the_token() {
+        let token = Token::parse("mysecrettoken").unwrap();
+        assert!(
+            token.matches("mysecrettoken") && !token.matches("mysecrettokem") && !token.matches("")
+        );
+        assert_eq!(token.cookie_value().len(), 64);
+        assert!(!token.matches(&token.cookie_value()));
+    }
+}

@@ -1,0 +1,288 @@
+//! The command line as a person meets it: starting, failing, stopping, asking.
+
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::time::Duration;
+
+use anyhow::Result;
+use testkit::ServerSetup;
+
+fn setup() -> Result<ServerSetup> {
+    ServerSetup::new(env!("CARGO_BIN_EXE_liminal"))
+}
+
+/// Runs it and expects one sentence on stderr, nothing on stdout, and a failure.
+async fn refusal(setup: &ServerSetup, args: &[&str]) -> Result<String> {
+    let output = setup.run(args).await?;
+    let stderr = String::from_utf8(output.stderr)?;
+    assert_eq!(output.status.code(), Some(1), "{stderr}");
+    assert!(output.stdout.is_empty());
+    assert!(
+        stderr.starts_with("error: ") && stderr.trim_end().lines().count() == 1,
+        "{stderr}"
+    );
+    assert!(!stderr.contains("panicked"), "{stderr}");
+    Ok(stderr)
+}
+
+#[tokio::test]
+async fn one_ready_line_on_stdout_and_the_rest_on_stderr() -> Result<()> {
+    let setup = setup()?.env("LIMINAL_LOG", "debug");
+    let server = setup.start().await?;
+    server.connect().await?;
+    let token = server.token.clone();
+    let ended = server.signal("INT").await?;
+    assert_eq!(ended.stdout, "");
+    assert!(ended.stderr.contains("stopping"), "{}", ended.stderr);
+    assert!(
+        !ended.stderr.contains(&token),
+        "the token must not be logged"
+    );
+    Ok(())
+}
+
+#[tokio::test]
+async fn interrupt_and_terminate_end_it_cleanly_within_a_second() -> Result<()> {
+    for name in ["INT", "TERM"] {
+        let setup = setup()?;
+        let server = setup.start().await?;
+        let _open = server.connect().await?;
+        let ended = server.signal(name).await?;
+        assert!(ended.status.success(), "{ended:?}");
+        assert!(ended.took < Duration::from_secs(1), "{ended:?}");
+    }
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_taken_port_is_said_with_the_remedy() -> Result<()> {
+    let taken = std::net::TcpListener::bind("127.0.0.1:0")?;
+    let port = taken.local_addr()?.port().to_string();
+    let said = refusal(&setup()?, &["--port", &port]).await?;
+    assert!(
+        said.contains(&format!("Port {port} on 127.0.0.1 is taken.")) && said.contains("--port"),
+        "{said}"
+    );
+    Ok(())
+}
+
+#[tokio::test]
+async fn an_address_that_is_not_ours_is_said_with_the_remedy() -> Result<()> {
+    let said = refusal(&setup()?, &["--port", "0", "--host", "192.0.2.1"]).await?;
+    assert!(
+        said.contains("192.0.2.1 is not an address of this machine") && said.contains("--host"),
+        "{said}"
+    );
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_data_directory_in_use_names_its_user() -> Result<()> {
+    let setup = setup()?;
+    let server = setup.start().await?;
+    let said = refusal(&setup, &["--port", "0"]).await?;
+    let holder = format!("(process {}, http://{})", server.id(), server.address);
+    assert!(
+        said.contains(&holder) && said.contains("--data-dir"),
+        "{said}"
+    );
+    Ok(())
+}
+
+#[tokio::test]
+async fn an_unusable_data_directory_is_said_with_the_remedy() -> Result<()> {
+    let setup = setup()?;
+    std::fs::write(setup.home().join("file"), "")?;
+    std::fs::create_dir(setup.home().join("thesis"))?;
+    std::fs::write(setup.home().join("thesis/chapter.tex"), "")?;
+    for (dir, expected) in [
+        ("file", "not a directory"),
+        ("file/below", "ot a directory"),
+        ("/proc/liminal", "cannot be used"),
+        (
+            "thesis",
+            "is not empty and not a Liminal Builder data directory",
+        ),
+    ] {
+        let said = refusal(&setup, &["--port", "0", "--data-dir", dir]).await?;
+        assert!(
+            said.contains(expected) && said.contains("--data-dir"),
+            "{dir}: {said}"
+        );
+    }
+    assert_eq!(std::fs::read_dir(setup.home().join("thesis"))?.count(), 1);
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_bad_setting_is_said_with_its_place() -> Result<()> {
+    let setup = setup()?;
+    std::fs::create_dir(setup.data_dir())?;
+    std::fs::write(
+        setup.data_dir().join("config.toml"),
+        "# mine\nport = 1\nprot = 2\n",
+    )?;
+    let said = refusal(&setup, &[]).await?;
+    assert!(
+        said.contains("config.toml, line 3: unknown field `prot`"),
+        "{said}"
+    );
+    let setup = self::setup()?.env("LIMINAL_PERMISSIONS", "sometimes");
+    let said = refusal(&setup, &[]).await?;
+    assert!(
+        said.contains("LIMINAL_PERMISSIONS is `sometimes`: it must be `allow` or `ask`."),
+        "{said}"
+    );
+    let setup = self::setup()?.env("LIMINAL_TOKEN", "short");
+    let said = refusal(&setup, &["--port", "0"]).await?;
+    assert!(said.contains("LIMINAL_TOKEN must be"), "{said}");
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_newer_store_stops_the_start_and_is_left_alone() -> Result<()> {
+    let setup = setup()?;
+    std::fs::create_dir(setup.data_dir())?;
+    let file = setup.data_dir().join("projects.json");
+    std::fs::write(&file, r#"{"version":2,"projects":[],"future":true}"#)?;
+    let said = refusal(&setup, &["--port", "0"]).await?;
+    assert!(
+        said.contains("is of version 2") && said.contains("install a newer"),
+        "{said}"
+    );
+    assert_eq!(
+        std::fs::read_to_string(file)?,
+        r#"{"version":2,"projects":[],"future":true}"#
+    );
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_corrupt_store_is_kept_aside_and_every_window_is_told() -> Result<()> {
+    let setup = setup()?;
+    std::fs::create_dir(setup.data_dir())?;
+    std::fs::write(setup.data_dir().join("projects.json"), "{ torn")?;
+    let server = setup.start().await?;
+    let hello = server.connect_unread().await?.next().await?;
+    let notice = hello["notices"][0].as_str().unwrap_or_default().to_owned();
+    assert!(
+        notice.contains("could not be understood") && notice.contains("It was kept as"),
+        "{notice}"
+    );
+    let kept = notice
+        .split("It was kept as ")
+        .nth(1)
+        .and_then(|rest| rest.split(',').next())
+        .unwrap_or_default();
+    assert_eq!(std::fs::read_to_string(kept)?, "{ torn");
+    Ok(())
+}
+
+#[tokio::test]
+async fn everything_it_writes_is_private_whatever_the_umask() -> Result<()> {
+    let setup = setup()?;
+    let program = env!("CARGO_BIN_EXE_liminal");
+    let mut shell = tokio::process::Command::new("sh");
+    shell
+        .args(["-c", &format!("umask 000; exec {program} token")])
+        .env_clear()
+        .env("HOME", setup.home());
+    assert!(shell.output().await?.status.success());
+    let server = setup.start().await?;
+    let mut socket = server.connect().await?;
+    let path = setup.folder("app")?;
+    socket
+        .ask(serde_json::json!({"type": "project:add", "path": path}))
+        .await?;
+    let mode = |path: &Path| -> Result<u32> { Ok(path.metadata()?.permissions().mode() & 0o777) };
+    assert_eq!(mode(&setup.data_dir())?, 0o700);
+    let mut seen = vec![];
+    for entry in std::fs::read_dir(setup.data_dir())? {
+        let path = entry?.path();
+        assert_eq!(mode(&path)?, 0o600, "{}", path.display());
+        seen.push(
+            path.file_name()
+                .unwrap_or_default()
+                .to_string_lossy()
+                .into_owned(),
+        );
+    }
+    seen.sort();
+    assert_eq!(seen, ["lock", "projects.json", "token"]);
+    Ok(())
+}
+
+#[tokio::test]
+async fn token_prints_the_token_the_server_uses() -> Result<()> {
+    let setup = setup()?;
+    let printed = String::from_utf8(setup.run(&["token"]).await?.stdout)?;
+    let server = setup.start().await?;
+    assert_eq!(printed, format!("{}\n", server.token));
+    assert_eq!(
+        String::from_utf8(setup.run(&["token"]).await?.stdout)?,
+        printed,
+        "also while it runs"
+    );
+    Ok(())
+}
+
+#[tokio::test]
+async fn doctor_shows_what_is_set_found_and_missing_and_changes_nothing() -> Result<()> {
+    let setup = setup()?
+        .env("PATH", "/nonexistent")
+        .env("LIMINAL_PERMISSIONS", "ask");
+    let output = setup
+        .run(&["doctor", "--port", "0", "--gateway-port", "off"])
+        .await?;
+    assert!(output.status.success());
+    let text =
+        String::from_utf8(output.stdout)?.replace(&setup.home().display().to_string(), "[home]");
+    insta::assert_snapshot!(text.replace(env!("CARGO_PKG_VERSION"), "[version]"));
+    assert!(
+        !setup.data_dir().exists(),
+        "doctor must not create anything"
+    );
+    Ok(())
+}
+
+#[tokio::test]
+async fn doctor_names_the_running_server() -> Result<()> {
+    let setup = setup()?;
+    let server = setup.start().await?;
+    let port = server.address.port().to_string();
+    let text = String::from_utf8(setup.run(&["doctor", "--port", &port]).await?.stdout)?;
+    let holder = format!("(process {}, http://{})", server.id(), server.address);
+    assert!(
+        text.contains(&format!("private, in use by {holder}")),
+        "{text}"
+    );
+    assert!(
+        text.contains(&format!("{}  served by {holder}", server.address)),
+        "{text}"
+    );
+    assert!(!text.contains(&server.token));
+    Ok(())
+}
+
+#[tokio::test]
+async fn help_teaches() -> Result<()> {
+    let output = setup()?.run(&["--help"]).await?;
+    insta::assert_snapshot!(String::from_utf8(output.stdout)?);
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_reader_that_leaves_early_is_no_error() -> Result<()> {
+    let setup = setup()?;
+    let program = env!("CARGO_BIN_EXE_liminal");
+    let mut shell = tokio::process::Command::new("sh");
+    shell
+        .args([
+            "-c",
+            &format!("{program} doctor | true; {program} token | true"),
+        ])
+        .env("HOME", setup.home());
+    let output = shell.output().await?;
+    assert_eq!(String::from_utf8(output.stderr)?, "");
+    Ok(())
+}

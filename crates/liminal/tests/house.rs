@@ -1,0 +1,223 @@
+//! The shape of the house: which crate may know which, and which module may do what.
+//!
+//! ARCHITECTURE.md draws it; this holds it.
+
+#![expect(
+    clippy::unwrap_used,
+    reason = "helpers of tests, outside of a test function"
+)]
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../..")
+        .canonicalize()
+        .unwrap()
+}
+
+/// The names below `[dependencies]` of a crate.
+fn dependencies(folder: &str) -> BTreeSet<String> {
+    let text = std::fs::read_to_string(root().join(folder).join("Cargo.toml")).unwrap();
+    let manifest: toml::Table = text.parse().unwrap();
+    manifest["dependencies"]
+        .as_table()
+        .unwrap()
+        .keys()
+        .cloned()
+        .collect()
+}
+
+fn files(folder: &str, ending: &str) -> Vec<(String, String)> {
+    fn walk(folder: &Path, ending: &str, found: &mut Vec<PathBuf>) {
+        for entry in std::fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                walk(&path, ending, found);
+            } else if path.to_str().unwrap().ends_with(ending) {
+                found.push(path);
+            }
+        }
+    }
+    let mut found = vec![];
+    walk(&root().join(folder), ending, &mut found);
+    let name = |path: &PathBuf| {
+        path.strip_prefix(root())
+            .unwrap()
+            .to_str()
+            .unwrap()
+            .to_owned()
+    };
+    found
+        .iter()
+        .map(|path| (name(path), std::fs::read_to_string(path).unwrap()))
+        .collect()
+}
+
+/// The files that contain the text, tests aside.
+fn users_of(text: &str, folder: &str, ending: &str) -> Vec<String> {
+    let all = files(folder, ending).into_iter();
+    all.filter(|(name, content)| !name.contains(".test.") && content.contains(text))
+        .map(|(name, _)| name)
+        .collect()
+}
+
+#[test]
+fn crates_know_only_the_crates_below_them() {
+    let ours = ["wire", "hub", "liminal", "testkit", "xtask"];
+    let known = |folder: &str| -> Vec<String> {
+        dependencies(folder)
+            .into_iter()
+            .filter(|name| ours.contains(&name.as_str()))
+            .collect()
+    };
+    assert_eq!(known("crates/wire"), Vec::<String>::new());
+    assert_eq!(known("crates/hub"), ["wire"]);
+    assert_eq!(known("crates/liminal"), ["hub", "wire"]);
+    assert_eq!(known("crates/testkit"), Vec::<String>::new());
+    assert_eq!(known("xtask"), Vec::<String>::new());
+}
+
+#[test]
+fn wire_needs_only_serde_and_ts_rs() {
+    assert_eq!(
+        dependencies("crates/wire").into_iter().collect::<Vec<_>>(),
+        ["serde", "ts-rs"]
+    );
+}
+
+#[test]
+fn http_stays_in_the_binary() {
+    for folder in ["crates/wire", "crates/hub", "crates/testkit", "xtask"] {
+        for name in ["axum", "hyper", "hyper-util", "tower-http"] {
+            assert!(
+                !dependencies(folder).contains(name),
+                "{folder} must not know {name}"
+            );
+        }
+    }
+}
+
+#[test]
+fn every_crate_is_one_we_know() {
+    let folders = std::fs::read_dir(root().join("crates")).unwrap();
+    let names: BTreeSet<_> = folders
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .collect();
+    assert_eq!(
+        names.into_iter().collect::<Vec<_>>(),
+        ["hub", "liminal", "testkit", "wire"]
+    );
+}
+
+#[test]
+fn only_the_socket_module_opens_a_web_socket() {
+    assert_eq!(
+        users_of("new WebSocket(", "web", ".js"),
+        ["web/shell/socket.js"]
+    );
+}
+
+#[test]
+fn no_markup_is_ever_parsed_in_the_browser() {
+    for sink in [
+        "innerHTML",
+        "outerHTML",
+        "insertAdjacentHTML",
+        "document.write",
+        "setHTML",
+        "eval(",
+        "new Function",
+    ] {
+        assert_eq!(users_of(sink, "web", ".js"), Vec::<String>::new(), "{sink}");
+    }
+}
+
+#[test]
+fn login_and_shell_share_only_what_is_shared() {
+    for (name, content) in files("web", ".js") {
+        let part = name.split('/').nth(1).unwrap();
+        for other in ["shell", "login"].iter().filter(|other| **other != part) {
+            assert!(
+                !content.contains(&format!("'../{other}/")),
+                "{name} imports from {other}"
+            );
+        }
+    }
+}
+
+#[test]
+fn no_module_of_the_shell_is_more_than_two_requests_away() {
+    let main = std::fs::read_to_string(root().join("web/shell/main.js")).unwrap();
+    for (name, _) in files("web", ".js") {
+        let path = name.strip_prefix("web/").unwrap();
+        let apart = ["shell/main.js", "shared/boot.js", "shared/storage.js"];
+        if path.contains(".test.") || path.starts_with("login/") || apart.contains(&path) {
+            continue;
+        }
+        let (folder, file) = path.split_once('/').unwrap();
+        let import = match folder {
+            "shell" => format!("'./{file}'"),
+            _ => format!("'../{path}'"),
+        };
+        assert!(
+            main.contains(&import),
+            "web/shell/main.js does not import {path}"
+        );
+    }
+}
+
+#[test]
+fn only_theme_css_names_colours() {
+    let colour = |line: &str| {
+        line.contains("rgb(")
+            || line.contains("hsl(")
+            || line.contains(": #")
+            || line.contains(" #")
+    };
+    for (name, content) in files("web/styles", ".css") {
+        let named = content
+            .lines()
+            .filter(|line| !line.contains("/*") && colour(line))
+            .count();
+        assert!(
+            name.ends_with("theme.css") || named == 0,
+            "{name} names a colour"
+        );
+    }
+}
+
+#[test]
+fn architecture_names_every_top_folder() {
+    let text = std::fs::read_to_string(root().join("ARCHITECTURE.md")).unwrap();
+    for entry in std::fs::read_dir(root()).unwrap() {
+        let entry = entry.unwrap();
+        let name = entry.file_name().into_string().unwrap();
+        let hidden_or_made =
+            name.starts_with('.') || ["target", "node_modules"].contains(&name.as_str());
+        if entry.path().is_dir() && !hidden_or_made {
+            assert!(
+                text.contains(&format!("`{name}/")),
+                "ARCHITECTURE.md does not name {name}/"
+            );
+        }
+    }
+}
+
+#[test]
+fn unsafe_code_is_forbidden_everywhere() {
+    for folder in [
+        "crates/wire",
+        "crates/hub",
+        "crates/liminal",
+        "crates/testkit",
+        "xtask",
+    ] {
+        let text = std::fs::read_to_string(root().join(folder).join("Cargo.toml")).unwrap();
+        assert!(
+            text.contains("[lints]\nworkspace = true"),
+            "{folder} opts out of the workspace lints"
+        );
+    }
+}

@@ -1,0 +1,16 @@
+//! What tests share: the real binary as a running server, and plain clients for its doors.
+//!
+//! Only for tests. Every wait has a generous guard, so that a hang is a failure and not a stuck run.
+
+mod http;
+mod server;
+mod socket;
+
+use std::time::Duration;
+
+pub use http::{HttpResponse, http};
+pub use server::{Server, ServerSetup};
+pub use socket::{Refused, Socket};
+
+/// Far beyond anything that happens on a busy machine.
+pub const HANG_GUARD: Duration = Duration::from_secs(30);

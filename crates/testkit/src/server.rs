@@ -1,0 +1,218 @@
+//! The real binary, started as a person would start it.
+
+use std::ffi::OsString;
+use std::fs::Permissions;
+use std::net::SocketAddr;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::{ExitStatus, Stdio};
+
+use anyhow::{Context, bail};
+use tempfile::TempDir;
+use tokio::io::{AsyncBufReadExt, AsyncReadExt, BufReader};
+use tokio::process::{Child, Command};
+
+use crate::socket::Socket;
+use crate::{HANG_GUARD, HttpResponse, http};
+
+/// How to start the binary: a home of its own, an environment without surprises, any free port.
+pub struct ServerSetup {
+    program: PathBuf,
+    home: TempDir,
+    args: Vec<OsString>,
+    env: Vec<(String, OsString)>,
+}
+
+impl ServerSetup {
+    /// `program` is the test's `env!("CARGO_BIN_EXE_liminal")`.
+    pub fn new(program: &str) -> anyhow::Result<Self> {
+        Ok(Self {
+            program: program.into(),
+            home: tempfile::tempdir()?,
+            args: vec![],
+            env: vec![],
+        })
+    }
+
+    pub fn arg(mut self, arg: impl Into<OsString>) -> Self {
+        self.args.push(arg.into());
+        self
+    }
+
+    pub fn env(mut self, name: &str, value: impl Into<OsString>) -> Self {
+        self.env.push((name.to_owned(), value.into()));
+        self
+    }
+
+    /// The home directory, which outlives the servers started from this setup.
+    pub fn home(&self) -> &Path {
+        self.home.path()
+    }
+
+    pub fn data_dir(&self) -> PathBuf {
+        self.home.path().join(".liminal-builder")
+    }
+
+    /// A new folder in the home.
+    pub fn folder(&self, name: &str) -> anyhow::Result<String> {
+        let path = self.home.path().join(name);
+        std::fs::create_dir_all(&path)?;
+        let real = path.canonicalize()?;
+        Ok(real.to_str().context("a UTF-8 path")?.to_owned())
+    }
+
+    /// The command, ready to run, with whatever else the caller adds to it.
+    pub fn command(&self) -> Command {
+        self.command_of(&self.program)
+    }
+
+    fn command_of(&self, program: &Path) -> Command {
+        let mut command = Command::new(program);
+        command
+            .args(&self.args)
+            .env_clear()
+            .env("HOME", self.home.path())
+            .env("PATH", std::env::var_os("PATH").unwrap_or_default())
+            .envs(self.env.iter().map(|(name, value)| (name, value)))
+            .current_dir(self.home.path())
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .kill_on_drop(true);
+        command
+    }
+
+    /// Runs the command to its end.
+    pub async fn run(&self, args: &[&str]) -> anyhow::Result<std::process::Output> {
+        let running = self.command().args(args).output();
+        Ok(tokio::time::timeout(HANG_GUARD, running).await??)
+    }
+
+    /// Starts a server on any free port and waits until it is ready.
+    pub async fn start(&self) -> anyhow::Result<Server> {
+        let mut command = self.command();
+        command.args(["--port", "0"]);
+        self.started(command).await
+    }
+
+    /// Starts a server on the port an earlier one had.
+    pub async fn start_at(&self, port: u16) -> anyhow::Result<Server> {
+        let mut command = self.command();
+        command.args(["--port", &port.to_string()]);
+        self.started(command).await
+    }
+
+    /// Starts a server as a user without any rights. Only root can do that.
+    pub async fn start_as_nobody(&self) -> anyhow::Result<Server> {
+        const NOBODY: u32 = 65534;
+        // The program and the home must be reachable for them, wherever the build is.
+        let program = self.home.path().join("liminal");
+        // By another process: a copy of ours would be open for writing in children forked meanwhile,
+        // and a file that is being written cannot be run.
+        let copied = Command::new("cp")
+            .args([&self.program, &program])
+            .status()
+            .await?;
+        anyhow::ensure!(copied.success(), "could not copy the program");
+        std::fs::set_permissions(self.home.path(), Permissions::from_mode(0o777))?;
+        let mut command = self.command_of(&program);
+        command.args(["--port", "0"]).uid(NOBODY).gid(NOBODY);
+        self.started(command).await
+    }
+
+    async fn started(&self, mut command: Command) -> anyhow::Result<Server> {
+        let mut child = command.spawn()?;
+        let mut stdout = BufReader::new(child.stdout.take().context("a pipe")?);
+        let mut line = String::new();
+        tokio::time::timeout(HANG_GUARD, stdout.read_line(&mut line)).await??;
+        let Some(url) = line.strip_prefix("Liminal Builder is ready: ") else {
+            let mut stderr = String::new();
+            if let Some(mut pipe) = child.stderr.take() {
+                pipe.read_to_string(&mut stderr).await?;
+            }
+            bail!("the server did not become ready: {line}{stderr}");
+        };
+        let url = url.trim_end();
+        let (base, token) = url
+            .split_once("/#token=")
+            .context("an address and a token")?;
+        let address = base.strip_prefix("http://").context("http")?.parse()?;
+        Ok(Server {
+            child,
+            stdout,
+            address,
+            token: token.to_owned(),
+        })
+    }
+}
+
+pub struct Server {
+    child: Child,
+    stdout: BufReader<tokio::process::ChildStdout>,
+    pub address: SocketAddr,
+    pub token: String,
+}
+
+impl Server {
+    pub fn id(&self) -> u32 {
+        self.child.id().unwrap_or_default()
+    }
+
+    /// A connection of a program that knows the token, with the greeting already read.
+    pub async fn connect(&self) -> anyhow::Result<Socket> {
+        let mut socket = self.connect_unread().await?;
+        socket.next_of("hello").await?;
+        Ok(socket)
+    }
+
+    /// The same, with nothing read yet.
+    pub async fn connect_unread(&self) -> anyhow::Result<Socket> {
+        let bearer = format!("Bearer {}", self.token);
+        let host = self.address.to_string();
+        let headers = [("host", host.as_str()), ("authorization", &bearer)];
+        Ok(Socket::open(self.address, "/ws", &headers).await?)
+    }
+
+    pub async fn get(&self, path: &str, headers: &[&str]) -> anyhow::Result<HttpResponse> {
+        let mut head = vec![
+            format!("GET {path} HTTP/1.1"),
+            format!("Host: {}", self.address),
+        ];
+        head.extend(headers.iter().map(|header| (*header).to_owned()));
+        http(self.address, &head, "").await
+    }
+
+    /// Sends a signal and waits for the end.
+    pub async fn signal(mut self, name: &str) -> anyhow::Result<Ended> {
+        let started = std::time::Instant::now();
+        let sent = Command::new("kill")
+            .args([&format!("-{name}"), &self.id().to_string()])
+            .status()
+            .await?;
+        anyhow::ensure!(sent.success(), "could not send {name}");
+        let status = tokio::time::timeout(HANG_GUARD, self.child.wait()).await??;
+        let took = started.elapsed();
+        let mut stdout = String::new();
+        self.stdout.read_to_string(&mut stdout).await?;
+        let mut stderr = String::new();
+        if let Some(mut pipe) = self.child.stderr.take() {
+            pipe.read_to_string(&mut stderr).await?;
+        }
+        Ok(Ended {
+            status,
+            took,
+            stdout,
+            stderr,
+        })
+    }
+}
+
+/// How a server ended.
+#[derive(Debug)]
+pub struct Ended {
+    pub status: ExitStatus,
+    pub took: std::time::Duration,
+    /// What followed the ready line.
+    pub stdout: String,
+    pub stderr: String,
+}

@@ -1,0 +1,131 @@
+//! A WebSocket client that speaks JSON and gives up after a while.
+
+use std::net::SocketAddr;
+
+use anyhow::{Context, bail};
+use futures_util::{SinkExt, StreamExt};
+use serde_json::Value;
+use tokio::net::TcpStream;
+use tokio_tungstenite::WebSocketStream;
+use tokio_tungstenite::tungstenite::client::IntoClientRequest;
+use tokio_tungstenite::tungstenite::http::{HeaderName, HeaderValue};
+use tokio_tungstenite::tungstenite::{self, Message};
+
+use crate::HANG_GUARD;
+
+pub struct Socket {
+    stream: WebSocketStream<TcpStream>,
+}
+
+/// The server did not let us in.
+#[derive(Debug)]
+pub struct Refused {
+    pub status: Option<u16>,
+    pub reason: String,
+}
+
+impl std::fmt::Display for Refused {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "refused: {:?} {}", self.status, self.reason)
+    }
+}
+
+impl std::error::Error for Refused {}
+
+impl Socket {
+    pub async fn open(
+        address: SocketAddr,
+        path: &str,
+        headers: &[(&str, &str)],
+    ) -> Result<Self, Refused> {
+        let other = |error: &dyn std::fmt::Display| Refused {
+            status: None,
+            reason: error.to_string(),
+        };
+        let mut request = format!("ws://{address}{path}")
+            .into_client_request()
+            .map_err(|error| other(&error))?;
+        for (name, value) in headers {
+            let name: HeaderName = name.parse().map_err(|error| other(&error))?;
+            let value: HeaderValue = value.parse().map_err(|error| other(&error))?;
+            request.headers_mut().insert(name, value);
+        }
+        let stream = TcpStream::connect(address)
+            .await
+            .map_err(|error| other(&error))?;
+        let opening = tokio_tungstenite::client_async(request, stream);
+        match tokio::time::timeout(HANG_GUARD, opening).await {
+            Ok(Ok((stream, _))) => Ok(Self { stream }),
+            Ok(Err(tungstenite::Error::Http(response))) => Err(Refused {
+                status: Some(response.status().as_u16()),
+                reason: String::from_utf8_lossy(response.body().as_deref().unwrap_or_default())
+                    .into_owned(),
+            }),
+            Ok(Err(error)) => Err(other(&error)),
+            Err(late) => Err(other(&late)),
+        }
+    }
+
+    pub async fn send(&mut self, message: Value) -> anyhow::Result<()> {
+        self.send_text(&message.to_string()).await
+    }
+
+    pub async fn send_text(&mut self, text: &str) -> anyhow::Result<()> {
+        self.send_raw(Message::text(text)).await
+    }
+
+    pub async fn send_bytes(&mut self, bytes: &[u8]) -> anyhow::Result<()> {
+        self.send_raw(Message::binary(bytes.to_vec())).await
+    }
+
+    async fn send_raw(&mut self, message: Message) -> anyhow::Result<()> {
+        Ok(tokio::time::timeout(HANG_GUARD, self.stream.send(message)).await??)
+    }
+
+    /// The next message.
+    pub async fn next(&mut self) -> anyhow::Result<Value> {
+        match self.next_frame().await?.context("the server hung up")? {
+            Message::Text(text) => Ok(serde_json::from_str(&text)?),
+            other => bail!("not a message: {other:?}"),
+        }
+    }
+
+    /// The next message of this type; others are passed over.
+    pub async fn next_of(&mut self, kind: &str) -> anyhow::Result<Value> {
+        loop {
+            let message = self.next().await?;
+            if message["type"] == kind {
+                return Ok(message);
+            }
+        }
+    }
+
+    /// Sends a request and waits for the message that carries its id.
+    pub async fn ask(&mut self, mut message: Value) -> anyhow::Result<Value> {
+        let id = format!("ask-{}", message["type"].as_str().unwrap_or_default());
+        message["requestId"] = Value::from(id.as_str());
+        self.send(message).await?;
+        loop {
+            let answer = self.next().await?;
+            if answer["requestId"] == id.as_str() {
+                return Ok(answer);
+            }
+        }
+    }
+
+    /// The code with which the server closes; messages before that are passed over.
+    pub async fn closed(&mut self) -> anyhow::Result<Option<u16>> {
+        loop {
+            match self.next_frame().await {
+                Ok(Some(Message::Close(frame))) => return Ok(frame.map(|frame| frame.code.into())),
+                Ok(Some(_)) => {}
+                Ok(None) | Err(_) => return Ok(None),
+            }
+        }
+    }
+
+    async fn next_frame(&mut self) -> anyhow::Result<Option<Message>> {
+        let next = tokio::time::timeout(HANG_GUARD, self.stream.next());
+        Ok(next.await.context("nothing came")?.transpose()?)
+    }
+}

@@ -1,0 +1,51 @@
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+use ts_rs::TS;
+
+/// One agent of the catalog, as a person choosing between them sees it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, TS)]
+#[serde(rename_all = "camelCase")]
+pub struct AgentSummary {
+    /// The first half of a session's canonical id, such as `claude-code`.
+    pub cli_type: String,
+    pub name: String,
+    /// Two letters for narrow places.
+    pub badge: String,
+    /// Whether a command to start it was found on this machine.
+    pub found: bool,
+    /// What to type to install it, when it was not found and we know.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[ts(optional)]
+    pub install: Option<String>,
+}
+
+/// What happens when an agent asks whether it may do something.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, TS)]
+#[serde(rename_all = "lowercase")]
+pub enum PermissionPolicy {
+    Allow,
+    Ask,
+}
+
+impl FromStr for PermissionPolicy {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        match text {
+            "allow" => Ok(Self::Allow),
+            "ask" => Ok(Self::Ask),
+            _ => Err("it must be `allow` or `ask`"),
+        }
+    }
+}
+
+impl fmt::Display for PermissionPolicy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Allow => "allow",
+            Self::Ask => "ask",
+        })
+    }
+}

@@ -1,0 +1,20 @@
+use serde::Serialize;
+use ts_rs::TS;
+
+/// What a program branches on; people read the message beside it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, TS)]
+#[serde(rename_all = "SCREAMING_SNAKE_CASE")]
+pub enum ErrorCode {
+    /// The message was not one we know, or not well formed.
+    InvalidMessage,
+    /// The path is relative, missing, not a directory, or not readable.
+    ProjectPathInvalid,
+    /// That folder is a project already.
+    ProjectDuplicate,
+    /// No project has that id.
+    ProjectNotFound,
+    /// The change could not be written to disk and was not made.
+    StoreUnavailable,
+    /// Our fault.
+    InternalError,
+}

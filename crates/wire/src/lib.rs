@@ -1,0 +1,14 @@
+//! Every type that crosses a process boundary, and nothing else.
+//!
+//! The browser's view of these types is `web/types/wire.d.ts`. It is generated from here, and a test
+//! fails when the two differ.
+
+mod agent;
+mod browser;
+mod error_code;
+mod project;
+
+pub use agent::{AgentSummary, PermissionPolicy};
+pub use browser::{ClientFrame, ClientMessage, FolderSuggestion, ServerMessage};
+pub use error_code::ErrorCode;
+pub use project::Project;

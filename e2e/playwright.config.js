@@ -1,0 +1,14 @@
+import { defineConfig } from '@playwright/test';
+import { LAUNCH } from './support/browser.js';
+
+export default defineConfig({
+  testDir: 'tests',
+  outputDir: 'results',
+  forbidOnly: true,
+  retries: 0,
+  workers: 2,
+  timeout: 60_000,
+  expect: { timeout: 15_000 },
+  reporter: [['list']],
+  use: { launchOptions: LAUNCH, viewport: { width: 1440, height: 900 }, trace: 'retain-on-failure' },
+});

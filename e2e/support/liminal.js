@@ -1,0 +1,112 @@
+/**
+ * The real binary, one per test, with a home of its own.
+ *
+ * @typedef {object} Liminal
+ * @property {string} url  with the token
+ * @property {string} origin
+ * @property {string} home
+ * @property {(name: string) => string} folder  makes one in the home and returns its path
+ * @property {() => Promise<void>} stop
+ * @property {() => Promise<void>} kill  pulls the plug
+ * @property {() => Promise<void>} start  again, on the same port and data
+ */
+
+import { spawn } from 'node:child_process';
+import { mkdirSync, mkdtempSync, realpathSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+import { test as base, expect } from '@playwright/test';
+
+const BINARY = process.env.LIMINAL ?? new URL('../../target/release/liminal', import.meta.url).pathname;
+
+export { expect };
+
+/**
+ * @typedef {import('@playwright/test').PlaywrightTestArgs & import('@playwright/test').PlaywrightTestOptions} TestArgs
+ * @typedef {import('@playwright/test').PlaywrightWorkerArgs & import('@playwright/test').PlaywrightWorkerOptions} WorkerArgs
+ * @type {import('@playwright/test').Fixtures<{ liminal: Liminal }, {}, TestArgs, WorkerArgs>}
+ */
+const fixtures = {
+  // biome-ignore lint/correctness/noEmptyPattern: Playwright reads the fixtures it needs from this pattern
+  liminal: async ({}, use) => {
+    const home = realpathSync(mkdtempSync(join(tmpdir(), 'liminal-e2e-')));
+    const server = await startServer(home);
+    await use(server);
+    await server.stop();
+    rmSync(home, { recursive: true, force: true });
+  },
+  /** A page on which any error of ours fails the test. */
+  page: async ({ page }, use) => {
+    /** @type {string[]} */
+    const errors = [];
+    page.on('pageerror', (error) => errors.push(error.message));
+    page.on('console', (message) => {
+      // A refused login and a server that is down are said there by the browser itself.
+      if (message.type() === 'error' && !/Failed to load resource|WebSocket connection/.test(message.text())) {
+        errors.push(message.text());
+      }
+    });
+    await use(page);
+    expect(errors).toEqual([]);
+  },
+};
+
+export const test = base.extend(fixtures);
+
+/** @param {string} home */
+async function startServer(home) {
+  let port = '0';
+  /** @type {import('node:child_process').ChildProcess} */
+  let child;
+  const server = {
+    url: '',
+    origin: '',
+    home,
+    /** @param {string} name */
+    folder: (name) => {
+      mkdirSync(join(home, name), { recursive: true });
+      return join(home, name);
+    },
+    start: async () => {
+      child = spawn(BINARY, ['--port', port, '--no-open'], {
+        env: { HOME: home, PATH: process.env.PATH },
+        stdio: ['ignore', 'pipe', 'pipe'],
+      });
+      server.url = await readyLine(child);
+      server.origin = new URL(server.url).origin;
+      port = new URL(server.url).port;
+    },
+    stop: () => end('SIGTERM'),
+    kill: () => end('SIGKILL'),
+  };
+  /** @param {NodeJS.Signals} signal */
+  const end = async (signal) => {
+    if (child.exitCode !== null || child.signalCode !== null) return;
+    const ended = new Promise((resolve) => child.once('exit', resolve));
+    child.kill(signal);
+    await ended;
+  };
+  await server.start();
+  return server;
+}
+
+/**
+ * @param {import('node:child_process').ChildProcess} child
+ * @returns {Promise<string>}
+ */
+function readyLine(child) {
+  return new Promise((resolve, reject) => {
+    let stderr = '';
+    child.stderr?.on('data', (data) => {
+      stderr += data;
+    });
+    child.once('exit', () => reject(new Error(`liminal ended before it was ready: ${stderr}`)));
+    if (!child.stdout) return;
+    createInterface(child.stdout).once('line', (line) => {
+      const url = line.split('Liminal Builder is ready: ')[1];
+      if (url) resolve(url);
+      else reject(new Error(`not a ready line: ${line}`));
+    });
+  });
+}

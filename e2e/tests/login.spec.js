@@ -1,0 +1,41 @@
+import { expect, test } from '../support/liminal.js';
+import { enter } from '../support/workspace.js';
+
+test('the printed address opens the workspace and leaves no token in the address bar', async ({ page, liminal }) => {
+  await enter(page, liminal);
+  expect(page.url()).toBe(`${liminal.origin}/`);
+  await page.goto(liminal.origin);
+  await expect(page.getByRole('heading', { name: 'Start with a project' })).toBeVisible();
+});
+
+test('a browser that is not known is asked for the token', async ({ page, liminal }) => {
+  await page.goto(liminal.origin);
+  const field = page.getByLabel('Access token');
+  await expect(field).toBeFocused();
+  await page.getByRole('button', { name: 'Open workspace' }).click();
+  await expect(page.getByRole('alert')).toHaveText('Paste the token first.');
+  await field.fill('not-the-token');
+  await field.press('Enter');
+  await expect(page.getByRole('alert')).toHaveText('That is not the token. `liminal token` prints it.');
+  await field.fill(new URLSearchParams(new URL(liminal.url).hash.slice(1)).get('token') ?? '');
+  await field.press('Enter');
+  await expect(page.getByRole('heading', { name: 'Start with a project' })).toBeVisible();
+});
+
+test('the printed address pasted over the login page works too', async ({ page, liminal }) => {
+  await page.goto(liminal.origin);
+  await expect(page.getByLabel('Access token')).toBeVisible();
+  await page.goto(liminal.url);
+  await expect(page.getByRole('heading', { name: 'Start with a project' })).toBeVisible();
+});
+
+test('a stale token in the address is explained', async ({ page, liminal }) => {
+  await page.goto(`${liminal.origin}/#token=0123456789abcdef`);
+  await expect(page.getByRole('alert')).toHaveText('That is not the token. `liminal token` prints it.');
+  expect(page.url()).toBe(`${liminal.origin}/`);
+});
+
+test('no script of ours can read the cookie', async ({ page, liminal }) => {
+  await enter(page, liminal);
+  expect(await page.evaluate(() => document.cookie)).toBe('');
+});

@@ -1,0 +1,215 @@
+import { existsSync, mkdirSync, symlinkSync, writeFileSync } from 'node:fs';
+import { expect, test } from '../support/liminal.js';
+import { addProject, enter, projectHead, projectHeads } from '../support/workspace.js';
+
+test('TC-1.1a: projects display on load in insertion order', async ({ page, liminal }) => {
+  await enter(page, liminal);
+  await addProject(page, liminal.folder('zebra'));
+  await addProject(page, liminal.folder('apple'));
+  await expect(projectHeads(page)).toHaveText(['zebra', 'apple']);
+  await page.reload();
+  await expect(projectHeads(page)).toHaveText(['zebra', 'apple']);
+  await expect(projectHead(page, 'zebra')).toHaveAttribute('title', `${liminal.home}/zebra`);
+});
+
+test('TC-1.1b: a first run shows an empty state that leads to adding a project', async ({ page, liminal }) => {
+  await enter(page, liminal);
+  const sidebar = page.getByRole('navigation', { name: 'Projects' });
+  await expect(sidebar).toContainText('No projects yet. Add a folder you work in to begin.');
+  await sidebar.getByRole('button', { name: 'Add project' }).click();
+  await expect(page.getByRole('dialog', { name: 'Add project' })).toBeVisible();
+});
+
+test('TC-1.2a: a valid directory is added, with its sessions beneath it, in every window', async ({
+  page,
+  context,
+  liminal,
+}) => {
+  await enter(page, liminal);
+  const second = await context.newPage();
+  await enter(second, liminal);
+  await addProject(page, liminal.folder('app'));
+  await expect(projectHead(page, 'app')).toBeFocused();
+  await expect(page.getByText('No sessions yet')).toBeVisible();
+  await expect(projectHeads(second)).toHaveText(['app']);
+});
+
+test('TC-1.2b: an unusable path is explained inline and adds nothing', async ({ page, liminal }) => {
+  writeFileSync(`${liminal.home}/file.txt`, '');
+  await enter(page, liminal);
+  await page.getByRole('button', { name: 'Add project' }).first().click();
+  const field = page.getByRole('combobox', { name: 'Folder' });
+  for (const [path, message] of [
+    [`${liminal.home}/missing`, 'Directory does not exist'],
+    [`${liminal.home}/file.txt`, 'That is not a directory'],
+    ['code/app', 'Type an absolute path, such as /home/me/code or ~/code'],
+    ['', 'Type the path of a directory'],
+  ]) {
+    await field.fill(path);
+    await field.press('Enter');
+    await expect(page.getByRole('alert')).toHaveText(message);
+    await expect(field).toHaveAttribute('aria-invalid', 'true');
+    await expect(field).toHaveValue(path);
+    await field.fill(`${path}x`);
+    await expect(page.getByRole('alert')).toHaveText('');
+  }
+  await expect(projectHeads(page)).toHaveCount(0);
+});
+
+test('TC-1.2c: cancelling adds nothing, by button, by Escape and by the backdrop', async ({ page, liminal }) => {
+  liminal.folder('app');
+  await enter(page, liminal);
+  const opener = page.getByRole('button', { name: 'Add project' }).first();
+  const dialog = page.getByRole('dialog', { name: 'Add project' });
+  for (const cancel of [
+    () => dialog.getByRole('button', { name: 'Cancel' }).click(),
+    () => page.keyboard.press('Escape'),
+    () => page.mouse.click(5, 700),
+  ]) {
+    await opener.click();
+    await page.getByRole('combobox', { name: 'Folder' }).fill('~/app');
+    await cancel();
+    await expect(dialog).toBeHidden();
+    await expect(opener).toBeFocused();
+  }
+  await expect(projectHeads(page)).toHaveCount(0);
+  await opener.click();
+  await expect(page.getByRole('combobox', { name: 'Folder' })).toHaveValue('');
+});
+
+test('TC-1.2d: a duplicate is refused, also behind a symbolic link', async ({ page, liminal }) => {
+  symlinkSync(liminal.folder('app'), `${liminal.home}/link`);
+  await enter(page, liminal);
+  await addProject(page, '~/app');
+  await page.getByRole('button', { name: 'Add project' }).first().click();
+  const field = page.getByRole('combobox', { name: 'Folder' });
+  await field.fill('~/link');
+  await field.press('Enter');
+  await expect(page.getByRole('alert')).toHaveText('Project already added');
+  await expect(projectHeads(page)).toHaveCount(1);
+});
+
+test('TC-1.3a: a removed project leaves its files, and can be added again', async ({ page, liminal }) => {
+  const path = liminal.folder('app');
+  await enter(page, liminal);
+  await addProject(page, path);
+  await page.getByRole('button', { name: 'Remove app' }).click();
+  await expect(projectHeads(page)).toHaveCount(0);
+  expect(existsSync(path)).toBe(true);
+  await page.reload();
+  await expect(page.getByText('No projects yet')).toBeVisible();
+  await addProject(page, path);
+  await expect(projectHeads(page)).toHaveText(['app']);
+});
+
+test('a removal is undone in place, and the keyboard never loses its way', async ({ page, liminal }) => {
+  await enter(page, liminal);
+  for (const name of ['one', 'two', 'three']) await addProject(page, liminal.folder(name));
+  await projectHead(page, 'two').focus();
+  await page.keyboard.press('Delete');
+  await expect(projectHeads(page)).toHaveText(['one', 'three']);
+  await expect(projectHead(page, 'three')).toBeFocused();
+  await page.getByRole('button', { name: 'Undo' }).click();
+  await expect(projectHeads(page)).toHaveText(['one', 'two', 'three']);
+  await expect(projectHead(page, 'two')).toBeFocused();
+});
+
+test('TC-1.4a: collapsing hides the sessions, by mouse and by keyboard', async ({ page, liminal }) => {
+  await enter(page, liminal);
+  await addProject(page, liminal.folder('app'));
+  const head = projectHead(page, 'app');
+  const sessions = page.getByText('No sessions yet');
+  await expect(sessions).toBeVisible();
+  await head.click();
+  await expect(sessions).toBeHidden();
+  await expect(head).toHaveAttribute('aria-expanded', 'false');
+  await head.press('ArrowRight');
+  await expect(sessions).toBeVisible();
+  await head.press('ArrowLeft');
+  await expect(sessions).toBeHidden();
+  await head.press('Enter');
+  await expect(sessions).toBeVisible();
+});
+
+test('TC-1.4b: what was collapsed stays collapsed over a restart', async ({ page, liminal }) => {
+  await enter(page, liminal);
+  await addProject(page, liminal.folder('one'));
+  await addProject(page, liminal.folder('two'));
+  await projectHead(page, 'one').click();
+  await liminal.stop();
+  await liminal.start();
+  await page.goto(liminal.origin);
+  await expect(projectHead(page, 'one')).toHaveAttribute('aria-expanded', 'false');
+  await expect(projectHead(page, 'two')).toHaveAttribute('aria-expanded', 'true');
+  expect(await page.evaluate(() => Object.values(JSON.parse(localStorage['liminal:collapsed'])))).toEqual([true]);
+});
+
+test('nonsense in the browser storage is ignored', async ({ page, liminal }) => {
+  await enter(page, liminal);
+  await addProject(page, liminal.folder('app'));
+  for (const nonsense of ['{', '[1]', '"x"', 'null', '{"a":{"b":1}}', '12']) {
+    await page.evaluate((text) => {
+      for (const key of ['collapsed', 'theme', 'sidebar-width']) localStorage.setItem(`liminal:${key}`, text);
+    }, nonsense);
+    await page.reload();
+    await expect(projectHead(page, 'app')).toHaveAttribute('aria-expanded', 'true');
+  }
+});
+
+test('folders are completed as one types', async ({ page, liminal }) => {
+  for (const name of ['code/alpha/src', 'code/alpine', 'code/beta', 'code/.hidden']) liminal.folder(name);
+  await enter(page, liminal);
+  await addProject(page, '~/code/beta');
+  await page.getByRole('button', { name: 'Add project' }).first().click();
+  const field = page.getByRole('combobox', { name: 'Folder' });
+  const options = page.getByRole('option');
+  await expect(options).toHaveText(['code/']);
+  await field.press('Tab');
+  await expect(field).toHaveValue('~/code/');
+  await expect(options).toHaveText(['alpha/', 'alpine/', 'beta/added']);
+  await field.pressSequentially('ALP');
+  await expect(options).toHaveText(['alpha/', 'alpine/']);
+  await field.fill('~/code/al');
+  await expect(options).toHaveText(['alpha/', 'alpine/']);
+  await field.press('ArrowDown');
+  await field.press('ArrowDown');
+  await expect(options.nth(1)).toHaveAttribute('aria-selected', 'true');
+  await field.press('ArrowUp');
+  await field.press('Enter');
+  await expect(field).toHaveValue('~/code/alpha/');
+  await expect(options).toHaveText(['src/']);
+  await field.press('Enter');
+  await expect(projectHeads(page)).toHaveText(['beta', 'alpha']);
+});
+
+test('an old suggestion is never taken for new text', async ({ page, liminal }) => {
+  liminal.folder('code/alpha');
+  await enter(page, liminal);
+  await page.getByRole('button', { name: 'Add project' }).first().click();
+  const field = page.getByRole('combobox', { name: 'Folder' });
+  await field.fill('~/code/');
+  await expect(page.getByRole('option')).toHaveText(['alpha/']);
+  await field.press('ArrowDown');
+  await field.fill('~/code/nope');
+  await field.press('Enter');
+  await expect(page.getByRole('alert')).toHaveText('Directory does not exist');
+  await expect(field).toHaveValue('~/code/nope');
+});
+
+test('projects of one name are told apart by where they are', async ({ page, liminal }) => {
+  await enter(page, liminal);
+  await addProject(page, liminal.folder('work/api'));
+  await addProject(page, liminal.folder('other'));
+  await expect(projectHeads(page)).toHaveText(['api', 'other']);
+  await addProject(page, liminal.folder('play/api'));
+  await expect(projectHeads(page)).toHaveText(['apiwork', 'other', 'apiplay']);
+});
+
+test('a name made of markup is only a name', async ({ page, liminal }) => {
+  const name = '<img src=x onerror="document.title=`owned`">';
+  mkdirSync(`${liminal.home}/${name}`);
+  await enter(page, liminal);
+  await addProject(page, `~/${name}`);
+  await expect(projectHeads(page)).toHaveText([name]);
+  expect(await page.title()).toBe('Liminal Builder');
+});

@@ -1,0 +1,193 @@
+import { readFileSync, writeFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import { expect, test } from '../support/liminal.js';
+import { addProject, enter, projectHead, projectHeads } from '../support/workspace.js';
+
+const AXE = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
+
+test('a killed server is noticed quietly, and what happened meanwhile is there after it', async ({
+  page,
+  context,
+  liminal,
+}) => {
+  await enter(page, liminal);
+  await addProject(page, liminal.folder('before'));
+  await liminal.kill();
+  const status = page.locator('#connection');
+  await expect(status.getByText('Reconnecting…')).toBeVisible();
+  await expect(projectHeads(page)).toHaveText(['before']);
+
+  await page.getByRole('button', { name: 'Add project' }).first().click();
+  const field = page.getByRole('combobox', { name: 'Folder' });
+  await field.fill('~/before');
+  await field.press('Enter');
+  await expect(page.getByRole('alert')).toContainText('The server is not reachable right now');
+  await expect(field).toHaveValue('~/before');
+  await page.keyboard.press('Escape');
+
+  await liminal.start();
+  const other = await context.newPage();
+  await enter(other, liminal);
+  await addProject(other, liminal.folder('meanwhile'));
+  await expect(status.getByText('Connected')).toBeVisible();
+  await expect(projectHeads(page)).toHaveText(['before', 'meanwhile']);
+});
+
+test('a server that no longer knows the browser asks for the token again', async ({ page, liminal }) => {
+  await enter(page, liminal);
+  await liminal.stop();
+  writeFileSync(`${liminal.home}/.liminal-builder/token`, 'another-token-altogether\n');
+  await liminal.start();
+  await expect(page.getByLabel('Access token')).toBeVisible();
+});
+
+test('a file that was set aside is said on the page', async ({ page, liminal }) => {
+  await liminal.stop();
+  writeFileSync(`${liminal.home}/.liminal-builder/projects.json`, '{ torn');
+  await liminal.start();
+  await enter(page, liminal);
+  await expect(page.locator('.notice')).toContainText('could not be understood');
+  await page.locator('.notice').getByRole('button', { name: 'Dismiss' }).click();
+  await expect(page.locator('.notice')).toHaveCount(0);
+});
+
+test('the sidebar is resized by mouse and keyboard, within bounds, and remembered', async ({ page, liminal }) => {
+  await enter(page, liminal);
+  const divider = page.getByRole('separator', { name: 'Sidebar width' });
+  const width = async () => (await page.locator('#sidebar').boundingBox())?.width;
+  expect(await width()).toBe(280);
+  await page.mouse.move(280, 400);
+  await page.mouse.down();
+  await page.mouse.move(350, 400, { steps: 5 });
+  await page.mouse.up();
+  expect(await width()).toBe(350);
+  await divider.press('ArrowLeft');
+  expect(await width()).toBe(334);
+  await divider.press('End');
+  expect(await width()).toBe(480);
+  await divider.press('ArrowRight');
+  expect(await width()).toBe(480);
+  await divider.press('Home');
+  expect(await width()).toBe(200);
+  await page.reload();
+  await expect(divider).toHaveAttribute('aria-valuenow', '200');
+  expect(await width()).toBe(200);
+  await divider.dblclick();
+  expect(await width()).toBe(280);
+});
+
+test('the theme follows the system until one is chosen, and the choice stays', async ({ page, liminal }) => {
+  await page.emulateMedia({ colorScheme: 'dark' });
+  await enter(page, liminal);
+  const ground = () => page.evaluate(() => getComputedStyle(document.body).backgroundColor);
+  const dark = await ground();
+  expect(dark).toBe('rgb(26, 27, 38)');
+  await page.emulateMedia({ colorScheme: 'light' });
+  const light = await ground();
+  expect(light).not.toBe(dark);
+  await page.getByRole('button', { name: 'Theme: as the system' }).click();
+  expect(await ground()).toBe(dark);
+  await page.reload();
+  expect(await ground()).toBe(dark);
+  await page.getByRole('button', { name: 'Theme: dark' }).click();
+  await page.emulateMedia({ colorScheme: 'dark' });
+  expect(await ground()).toBe(light);
+  await page.getByRole('button', { name: 'Theme: light' }).click();
+  expect(await ground()).toBe(dark);
+});
+
+test('at 390 pixels the sidebar is a drawer that opens, traps nothing and closes', async ({ page, liminal }) => {
+  await page.setViewportSize({ width: 390, height: 844 });
+  await enter(page, liminal);
+  const sidebar = page.locator('#sidebar');
+  await expect(sidebar).toBeHidden();
+  await page.getByRole('button', { name: 'Add project' }).click();
+  const field = page.getByRole('combobox', { name: 'Folder' });
+  liminal.folder('app');
+  await field.fill('~/app');
+  await field.press('Enter');
+  await expect(page.getByRole('dialog')).toBeHidden();
+  await expect(page.getByRole('heading', { name: 'No session open' })).toBeVisible();
+
+  const menu = page.getByRole('button', { name: 'Open sidebar' });
+  await menu.click();
+  await expect(sidebar).toBeVisible();
+  await expect(projectHead(page, 'app')).toBeVisible();
+  await page.keyboard.press('Escape');
+  await expect(sidebar).toBeHidden();
+  await expect(menu).toBeFocused();
+  await menu.click();
+  await page.mouse.click(380, 400);
+  await expect(sidebar).toBeHidden();
+  expect(await page.evaluate(() => document.documentElement.scrollWidth)).toBe(390);
+});
+
+test('the arrow keys walk through the projects', async ({ page, liminal }) => {
+  await enter(page, liminal);
+  for (const name of ['one', 'two', 'three']) await addProject(page, liminal.folder(name));
+  await projectHead(page, 'one').focus();
+  await page.keyboard.press('ArrowDown');
+  await expect(projectHead(page, 'two')).toBeFocused();
+  await page.keyboard.press('End');
+  await expect(projectHead(page, 'three')).toBeFocused();
+  await page.keyboard.press('ArrowDown');
+  await expect(projectHead(page, 'three')).toBeFocused();
+  await page.keyboard.press('Home');
+  await page.keyboard.press('ArrowUp');
+  await expect(projectHead(page, 'one')).toBeFocused();
+});
+
+test('motion stops for who asked for less of it', async ({ page, liminal }) => {
+  await page.emulateMedia({ reducedMotion: 'reduce' });
+  await enter(page, liminal);
+  await addProject(page, liminal.folder('app'));
+  const durations = await page.evaluate(() =>
+    [...document.querySelectorAll('*')].map((element) => getComputedStyle(element).transitionDuration),
+  );
+  expect(durations.filter((duration) => !/^(0s(, )?)+$/.test(duration))).toEqual([]);
+});
+
+for (const colorScheme of /** @type {const} */ (['dark', 'light'])) {
+  for (const width of [1440, 390]) {
+    test(`nothing for axe to find, ${colorScheme}, ${width} wide`, async ({ page, liminal }) => {
+      await page.emulateMedia({ colorScheme, reducedMotion: 'reduce' });
+      await page.setViewportSize({ width, height: 844 });
+      await page.goto(liminal.origin);
+      await expect(page.getByLabel('Access token')).toBeVisible();
+      expect(await violations(page)).toEqual([]);
+
+      await enter(page, liminal);
+      expect(await violations(page)).toEqual([]);
+      liminal.folder('code/app');
+      await page.getByRole('button', { name: 'Add project' }).last().click();
+      const field = page.getByRole('combobox', { name: 'Folder' });
+      await field.fill('~/code/');
+      await expect(page.getByRole('option')).toHaveCount(1);
+      await field.press('ArrowDown');
+      expect(await violations(page)).toEqual([]);
+      await field.fill('~/code/missing');
+      await field.press('Enter');
+      await expect(page.getByRole('alert')).not.toHaveText('');
+      expect(await violations(page)).toEqual([]);
+      await field.fill('~/code/app');
+      await field.press('Enter');
+      await expect(page.getByRole('dialog')).toBeHidden();
+      if (width === 390) await page.getByRole('button', { name: 'Open sidebar' }).click();
+      await expect(projectHead(page, 'app')).toBeVisible();
+      expect(await violations(page)).toEqual([]);
+      await page.getByRole('button', { name: 'Remove app' }).click();
+      await expect(page.getByRole('button', { name: 'Undo' })).toBeVisible();
+      expect(await violations(page)).toEqual([]);
+    });
+  }
+}
+
+/** @param {import('@playwright/test').Page} page */
+async function violations(page) {
+  await page.evaluate(AXE);
+  const found = await page.evaluate(() => /** @type {any} */ (window).axe.run());
+  return found.violations.map((/** @type {any} */ violation) => [
+    violation.id,
+    violation.nodes.map((/** @type {any} */ node) => `${node.html}: ${node.failureSummary}`),
+  ]);
+}

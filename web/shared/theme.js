@@ -1,0 +1,42 @@
+/** The theme button: system, dark, light, and around again. */
+
+import { icon } from './dom.js';
+import { recall, remember } from './storage.js';
+
+/** @typedef {'system' | 'dark' | 'light'} Theme */
+
+const KEY = 'liminal:theme';
+/** @type {Theme[]} */
+const THEMES = ['system', 'dark', 'light'];
+const NAMES = { system: 'as the system', dark: 'dark', light: 'light' };
+
+/** @param {HTMLButtonElement} button */
+export function startTheme(button) {
+  let theme = recall(KEY, asTheme, /** @type {Theme} */ ('system'));
+
+  const show = () => {
+    if (theme === 'system') delete document.documentElement.dataset.theme;
+    else document.documentElement.dataset.theme = theme;
+    const label = `Theme: ${NAMES[theme]}`;
+    button.setAttribute('aria-label', label);
+    button.title = label;
+    button.replaceChildren(icon(theme));
+  };
+  button.addEventListener('click', () => {
+    theme = THEMES[(THEMES.indexOf(theme) + 1) % THEMES.length];
+    remember(KEY, theme);
+    show();
+  });
+  // Another window of ours changed it.
+  addEventListener('storage', (event) => {
+    if (event.key !== KEY) return;
+    theme = recall(KEY, asTheme, /** @type {Theme} */ ('system'));
+    show();
+  });
+  show();
+}
+
+/** @param {unknown} value */
+function asTheme(value) {
+  return THEMES.find((theme) => theme === value);
+}

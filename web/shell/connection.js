@@ -1,0 +1,42 @@
+/** The quiet line at the foot of the sidebar that says whether the server is there. */
+
+import { h } from '../shared/dom.js';
+
+/** A restart takes less than this, and is not worth a word. */
+const QUIET_MS = 400;
+
+/**
+ * @param {HTMLElement} place
+ * @param {() => void} retryNow
+ */
+export function startConnection(place, retryNow) {
+  /** @type {ReturnType<typeof setTimeout> | undefined} */
+  let timer;
+
+  /** @param {boolean} up @param {...(string | Node)} content */
+  const write = (up, ...content) => {
+    place.replaceChildren(h('span', { class: up ? 'connection-dot up' : 'connection-dot' }), ...content);
+  };
+
+  /** @param {import('./socket.js').Connection} connection */
+  const show = (connection) => {
+    if (connection.state === 'up') {
+      clearTimeout(timer);
+      timer = undefined;
+      write(true, 'Connected');
+      return;
+    }
+    const long = connection.retryInMs >= 2000;
+    const down = () =>
+      write(
+        false,
+        h('span', {}, 'Reconnecting…'),
+        long ? h('button', { class: 'link-button', type: 'button', onclick: retryNow }, 'Retry now') : '',
+      );
+    if (long) down();
+    else timer ??= setTimeout(down, QUIET_MS);
+  };
+
+  write(true, 'Connecting…');
+  return { show };
+}

@@ -1,0 +1,116 @@
+/**
+ * The one WebSocket of this window. It reconnects for ever and never gives up a request silently:
+ * each `request` ends in its answer, the server's error, or `OFFLINE`.
+ *
+ * @typedef {import('../types/wire.js').ClientMessage} ClientMessage
+ * @typedef {import('../types/wire.js').ServerMessage} ServerMessage
+ *
+ * @typedef {{ state: 'up' } | { state: 'down', retryInMs: number, attempt: number }} Connection
+ *
+ * @typedef {object} Listeners
+ * @property {(message: ServerMessage) => void} onMessage
+ * @property {(connection: Connection) => void} onConnection
+ * @property {() => void} onSignedOut  the server is there, but no longer knows this browser
+ */
+
+const FIRST_RETRIES_MS = [0, 500, 1000, 2000, 4000];
+const LAST_RETRY_MS = 5000;
+
+/** @param {number} attempt  from 0 */
+export function retryDelay(attempt) {
+  return FIRST_RETRIES_MS[attempt] ?? LAST_RETRY_MS;
+}
+
+export class RequestError extends Error {
+  /** @param {string} code @param {string} message */
+  constructor(code, message) {
+    super(message);
+    this.code = code;
+  }
+}
+
+const offline = () => new RequestError('OFFLINE', 'The server is not reachable right now. Try again when it is back.');
+
+/** @param {Listeners} listeners */
+export function connect({ onMessage, onConnection, onSignedOut }) {
+  /** @type {Map<string, { resolve: (message: ServerMessage) => void, reject: (error: Error) => void }>} */
+  const pending = new Map();
+  /** @type {WebSocket | null} */
+  let socket = null;
+  /** @type {ReturnType<typeof setTimeout> | undefined} */
+  let timer;
+  let attempt = 0;
+  let lastId = 0;
+
+  const open = () => {
+    clearTimeout(timer);
+    const opening = new WebSocket(`ws://${location.host}/ws?batch=1`);
+    socket = opening;
+    opening.onopen = () => {
+      attempt = 0;
+      onConnection({ state: 'up' });
+    };
+    opening.onmessage = ({ data }) => {
+      const frame = JSON.parse(data);
+      for (const message of Array.isArray(frame) ? frame : [frame]) receive(message);
+    };
+    opening.onclose = () => {
+      if (socket === opening) lost();
+    };
+  };
+
+  /** @param {ServerMessage} message */
+  const receive = (message) => {
+    onMessage(message);
+    const id = 'requestId' in message ? message.requestId : undefined;
+    const waiting = id === undefined ? undefined : pending.get(id);
+    if (!waiting || id === undefined) return;
+    pending.delete(id);
+    if (message.type === 'error') waiting.reject(new RequestError(message.code, message.message));
+    else waiting.resolve(message);
+  };
+
+  const lost = () => {
+    socket = null;
+    for (const { reject } of pending.values()) reject(offline());
+    pending.clear();
+    const retryInMs = retryDelay(attempt);
+    attempt += 1;
+    onConnection({ state: 'down', retryInMs, attempt });
+    timer = setTimeout(open, retryInMs);
+    if (attempt > 1) checkSignedOut();
+  };
+
+  // A refused upgrade looks to a page like a dead server, so ask over plain HTTP which it was.
+  const checkSignedOut = async () => {
+    const response = await fetch('/auth').catch(() => undefined);
+    if (response?.status === 401) onSignedOut();
+  };
+
+  const retryNow = () => {
+    if (!socket) open();
+  };
+
+  /**
+   * @param {ClientMessage} message
+   * @returns {Promise<ServerMessage>}
+   */
+  const request = (message) => {
+    if (socket?.readyState !== WebSocket.OPEN) return Promise.reject(offline());
+    lastId += 1;
+    const requestId = `r${lastId}`;
+    const answer = new Promise((resolve, reject) => pending.set(requestId, { resolve, reject }));
+    socket.send(JSON.stringify({ ...message, requestId }));
+    return /** @type {Promise<ServerMessage>} */ (answer);
+  };
+
+  // Somebody is looking again, or the network came back: no reason to sit out the pause.
+  addEventListener('online', retryNow);
+  document.addEventListener('visibilitychange', () => {
+    if (document.visibilityState === 'visible') retryNow();
+  });
+  open();
+  return { request, retryNow };
+}
+
+/** @typedef {ReturnType<typeof connect>} Socket */

@@ -1,0 +1,47 @@
+/** Short messages that leave by themselves, with one action at most. */
+
+import { h, icon } from '../shared/dom.js';
+
+const STAY_MS = 8000;
+
+/** @param {HTMLElement} place */
+export function startToasts(place) {
+  /**
+   * @param {string} text
+   * @param {{ label: string, run: () => void }} [action]
+   */
+  const show = (text, action) => {
+    /** @type {ReturnType<typeof setTimeout> | undefined} */
+    let timer;
+    const leave = () => {
+      clearTimeout(timer);
+      toast.remove();
+    };
+    const act = () => {
+      leave();
+      action?.run();
+    };
+    const toast = h(
+      'div',
+      { class: 'toast' },
+      h('p', {}, text),
+      action && h('button', { class: 'link-button', type: 'button', onclick: act }, action.label),
+      h('button', { class: 'icon-button', type: 'button', 'aria-label': 'Dismiss', onclick: leave }, icon('close')),
+    );
+    const stay = () => clearTimeout(timer);
+    const count = () => {
+      clearTimeout(timer);
+      timer = setTimeout(leave, STAY_MS);
+    };
+    // Nothing may vanish under a pointer or from under the focus.
+    toast.addEventListener('pointerenter', stay);
+    toast.addEventListener('pointerleave', count);
+    toast.addEventListener('focusin', stay);
+    toast.addEventListener('focusout', count);
+    place.append(toast);
+    count();
+  };
+  return { show };
+}
+
+/** @typedef {ReturnType<typeof startToasts>} Toasts */

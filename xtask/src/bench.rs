@@ -1,0 +1,246 @@
+//! `cargo xtask bench`: the release build beside the barest server there could be, in one run.
+//!
+//! Runs alternate between the two, so that whatever else the machine does hits both. Trust the
+//! ratios; the absolute numbers are this machine's.
+
+use std::io::{BufRead, BufReader, Read};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, bail};
+
+use crate::steps::{command, run as run_command};
+use crate::{root, tools};
+
+const RUNS: usize = 15;
+/// Long enough for whatever a start leaves behind to be done.
+const SETTLE: Duration = Duration::from_millis(500);
+
+pub(crate) fn run() -> anyhow::Result<()> {
+    run_command(&mut command(&[
+        "cargo",
+        "build",
+        "--quiet",
+        "--release",
+        "--bins",
+        "--examples",
+    ]))?;
+    tools::npm_packages()?;
+    let chromium = tools::chromium()?;
+    let load = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
+    println!("machine load before: {}", load.trim());
+
+    let (mut ours, mut bare) = (Samples::default(), Samples::default());
+    for _ in 0..RUNS {
+        ours.add(&start(Which::Liminal)?)?;
+        bare.add(&start(Which::Bare)?)?;
+    }
+    let liminal = start(Which::Liminal)?;
+    let bare_server = start(Which::Bare)?;
+    let page = page_load(&chromium, &liminal.url, &bare_server.url)?;
+
+    println!(
+        "\n{:<34}{:>16}{:>16}{:>8}{:>10}",
+        "", "liminal", "bare server", "ratio", "promise"
+    );
+    row(
+        "ready after start, ms",
+        &ours.ready_ms,
+        &bare.ready_ms,
+        30.0,
+    );
+    row(
+        "resident memory idle, MiB",
+        &ours.memory_mib,
+        &bare.memory_mib,
+        12.0,
+    );
+    row(
+        "first load, KB on the wire",
+        &page.ours_kb,
+        &page.bare_kb,
+        100.0,
+    );
+    row(
+        "first paint, ms",
+        &page.ours_paint_ms,
+        &page.bare_paint_ms,
+        150.0,
+    );
+    println!("\nmedian of {RUNS} (lowest to highest beside it); the runs of both alternate");
+    Ok(())
+}
+
+#[derive(Default)]
+struct Samples {
+    ready_ms: Vec<f64>,
+    memory_mib: Vec<f64>,
+}
+
+impl Samples {
+    fn add(&mut self, running: &Running) -> anyhow::Result<()> {
+        self.ready_ms.push(running.ready.as_secs_f64() * 1000.0);
+        std::thread::sleep(SETTLE);
+        self.memory_mib.push(resident_mib(running.child.id())?);
+        Ok(())
+    }
+}
+
+enum Which {
+    Liminal,
+    Bare,
+}
+
+struct Running {
+    child: Child,
+    url: String,
+    ready: Duration,
+    data_dir: Option<std::path::PathBuf>,
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+        if let Some(dir) = &self.data_dir {
+            let _ = std::fs::remove_dir_all(dir);
+        }
+    }
+}
+
+/// Starts one with an empty store and waits for its ready line.
+fn start(which: Which) -> anyhow::Result<Running> {
+    static NEXT: std::sync::atomic::AtomicU32 = std::sync::atomic::AtomicU32::new(0);
+    let release = root().join("target/release");
+    let (mut program, data_dir) = match which {
+        Which::Bare => (Command::new(release.join("examples/bare_server")), None),
+        Which::Liminal => {
+            let number = NEXT.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+            let dir =
+                std::env::temp_dir().join(format!("liminal-bench-{}-{number}", std::process::id()));
+            let mut program = Command::new(release.join("liminal"));
+            program
+                .args(["--port", "0", "--no-open", "--data-dir"])
+                .arg(&dir);
+            (program, Some(dir))
+        }
+    };
+    program
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null());
+    let started = Instant::now();
+    let mut child = program
+        .spawn()
+        .with_context(|| format!("could not run {program:?}"))?;
+    let mut line = String::new();
+    BufReader::new(child.stdout.take().context("a pipe")?).read_line(&mut line)?;
+    let ready = started.elapsed();
+    let Some((_, url)) = line.trim_end().split_once("ready: ") else {
+        bail!("{program:?} did not become ready: {line}")
+    };
+    Ok(Running {
+        url: url.to_owned(),
+        child,
+        ready,
+        data_dir,
+    })
+}
+
+fn resident_mib(pid: u32) -> anyhow::Result<f64> {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status"))?;
+    let line = status
+        .lines()
+        .find_map(|line| line.strip_prefix("VmRSS:"))
+        .context("no VmRSS")?;
+    let kib: f64 = line.trim().trim_end_matches(" kB").parse()?;
+    Ok(kib / 1024.0)
+}
+
+struct PageLoads {
+    ours_kb: Vec<f64>,
+    ours_paint_ms: Vec<f64>,
+    bare_kb: Vec<f64>,
+    bare_paint_ms: Vec<f64>,
+}
+
+fn page_load(chromium: &Path, ours: &str, bare: &str) -> anyhow::Result<PageLoads> {
+    let mut node = command(&[
+        "node",
+        "e2e/bench/first-load.js",
+        ours,
+        bare,
+        &RUNS.to_string(),
+    ]);
+    let mut child = node
+        .env("CHROMIUM", chromium)
+        .current_dir(root())
+        .stdout(Stdio::piped())
+        .spawn()
+        .context("could not run node")?;
+    let mut text = String::new();
+    child
+        .stdout
+        .take()
+        .context("a pipe")?
+        .read_to_string(&mut text)?;
+    if !child.wait()?.success() {
+        bail!("the browser measurement failed");
+    }
+    let measured: serde_json::Value = serde_json::from_str(&text)?;
+    let numbers = |page: usize, what: &str| -> Vec<f64> {
+        let list = measured[page][what].as_array().into_iter().flatten();
+        list.filter_map(serde_json::Value::as_f64).collect()
+    };
+    Ok(PageLoads {
+        ours_kb: numbers(0, "kb"),
+        ours_paint_ms: numbers(0, "paintMs"),
+        bare_kb: numbers(1, "kb"),
+        bare_paint_ms: numbers(1, "paintMs"),
+    })
+}
+
+fn row(name: &str, ours: &[f64], bare: &[f64], promise: f64) {
+    let (mine, theirs) = (Spread::of(ours), Spread::of(bare));
+    let kept = if mine.median <= promise {
+        "kept"
+    } else {
+        "BROKEN"
+    };
+    println!(
+        "{name:<34}{:>16}{:>16}{:>8.1}{:>6} {kept}",
+        mine.to_string(),
+        theirs.to_string(),
+        mine.median / theirs.median,
+        promise
+    );
+}
+
+struct Spread {
+    lowest: f64,
+    median: f64,
+    highest: f64,
+}
+
+impl Spread {
+    fn of(samples: &[f64]) -> Self {
+        let mut sorted = samples.to_vec();
+        sorted.sort_by(f64::total_cmp);
+        let at = |index: usize| sorted.get(index).copied().unwrap_or(f64::NAN);
+        Self {
+            lowest: at(0),
+            median: at(sorted.len() / 2),
+            highest: at(sorted.len().saturating_sub(1)),
+        }
+    }
+}
+
+impl std::fmt::Display for Spread {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.pad(&format!(
+            "{:.1} ({:.1}–{:.1})",
+            self.median, self.lowest, self.highest
+        ))
+    }
+}

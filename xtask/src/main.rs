@@ -1,0 +1,58 @@
+//! What developers run: `cargo xtask test | bench | audit | types`.
+
+#![expect(
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "a tool for people, run in a terminal"
+)]
+
+mod audit;
+mod bench;
+mod steps;
+mod test;
+mod tools;
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+const HELP: &str = "\
+cargo xtask test [rust|web|e2e]   run every check, or one part of them
+cargo xtask bench                 measure the release build beside its baseline
+cargo xtask audit                 check licences, sources, bans and advisories (cargo-deny)
+cargo xtask types                 write web/types/wire.d.ts from crates/wire";
+
+fn main() -> ExitCode {
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    let words: Vec<&str> = args.iter().map(String::as_str).collect();
+    let done = match words.as_slice() {
+        ["test"] => test::run(&test::Part::ALL),
+        ["test", part] => match test::Part::parse(part) {
+            Some(part) => test::run(&[part]),
+            None => return help(),
+        },
+        ["bench"] => bench::run(),
+        ["audit"] => audit::run(),
+        ["types"] => test::write_types(),
+        _ => return help(),
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("\nxtask: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn help() -> ExitCode {
+    eprintln!("{HELP}");
+    ExitCode::from(2)
+}
+
+/// The top of the repository.
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("..")
+        .canonicalize()
+        .expect("the repository is there")
+}

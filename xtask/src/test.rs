@@ -1,0 +1,122 @@
+//! `cargo xtask test`: everything that must hold before a change lands.
+
+use std::path::Path;
+
+use crate::steps::{Steps, command, run as run_command};
+use crate::{root, tools};
+
+#[derive(Clone, Copy)]
+pub(crate) enum Part {
+    Rust,
+    Web,
+    E2e,
+}
+
+impl Part {
+    pub(crate) const ALL: [Self; 3] = [Self::Rust, Self::Web, Self::E2e];
+
+    pub(crate) fn parse(word: &str) -> Option<Self> {
+        match word {
+            "rust" => Some(Self::Rust),
+            "web" => Some(Self::Web),
+            "e2e" => Some(Self::E2e),
+            _ => None,
+        }
+    }
+}
+
+pub(crate) fn run(parts: &[Part]) -> anyhow::Result<()> {
+    let mut steps = Steps::default();
+    for part in parts {
+        match part {
+            Part::Rust => rust(&mut steps)?,
+            Part::Web => web(&mut steps)?,
+            Part::E2e => e2e(&mut steps)?,
+        }
+    }
+    steps.print();
+    Ok(())
+}
+
+fn rust(steps: &mut Steps) -> anyhow::Result<()> {
+    steps.run(
+        "formatting (rustfmt)",
+        &mut command(&["cargo", "fmt", "--all", "--check"]),
+    )?;
+    let clippy = [
+        "cargo",
+        "clippy",
+        "--quiet",
+        "--workspace",
+        "--all-targets",
+        "--",
+        "-D",
+        "warnings",
+    ];
+    steps.run("lints (clippy)", &mut command(&clippy))?;
+    let mut tests = match tools::answers("cargo-nextest") {
+        true => command(&["cargo", "nextest", "run", "--workspace", "--no-fail-fast"]),
+        false => command(&["cargo", "test", "--workspace", "--no-fail-fast"]),
+    };
+    // A snapshot that differs is a failure, never a file to be looked at later.
+    steps.run(
+        "Rust tests, generated types",
+        tests.env("INSTA_UPDATE", "no"),
+    )
+}
+
+fn web(steps: &mut Steps) -> anyhow::Result<()> {
+    steps.time("npm packages", tools::npm_packages)?;
+    steps.run(
+        "JavaScript and CSS style (Biome)",
+        tools::npm_tool("biome").args(["check", "--error-on-warnings"]),
+    )?;
+    steps.run("JavaScript types (tsc)", &mut tools::npm_tool("tsc"))?;
+    let mut files = vec![];
+    collect_tests(&root().join("web"), &mut files)?;
+    steps.run(
+        "JavaScript tests (node)",
+        command(&["node", "--test"]).args(files),
+    )
+}
+
+fn e2e(steps: &mut Steps) -> anyhow::Result<()> {
+    steps.time("npm packages", tools::npm_packages)?;
+    let chromium = steps.time("Chromium", tools::chromium)?;
+    steps.run(
+        "release build",
+        &mut command(&["cargo", "build", "--quiet", "--release"]),
+    )?;
+    let mut playwright = tools::npm_tool("playwright");
+    playwright
+        .args(["test", "--config", "e2e/playwright.config.js"])
+        .env("CHROMIUM", chromium);
+    steps.run("browser tests (Playwright)", &mut playwright)
+}
+
+pub(crate) fn write_types() -> anyhow::Result<()> {
+    run_command(
+        command(&[
+            "cargo",
+            "test",
+            "--quiet",
+            "-p",
+            "wire",
+            "--test",
+            "typescript",
+        ])
+        .env("UPDATE_TYPES", "1"),
+    )
+}
+
+fn collect_tests(folder: &Path, files: &mut Vec<String>) -> anyhow::Result<()> {
+    for entry in std::fs::read_dir(folder)? {
+        let path = entry?.path();
+        if path.is_dir() {
+            collect_tests(&path, files)?;
+        } else if let Some(name) = path.to_str().filter(|name| name.ends_with(".test.js")) {
+            files.push(name.to_owned());
+        }
+    }
+    Ok(())
+}
