@@ -62,6 +62,69 @@ path: string,
  */
 added: boolean, };
 
+export type Author = "user" | "assistant" | "thinking";
+
+/**
+ * Content that is not text.
+ */
+export type MediaBlock = { "type": "image", mimeType: string, 
+/**
+ * Base64.
+ */
+data: string, } | { "type": "audio", mimeType: string, 
+/**
+ * Base64.
+ */
+data: string, } | { "type": "resource", uri: string, mimeType?: string, 
+/**
+ * Missing for a binary one.
+ */
+text?: string, } | { "type": "link", uri: string, name: string, description?: string, };
+
+export type NoticeSeverity = "info" | "warning" | "error";
+
+export type PlanPriority = "high" | "medium" | "low";
+
+export type PlanStatus = "pending" | "in-progress" | "completed";
+
+export type PlanItem = { content: string, priority: PlanPriority, status: PlanStatus, };
+
+export type Location = { path: string, line?: number, };
+
+export type TerminalExit = { code?: number, signal?: string, };
+
+/**
+ * A part of what a tool call shows.
+ */
+export type ToolContent = { "type": "text", text: string, } | { "type": "media", block: MediaBlock, } | { "type": "diff", path: string, 
+/**
+ * Missing for a file that was not there before.
+ */
+oldText?: string, newText: string, } | { "type": "terminal", terminalId: string, output: string, exit?: TerminalExit, };
+
+export type ToolKind = "read" | "edit" | "delete" | "move" | "search" | "execute" | "think" | "fetch" | "switch-mode" | "other";
+
+export type ToolStatus = "running" | "complete" | "error";
+
+export type ToolCallEntry = { entryId: string, toolCallId: string, 
+/**
+ * What to call it in one line: the agent's title for it.
+ */
+name: string, kind: ToolKind, status: ToolStatus, 
+/**
+ * Its text output, once it is complete.
+ */
+result?: string, 
+/**
+ * Why it failed.
+ */
+error?: string, content?: Array<ToolContent>, locations?: Array<Location>, rawInput?: unknown, rawOutput?: unknown, };
+
+/**
+ * One element of a conversation, in the order in which it was said.
+ */
+export type ChatEntry = { "type": "user", entryId: string, content: string, timestamp: string, } | { "type": "assistant", entryId: string, content: string, timestamp: string, } | { "type": "thinking", entryId: string, content: string, } | { "type": "tool-call" } & ToolCallEntry | { "type": "plan", entryId: string, items: Array<PlanItem>, } | { "type": "media", entryId: string, author: Author, block: MediaBlock, timestamp: string, } | { "type": "notice", entryId: string, severity: NoticeSeverity, title: string, description?: string, };
+
 export type ClientMessage = { "type": "project:list", } | { "type": "project:add", path: string, } | { "type": "project:remove", projectId: string, } | { "type": "project:restore", projectId: string, } | { "type": "folder:complete", path: string, };
 
 /**

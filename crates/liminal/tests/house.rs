@@ -80,10 +80,10 @@ fn crates_know_only_the_crates_below_them() {
 }
 
 #[test]
-fn wire_needs_only_serde_and_ts_rs() {
+fn wire_needs_only_what_describes_types() {
     assert_eq!(
         dependencies("crates/wire").into_iter().collect::<Vec<_>>(),
-        ["serde", "ts-rs"]
+        ["serde", "serde_json", "ts-rs"]
     );
 }
 
@@ -97,6 +97,14 @@ fn http_stays_in_the_binary() {
             );
         }
     }
+}
+
+#[test]
+fn only_agents_know_the_agent_client_protocol() {
+    let users = users_of("agent_client_protocol", "crates", ".rs");
+    let inside =
+        |name: &String| name.starts_with("crates/hub/src/agents/") || name.ends_with("/house.rs");
+    assert!(users.iter().all(inside), "{users:?}");
 }
 
 #[test]

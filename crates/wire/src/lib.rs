@@ -5,10 +5,15 @@
 
 mod agent;
 mod browser;
+mod entry;
 mod error_code;
 mod project;
 
 pub use agent::{AgentSummary, PermissionPolicy};
 pub use browser::{ClientFrame, ClientMessage, FolderSuggestion, ServerMessage};
+pub use entry::{
+    Author, ChatEntry, Location, MediaBlock, NoticeSeverity, PlanItem, PlanPriority, PlanStatus,
+    TerminalExit, ToolCallEntry, ToolContent, ToolKind, ToolStatus,
+};
 pub use error_code::ErrorCode;
 pub use project::Project;
