@@ -1,5 +1,6 @@
 //! The command line.
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
@@ -25,7 +26,7 @@ pub(crate) struct Cli {
     pub(crate) flags: Flags,
 }
 
-#[derive(Debug, Clone, Copy, Subcommand)]
+#[derive(Debug, Clone, Subcommand)]
 pub(crate) enum Command {
     /// Serve the workspace (what happens without a command)
     Serve,
@@ -33,6 +34,15 @@ pub(crate) enum Command {
     Token,
     /// Show versions, the data directory, ports, agents, and where each setting comes from
     Doctor,
+    /// Keep an agent (started by the server itself)
+    #[command(hide = true)]
+    Keeper {
+        /// The process whose end is ours
+        #[arg(long)]
+        parent: u32,
+        #[arg(last = true)]
+        command: Vec<OsString>,
+    },
 }
 
 #[derive(Debug, Default, Args)]

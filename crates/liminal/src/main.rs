@@ -22,6 +22,7 @@ use std::process::ExitCode;
 use clap::Parser;
 use cli::{Cli, Command};
 use config::Settings;
+use hub::agents::keeper;
 use hub::store::DataDir;
 use token::Token;
 use tracing_subscriber::filter::Targets;
@@ -30,7 +31,7 @@ use tracing_subscriber::prelude::*;
 fn main() -> ExitCode {
     let cli = Cli::parse();
     match run(&cli) {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(code) => code,
         Err(error) => {
             // One sentence for a person; nobody reading means nobody to tell.
             let _ = writeln!(std::io::stderr(), "error: {error:#}");
@@ -39,11 +40,15 @@ fn main() -> ExitCode {
     }
 }
 
-fn run(cli: &Cli) -> anyhow::Result<()> {
+fn run(cli: &Cli) -> anyhow::Result<ExitCode> {
+    // Before the settings: a keeper has none, and must not fail over them.
+    if let Some(Command::Keeper { parent, command }) = &cli.command {
+        return Ok(keeper::keep(*parent, command).into());
+    }
     let env = |variable: &str| std::env::var(variable).ok();
     let settings = Settings::load(&cli.flags, std::env::home_dir(), &env)?;
-    match cli.command.unwrap_or(Command::Serve) {
-        Command::Serve => {
+    match cli.command {
+        None | Some(Command::Serve) => {
             log_to_stderr(env("LIMINAL_LOG"))?;
             let threads =
                 std::thread::available_parallelism().map_or(2, |count| count.get().clamp(2, 8));
@@ -54,19 +59,18 @@ fn run(cli: &Cli) -> anyhow::Result<()> {
             runtime.block_on(serve::serve(settings))?;
             // A stuck disk must not keep a stopped server alive.
             runtime.shutdown_timeout(std::time::Duration::from_millis(200));
-            Ok(())
         }
-        Command::Token => {
+        Some(Command::Token) => {
             let dir = DataDir::prepare(&settings.data_dir.value)?;
             let token = Token::obtain(&dir, settings.token.as_deref())?;
             print(&format!("{}\n", token.reveal()));
-            Ok(())
         }
-        Command::Doctor => {
+        Some(Command::Doctor) => {
             print(&doctor::report(&settings));
-            Ok(())
         }
+        Some(Command::Keeper { .. }) => {}
     }
+    Ok(ExitCode::SUCCESS)
 }
 
 /// A closed pipe (`liminal doctor | head`) is the reader's choice, not an error.

@@ -2,5 +2,6 @@
 
 mod catalog;
 pub mod from_acp;
+pub mod keeper;
 
 pub use catalog::{AgentEntry, Catalog, Launch};

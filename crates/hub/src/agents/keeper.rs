@@ -1,0 +1,206 @@
+//! The process between us and an agent, which leaves nothing behind.
+//!
+//! Agents start servers, watchers and shells, some in sessions of their own, where killing a process
+//! group does not reach them. The keeper is started in the agent's place, starts the agent with its
+//! own standard streams, and adopts whatever the agent's processes leave orphaned. It ends, and ends
+//! everything below it first, when the agent ends, when it is asked to (SIGTERM), or when the server
+//! is gone, however that came about.
+//!
+//! It runs single-threaded in a process of its own: our binary with `keeper --parent PID -- COMMAND`.
+
+use std::ffi::OsString;
+use std::io::{self, Read, Write};
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::net::UnixStream;
+use std::process::Command;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::process::{Pid, Signal, WaitOptions, WaitStatus, getpid, getppid, kill_process, wait};
+use signal_hook::consts::{SIGCHLD, SIGTERM};
+use signal_hook::flag;
+use signal_hook::low_level::pipe;
+
+/// What a shell answers when it could not start a command.
+const COULD_NOT_START: u8 = 127;
+/// How often we look where the kernel cannot tell us of our parent's end.
+const LOOK_AGAIN: Timespec = Timespec {
+    tv_sec: 0,
+    tv_nsec: 200_000_000,
+};
+/// After this long, whatever still refuses to die is the kernel's business.
+const KILL_DEADLINE: Duration = Duration::from_secs(10);
+
+/// Keeps the command until its end and returns its exit code (128 + signal for one that was killed).
+pub fn keep(parent: u32, command: &[OsString]) -> u8 {
+    let mut stderr = io::stderr();
+    let Some((program, args)) = command.split_first() else {
+        let _ = writeln!(stderr, "keeper: no command");
+        return COULD_NOT_START;
+    };
+    adopt_orphans();
+    let watch = match Watch::start(parent) {
+        Ok(watch) => watch,
+        Err(error) => {
+            let _ = writeln!(stderr, "keeper: {error}");
+            return COULD_NOT_START;
+        }
+    };
+    let agent = match Command::new(program).args(args).spawn() {
+        Ok(agent) => agent.id(),
+        Err(error) => {
+            let _ = writeln!(stderr, "{}: {error}", program.display());
+            return COULD_NOT_START;
+        }
+    };
+    let code = watch.until_the_end_of(agent);
+    end_everything_below();
+    code
+}
+
+/// Orphans below us become our children instead of init's. Elsewhere than on Linux they stay init's.
+fn adopt_orphans() {
+    #[cfg(target_os = "linux")]
+    let _ = rustix::process::set_child_subreaper(Some(getpid()));
+}
+
+/// Waits for the first thing that ends a keeper's life.
+struct Watch {
+    /// Readable when a signal has come.
+    signals: UnixStream,
+    asked_to_stop: Arc<AtomicBool>,
+    parent: u32,
+    parent_end: Option<OwnedFd>,
+}
+
+impl Watch {
+    fn start(parent: u32) -> io::Result<Self> {
+        let (signals, sender) = UnixStream::pair()?;
+        signals.set_nonblocking(true)?;
+        // Before anything is started, so that no end goes unnoticed.
+        let asked_to_stop = Arc::new(AtomicBool::new(false));
+        flag::register(SIGTERM, asked_to_stop.clone())?;
+        pipe::register(SIGTERM, sender.try_clone()?)?;
+        pipe::register(SIGCHLD, sender)?;
+        let parent_end = watch_process(parent);
+        Ok(Self {
+            signals,
+            asked_to_stop,
+            parent,
+            parent_end,
+        })
+    }
+
+    fn until_the_end_of(&self, agent: u32) -> u8 {
+        loop {
+            if let Some(code) = reap(agent) {
+                return code;
+            }
+            if self.asked_to_stop.load(Ordering::SeqCst) || self.parent_is_gone() {
+                return 128 + Signal::TERM.as_raw() as u8;
+            }
+            let mut fds = vec![PollFd::new(&self.signals, PollFlags::IN)];
+            if let Some(end) = &self.parent_end {
+                fds.push(PollFd::from_borrowed_fd(end.as_fd(), PollFlags::IN));
+            }
+            let _ = poll(&mut fds, self.parent_end.is_none().then_some(&LOOK_AGAIN));
+            let mut drained = [0; 64];
+            while (&self.signals)
+                .read(&mut drained)
+                .is_ok_and(|count| count > 0)
+            {}
+        }
+    }
+
+    /// An orphan has another parent.
+    fn parent_is_gone(&self) -> bool {
+        getppid().map(|pid| pid.as_raw_nonzero().get() as u32) != Some(self.parent)
+    }
+}
+
+/// Becomes readable when the process ends, where the kernel can do that.
+fn watch_process(pid: u32) -> Option<OwnedFd> {
+    #[cfg(target_os = "linux")]
+    {
+        let pid = Pid::from_raw(i32::try_from(pid).ok()?)?;
+        rustix::process::pidfd_open(pid, rustix::process::PidfdFlags::empty()).ok()
+    }
+    #[cfg(not(target_os = "linux"))]
+    {
+        let _ = pid;
+        None
+    }
+}
+
+/// Takes leave of every child that has ended. Some if the agent is among them.
+fn reap(agent: u32) -> Option<u8> {
+    let mut code = None;
+    while let Ok(Some((pid, status))) = wait(WaitOptions::NOHANG) {
+        if pid.as_raw_nonzero().get() as u32 == agent {
+            code = Some(exit_code(status));
+        }
+    }
+    code
+}
+
+fn exit_code(status: WaitStatus) -> u8 {
+    match (status.exit_status(), status.terminating_signal()) {
+        (Some(code), _) => code as u8,
+        (None, Some(signal)) => 128 + signal as u8,
+        (None, None) => 1,
+    }
+}
+
+/// Kills until nothing is left: those whose parent dies become our children, and are seen next time.
+fn end_everything_below() {
+    let deadline = Instant::now() + KILL_DEADLINE;
+    loop {
+        let below = descendants(getpid());
+        for pid in &below {
+            let _ = kill_process(*pid, Signal::KILL);
+        }
+        reap(0);
+        if below.is_empty() || Instant::now() > deadline {
+            return;
+        }
+        std::thread::sleep(Duration::from_millis(2));
+    }
+}
+
+/// Everything started by this process or by what it started.
+fn descendants(ancestor: Pid) -> Vec<Pid> {
+    let parents = parents_of_all();
+    let mut found = vec![];
+    let mut next = vec![ancestor.as_raw_nonzero().get()];
+    while let Some(parent) = next.pop() {
+        for (pid, _) in parents.iter().filter(|(_, of)| *of == parent) {
+            next.push(*pid);
+            found.extend(Pid::from_raw(*pid));
+        }
+    }
+    found
+}
+
+/// Each process with its parent. Empty where there is no `/proc`.
+fn parents_of_all() -> Vec<(i32, i32)> {
+    let Ok(entries) = std::fs::read_dir("/proc") else {
+        return vec![];
+    };
+    let parent = |pid: i32| -> Option<i32> {
+        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+        // The name stands in parentheses and may itself contain anything.
+        let (_, after_name) = stat.rsplit_once(')')?;
+        let mut fields = after_name.split_ascii_whitespace();
+        match fields.next()? {
+            "Z" | "X" => None,
+            _ => fields.next()?.parse().ok(),
+        }
+    };
+    let pids = entries
+        .flatten()
+        .filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+    pids.filter_map(|pid: i32| Some((pid, parent(pid)?)))
+        .collect()
+}
