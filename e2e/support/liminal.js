@@ -9,6 +9,8 @@
  * @property {() => Promise<void>} stop
  * @property {() => Promise<void>} kill  pulls the plug
  * @property {() => Promise<void>} start  again, on the same port and data
+ * @property {() => void} pause  stops the process where it is
+ * @property {() => void} resume
  */
 
 import { spawn } from 'node:child_process';
@@ -79,6 +81,8 @@ async function startServer(home) {
     },
     stop: () => end('SIGTERM'),
     kill: () => end('SIGKILL'),
+    pause: () => void child.kill('SIGSTOP'),
+    resume: () => void child.kill('SIGCONT'),
   };
   /** @param {NodeJS.Signals} signal */
   const end = async (signal) => {

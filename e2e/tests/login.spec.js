@@ -39,3 +39,26 @@ test('no script of ours can read the cookie', async ({ page, liminal }) => {
   await enter(page, liminal);
   expect(await page.evaluate(() => document.cookie)).toBe('');
 });
+
+test('a browser that reports no paint starts all the same', async ({ page, liminal }) => {
+  await page.addInitScript(() => {
+    window.requestAnimationFrame = () => 0;
+  });
+  await page.goto(liminal.origin);
+  await expect(page.getByLabel('Access token')).toBeVisible();
+  await page.goto(liminal.url);
+  await expect(page.getByRole('heading', { name: 'Start with a project' })).toBeVisible();
+});
+
+test('a known browser that follows a link from another site is let in without the token', async ({ page, liminal }) => {
+  await enter(page, liminal);
+  await page.goto('data:text/html,<title>elsewhere</title>');
+  await page.evaluate((origin) => {
+    const link = document.createElement('a');
+    link.href = `${origin}/`;
+    link.textContent = 'workspace';
+    document.body.append(link);
+  }, liminal.origin);
+  await page.getByRole('link', { name: 'workspace' }).click();
+  await expect(page.getByRole('heading', { name: 'Start with a project' })).toBeVisible();
+});

@@ -213,3 +213,45 @@ test('a name made of markup is only a name', async ({ page, liminal }) => {
   await expect(projectHeads(page)).toHaveText([name]);
   expect(await page.title()).toBe('Liminal Builder');
 });
+
+test('a held Delete key removes one project, and Ctrl+Z brings it back', async ({ page, liminal }) => {
+  await enter(page, liminal);
+  for (const name of ['one', 'two', 'three']) await addProject(page, liminal.folder(name));
+  await projectHead(page, 'one').focus();
+  await page.keyboard.down('Delete');
+  await page.keyboard.down('Delete');
+  await page.keyboard.down('Delete');
+  await page.keyboard.up('Delete');
+  await expect(projectHeads(page)).toHaveText(['two', 'three']);
+  await page.keyboard.press('Control+z');
+  await expect(projectHeads(page)).toHaveText(['one', 'two', 'three']);
+  await expect(page.locator('.toast')).toHaveCount(0);
+});
+
+test('an add that was cancelled while the server was slow does not happen after all', async ({ page, liminal }) => {
+  await enter(page, liminal);
+  const opener = page.getByRole('button', { name: 'Add project' }).first();
+  const field = page.getByRole('combobox', { name: 'Folder' });
+  liminal.folder('app');
+  await opener.click();
+  await field.fill('~/app');
+  liminal.pause();
+  await field.press('Enter');
+  await page.keyboard.press('Escape');
+  await opener.click();
+  await field.fill('~/another');
+  liminal.resume();
+  await expect(page.getByRole('option')).toHaveCount(0);
+  await expect(projectHeads(page)).toHaveCount(0);
+  await expect(field).toHaveValue('~/another');
+  await expect(page.getByRole('button', { name: 'Add project' }).last()).toBeEnabled();
+});
+
+test('the focus returns to the button in the empty sidebar after a cancel', async ({ page, liminal }) => {
+  await enter(page, liminal);
+  const opener = page.getByRole('navigation', { name: 'Projects' }).getByRole('button', { name: 'Add project' });
+  await opener.click();
+  await expect(page.getByRole('combobox', { name: 'Folder' })).toBeFocused();
+  await page.keyboard.press('Escape');
+  await expect(opener).toBeFocused();
+});

@@ -1,4 +1,6 @@
+import { createHash } from 'node:crypto';
 import { readFileSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:http';
 import { createRequire } from 'node:module';
 import { expect, test } from '../support/liminal.js';
 import { addProject, enter, projectHead, projectHeads } from '../support/workspace.js';
@@ -31,6 +33,15 @@ test('a killed server is noticed quietly, and what happened meanwhile is there a
   await addProject(other, liminal.folder('meanwhile'));
   await expect(status.getByText('Connected')).toBeVisible();
   await expect(projectHeads(page)).toHaveText(['before', 'meanwhile']);
+});
+
+test('a server that lets us in and hangs up is not tried in a hot loop', async ({ page, liminal }) => {
+  await enter(page, liminal);
+  await liminal.stop();
+  const attempts = await hangUpOnEveryone(liminal.origin, 4000);
+  expect(attempts).toBeGreaterThan(0);
+  expect(attempts).toBeLessThan(8);
+  await expect(page.locator('#connection')).toContainText('Reconnecting…');
 });
 
 test('a server that no longer knows the browser asks for the token again', async ({ page, liminal }) => {
@@ -110,6 +121,7 @@ test('at 390 pixels the sidebar is a drawer that opens, traps nothing and closes
   await expect(page.getByRole('heading', { name: 'No session open' })).toBeVisible();
 
   const menu = page.getByRole('button', { name: 'Open sidebar' });
+  await expect(menu).toBeFocused();
   await menu.click();
   await expect(sidebar).toBeVisible();
   await expect(projectHead(page, 'app')).toBeVisible();
@@ -180,6 +192,30 @@ for (const colorScheme of /** @type {const} */ (['dark', 'light'])) {
       expect(await violations(page)).toEqual([]);
     });
   }
+}
+
+/**
+ * Takes the server's place for a while: completes each WebSocket handshake and hangs up.
+ * @param {string} origin
+ * @param {number} ms
+ * @returns {Promise<number>} how many came
+ */
+async function hangUpOnEveryone(origin, ms) {
+  let attempts = 0;
+  const server = createServer();
+  server.on('upgrade', (request, socket) => {
+    attempts += 1;
+    const key = `${request.headers['sec-websocket-key']}258EAFA5-E914-47DA-95CA-C5AB0DC85B11`;
+    const accept = createHash('sha1').update(key).digest('base64');
+    socket.end(
+      `HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Accept: ${accept}\r\n\r\n`,
+    );
+  });
+  await new Promise((resolve) => server.listen(Number(new URL(origin).port), '127.0.0.1', () => resolve(undefined)));
+  await new Promise((resolve) => setTimeout(resolve, ms));
+  server.closeAllConnections();
+  await new Promise((resolve) => server.close(resolve));
+  return attempts;
 }
 
 /** @param {import('@playwright/test').Page} page */

@@ -62,4 +62,12 @@ function enterFromAddress() {
 
 // Pasting the printed address over this page changes only its fragment, and loads nothing.
 addEventListener('hashchange', enterFromAddress);
-if (!enterFromAddress()) show('');
+if (!enterFromAddress()) {
+  // A link on another site brings a known browser here without its cookie; on our own it has it.
+  const known = await fetch('/auth').then(
+    ({ status }) => status === 204,
+    () => false,
+  );
+  if (known) location.replace('/');
+  else show('');
+}

@@ -12,14 +12,13 @@
   }
 
   const module = document.currentScript?.dataset.module ?? '';
-  const start = () => import(module);
-  if (document.hidden || !PerformanceObserver.supportedEntryTypes?.includes('paint')) {
-    start(); // A window in the background is never painted, and works all the same.
-  } else {
-    const observer = new PerformanceObserver(() => {
-      observer.disconnect();
-      start();
-    });
-    observer.observe({ type: 'paint', buffered: true });
-  }
+  let started = false;
+  const start = () => {
+    if (!started) import(module);
+    started = true;
+  };
+  // A frame's callbacks run before it is painted, what they schedule runs after.
+  requestAnimationFrame(() => setTimeout(start));
+  // A window in the background is never painted, and works all the same.
+  setTimeout(start, document.hidden ? 0 : 200);
 }

@@ -24,6 +24,8 @@ export function startAddProject(socket, onAdded) {
   /** @type {FolderSuggestion[]} */
   let folders = [];
   let active = -1;
+  /** Counts the times it was opened: an answer to an earlier time is not for this one. */
+  let opening = 0;
   /** @type {ReturnType<typeof setTimeout> | undefined} */
   let timer;
 
@@ -90,17 +92,24 @@ export function startAddProject(socket, onAdded) {
   const add = async () => {
     clearTimeout(timer);
     submit.disabled = true;
+    const asked = opening;
+    const stillOpen = () => dialog.open && opening === asked;
     try {
       const answer = await socket.request({ type: 'project:add', path: field.value });
-      if (answer.type === 'project:added') {
+      if (answer.type !== 'project:added') return;
+      if (stillOpen()) {
         dialog.close();
         onAdded(answer.project.id);
+      } else {
+        // Cancelled meanwhile: then it was not to be added.
+        await socket.request({ type: 'project:remove', projectId: answer.project.id });
       }
     } catch (error) {
+      if (!stillOpen()) return;
       showProblem(error instanceof Error ? error.message : String(error));
       field.focus();
     } finally {
-      submit.disabled = false;
+      if (opening === asked) submit.disabled = false;
     }
   };
 
@@ -142,6 +151,8 @@ export function startAddProject(socket, onAdded) {
 
   return {
     open: () => {
+      opening += 1;
+      submit.disabled = false;
       field.value = '';
       showProblem('');
       showFolders([], false);

@@ -13,9 +13,19 @@ export function startConnection(place, retryNow) {
   /** @type {ReturnType<typeof setTimeout> | undefined} */
   let timer;
 
-  /** @param {boolean} up @param {...(string | Node)} content */
-  const write = (up, ...content) => {
-    place.replaceChildren(h('span', { class: up ? 'connection-dot up' : 'connection-dot' }), ...content);
+  let shown = '';
+
+  /** @param {boolean} up @param {string} text @param {boolean} [offerRetry] */
+  const write = (up, text, offerRetry = false) => {
+    // Said once, and the button not replaced under the focus.
+    const state = JSON.stringify([up, text, offerRetry]);
+    if (state === shown) return;
+    shown = state;
+    place.replaceChildren(
+      h('span', { class: up ? 'connection-dot up' : 'connection-dot' }),
+      h('span', {}, text),
+      offerRetry ? h('button', { class: 'link-button', type: 'button', onclick: retryNow }, 'Retry now') : '',
+    );
   };
 
   /** @param {import('./socket.js').Connection} connection */
@@ -27,12 +37,7 @@ export function startConnection(place, retryNow) {
       return;
     }
     const long = connection.retryInMs >= 2000;
-    const down = () =>
-      write(
-        false,
-        h('span', {}, 'Reconnecting…'),
-        long ? h('button', { class: 'link-button', type: 'button', onclick: retryNow }, 'Retry now') : '',
-      );
+    const down = () => write(false, 'Reconnecting…', long);
     if (long) down();
     else timer ??= setTimeout(down, QUIET_MS);
   };

@@ -16,9 +16,8 @@ export function startDrawer() {
     main.inert = narrow.matches && open;
   };
   const close = () => {
-    const hadFocus = sidebar.contains(document.activeElement);
     set(false);
-    if (hadFocus && narrow.matches) menu.focus();
+    if (narrow.matches) menu.focus();
   };
 
   menu.addEventListener('click', () => {
@@ -26,8 +25,9 @@ export function startDrawer() {
     sidebar.querySelector('button')?.focus();
   });
   part('backdrop', HTMLElement).addEventListener('click', close);
-  sidebar.addEventListener('keydown', (event) => {
-    if (event.key === 'Escape' && narrow.matches) close();
+  document.addEventListener('keydown', (event) => {
+    const ours = document.body.classList.contains('drawer-open') && !document.querySelector('dialog[open]');
+    if (event.key === 'Escape' && ours) close();
   });
   narrow.addEventListener('change', () => set(false));
   set(false);

@@ -14,6 +14,7 @@ export function startMainArea(add) {
   /** @type {Set<string>} */
   const dismissed = new Set();
   let shown = '';
+  let shownNotices = '';
 
   /** @param {Workspace} workspace */
   const render = (workspace) => {
@@ -42,6 +43,10 @@ export function startMainArea(add) {
     const update = 'Liminal Builder was updated while this page was open.';
     const all = stale ? [...texts, update] : texts;
     const open = all.filter((text) => !dismissed.has(bootId + text));
+    // Built again only when they change, or a button would vanish from under the focus.
+    const state = JSON.stringify([bootId, open]);
+    if (state === shownNotices) return;
+    shownNotices = state;
     notices.replaceChildren(
       ...open.map((text) => {
         const dismiss = () => {

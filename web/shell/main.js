@@ -8,7 +8,7 @@ import { startDrawer } from './drawer.js';
 import { startMainArea } from './main-area.js';
 import { startSidebar } from './sidebar.js';
 import { startSidebarWidth } from './sidebar-width.js';
-import { connect } from './socket.js';
+import { connect, RequestError } from './socket.js';
 import { startToasts } from './toasts.js';
 import { apply, EMPTY } from './workspace.js';
 
@@ -33,7 +33,10 @@ const socket = connect({
 
 const toasts = startToasts(part('toasts', HTMLElement));
 const connection = startConnection(part('connection', HTMLElement), socket.retryNow);
-const addProject = startAddProject(socket, (id) => sidebar.focus(id));
+const addProject = startAddProject(socket, (id) => {
+  // On a narrow window the sidebar is closed, and the way to it takes the focus instead.
+  if (!sidebar.focus(id)) part('menu', HTMLButtonElement).focus();
+});
 const sidebar = startSidebar(part('projects', HTMLElement), { add: addProject.open, remove });
 const mainArea = startMainArea(addProject.open);
 
@@ -43,7 +46,8 @@ async function remove({ id, name }) {
     await socket.request({ type: 'project:remove', projectId: id });
     toasts.show(`Removed ${name}. Its files stay where they are.`, { label: 'Undo', run: () => restore(id) });
   } catch (error) {
-    complain(error);
+    // Another window was faster: it is gone, which is what was wanted.
+    if (!(error instanceof RequestError && error.code === 'PROJECT_NOT_FOUND')) complain(error);
   }
 }
 

@@ -22,6 +22,7 @@ export function startSidebar(place, actions) {
   /** @type {Map<string, ReturnType<typeof projectGroup>>} */
   const groups = new Map();
   const list = h('ul');
+  const empty = emptyState(actions.add);
 
   /** @param {Project[] | null} projects */
   const render = (projects) => {
@@ -45,7 +46,7 @@ export function startSidebar(place, actions) {
       group.showPlace(places.get(project.id));
       if (list.children[index] !== group.element) list.insertBefore(group.element, list.children[index] ?? null);
     }
-    const content = projects.length > 0 ? list : emptyState(actions.add);
+    const content = projects.length > 0 ? list : empty;
     if (place.firstChild !== content) place.replaceChildren(content);
   };
 
@@ -80,8 +81,12 @@ export function startSidebar(place, actions) {
   render(null);
   return {
     render,
-    /** @param {string} id */
-    focus: (id) => groups.get(id)?.element.querySelector('button')?.focus(),
+    /** @param {string} id @returns {boolean} whether it could take the focus */
+    focus: (id) => {
+      const head = groups.get(id)?.element.querySelector('button');
+      head?.focus();
+      return head !== undefined && head === document.activeElement;
+    },
   };
 }
 
@@ -127,10 +132,10 @@ function projectGroup(project, actions) {
     remember(KEY, all);
   };
   head.addEventListener('click', () => choose(!sessions.hidden));
-  head.addEventListener('keydown', ({ key }) => {
+  head.addEventListener('keydown', ({ key, repeat }) => {
     if (key === 'ArrowLeft') choose(true);
     else if (key === 'ArrowRight') choose(false);
-    else if (key === 'Delete') actions.remove(project);
+    else if (key === 'Delete' && !repeat) actions.remove(project);
   });
   setCollapsed(recallCollapsed()[project.id] === true);
 

@@ -15,6 +15,8 @@
 
 const FIRST_RETRIES_MS = [0, 500, 1000, 2000, 4000];
 const LAST_RETRY_MS = 5000;
+/** Far longer than any answer takes; a server that is this late is stuck. */
+const ANSWER_DEADLINE_MS = 15_000;
 
 /** @param {number} attempt  from 0 */
 export function retryDelay(attempt) {
@@ -33,7 +35,14 @@ const offline = () => new RequestError('OFFLINE', 'The server is not reachable r
 
 /** @param {Listeners} listeners */
 export function connect({ onMessage, onConnection, onSignedOut }) {
-  /** @type {Map<string, { resolve: (message: ServerMessage) => void, reject: (error: Error) => void }>} */
+  /**
+   * @typedef {{
+   *   resolve: (message: ServerMessage) => void,
+   *   reject: (error: Error) => void,
+   *   timer: ReturnType<typeof setTimeout>,
+   * }} Waiting
+   * @type {Map<string, Waiting>}
+   */
   const pending = new Map();
   /** @type {WebSocket | null} */
   let socket = null;
@@ -46,10 +55,6 @@ export function connect({ onMessage, onConnection, onSignedOut }) {
     clearTimeout(timer);
     const opening = new WebSocket(`ws://${location.host}/ws?batch=1`);
     socket = opening;
-    opening.onopen = () => {
-      attempt = 0;
-      onConnection({ state: 'up' });
-    };
     opening.onmessage = ({ data }) => {
       const frame = JSON.parse(data);
       for (const message of Array.isArray(frame) ? frame : [frame]) receive(message);
@@ -61,18 +66,27 @@ export function connect({ onMessage, onConnection, onSignedOut }) {
 
   /** @param {ServerMessage} message */
   const receive = (message) => {
+    // Only now: a server that lets us in and hangs up at once is not there yet.
+    if (message.type === 'hello') {
+      attempt = 0;
+      onConnection({ state: 'up' });
+    }
     onMessage(message);
     const id = 'requestId' in message ? message.requestId : undefined;
     const waiting = id === undefined ? undefined : pending.get(id);
     if (!waiting || id === undefined) return;
     pending.delete(id);
+    clearTimeout(waiting.timer);
     if (message.type === 'error') waiting.reject(new RequestError(message.code, message.message));
     else waiting.resolve(message);
   };
 
   const lost = () => {
     socket = null;
-    for (const { reject } of pending.values()) reject(offline());
+    for (const { reject, timer: deadline } of pending.values()) {
+      clearTimeout(deadline);
+      reject(offline());
+    }
     pending.clear();
     const retryInMs = retryDelay(attempt);
     attempt += 1;
@@ -99,7 +113,13 @@ export function connect({ onMessage, onConnection, onSignedOut }) {
     if (socket?.readyState !== WebSocket.OPEN) return Promise.reject(offline());
     lastId += 1;
     const requestId = `r${lastId}`;
-    const answer = new Promise((resolve, reject) => pending.set(requestId, { resolve, reject }));
+    const answer = new Promise((resolve, reject) => {
+      const late = () => {
+        pending.delete(requestId);
+        reject(new RequestError('LATE', 'The server does not answer. Reload the page, or look at its log.'));
+      };
+      pending.set(requestId, { resolve, reject, timer: setTimeout(late, ANSWER_DEADLINE_MS) });
+    });
     socket.send(JSON.stringify({ ...message, requestId }));
     return /** @type {Promise<ServerMessage>} */ (answer);
   };

@@ -6,6 +6,9 @@ const STAY_MS = 8000;
 
 /** @param {HTMLElement} place */
 export function startToasts(place) {
+  /** What Ctrl+Z does: the action of the newest toast that has one. @type {(() => void)[]} */
+  const actions = [];
+
   /**
    * @param {string} text
    * @param {{ label: string, run: () => void }} [action]
@@ -16,6 +19,7 @@ export function startToasts(place) {
     const leave = () => {
       clearTimeout(timer);
       toast.remove();
+      if (actions.includes(act)) actions.splice(actions.indexOf(act), 1);
     };
     const act = () => {
       leave();
@@ -39,8 +43,17 @@ export function startToasts(place) {
     toast.addEventListener('focusin', stay);
     toast.addEventListener('focusout', count);
     place.append(toast);
+    if (action) actions.push(act);
     count();
   };
+
+  addEventListener('keydown', (event) => {
+    const undo = event.key === 'z' && (event.ctrlKey || event.metaKey) && !event.shiftKey && !event.altKey;
+    const typing = event.target instanceof HTMLElement && event.target.matches('input, textarea, [contenteditable]');
+    if (!undo || typing || actions.length === 0) return;
+    event.preventDefault();
+    actions.at(-1)?.();
+  });
   return { show };
 }
 

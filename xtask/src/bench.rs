@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, bail};
 
 use crate::steps::{command, run as run_command};
-use crate::{root, tools};
+use crate::{root, target, tools};
 
 const RUNS: usize = 15;
 /// Long enough for whatever a start leaves behind to be done.
@@ -112,7 +112,7 @@ impl Drop for Running {
 /// Starts one with an empty store and waits for its ready line.
 fn start(which: Which) -> anyhow::Result<Running> {
     static NEXT: std::sync::atomic::AtomicU32 = std::sync::atomic::AtomicU32::new(0);
-    let release = root().join("target/release");
+    let release = target().join("release");
     let (mut program, data_dir) = match which {
         Which::Bare => (Command::new(release.join("examples/bare_server")), None),
         Which::Liminal => {

@@ -33,7 +33,7 @@ impl Steps {
 
     /// What was run and how long each took.
     pub(crate) fn print(&self) {
-        println!("\n=== Done");
+        println!("\n=== What ran");
         for (name, took) in &self.done {
             println!("{:>7.1} s  {name}", took.as_secs_f64());
         }

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use crate::steps::{Steps, command, run as run_command};
-use crate::{root, tools};
+use crate::{root, target, tools};
 
 #[derive(Clone, Copy)]
 pub(crate) enum Part {
@@ -27,15 +27,13 @@ impl Part {
 
 pub(crate) fn run(parts: &[Part]) -> anyhow::Result<()> {
     let mut steps = Steps::default();
-    for part in parts {
-        match part {
-            Part::Rust => rust(&mut steps)?,
-            Part::Web => web(&mut steps)?,
-            Part::E2e => e2e(&mut steps)?,
-        }
-    }
+    let result = parts.iter().try_for_each(|part| match part {
+        Part::Rust => rust(&mut steps),
+        Part::Web => web(&mut steps),
+        Part::E2e => e2e(&mut steps),
+    });
     steps.print();
-    Ok(())
+    result
 }
 
 fn rust(steps: &mut Steps) -> anyhow::Result<()> {
@@ -90,7 +88,8 @@ fn e2e(steps: &mut Steps) -> anyhow::Result<()> {
     let mut playwright = tools::npm_tool("playwright");
     playwright
         .args(["test", "--config", "e2e/playwright.config.js"])
-        .env("CHROMIUM", chromium);
+        .env("CHROMIUM", chromium)
+        .env("LIMINAL", target().join("release/liminal"));
     steps.run("browser tests (Playwright)", &mut playwright)
 }
 

@@ -11,6 +11,8 @@ use wire::FolderSuggestion;
 
 use crate::error::HubError;
 
+/// Longer than any path this system could open.
+const PATH_BYTES_MAX: usize = 4096;
 const SUGGESTIONS_MAX: usize = 100;
 /// A folder with more entries than this is only searched this far.
 const SCAN_MAX: usize = 50_000;
@@ -60,6 +62,9 @@ fn resolve_now(typed: &str, home: Option<&Path>) -> Result<String, String> {
 fn expand(typed: &str, home: Option<&Path>) -> Result<PathBuf, String> {
     if typed.is_empty() {
         return Err("Type the path of a directory".to_owned());
+    }
+    if typed.len() > PATH_BYTES_MAX {
+        return Err("That path is too long".to_owned());
     }
     if typed.contains('\0') {
         return Err("A path cannot contain a zero character".to_owned());
@@ -221,7 +226,14 @@ mod tests {
 
     #[test]
     fn nonsense_completes_to_nothing() {
-        for typed in ["relative/x", "~other/x", "/no/such/place/x", "\0/", "plain"] {
+        for typed in [
+            &format!("~{}", "/".repeat(1_000_000)),
+            "relative/x",
+            "~other/x",
+            "/no/such/place/x",
+            "\0/",
+            "plain",
+        ] {
             assert!(
                 complete_now(typed, None, &HashSet::new())
                     .folders
@@ -282,6 +294,7 @@ mod tests {
             (format!("{base}/apart.txt"), "That is not a directory"),
             (format!("{base}/apart.txt/x"), "That is not a directory"),
             ("/a\0b".into(), "A path cannot contain a zero character"),
+            (format!("~{}", "/".repeat(5000)), "That path is too long"),
         ];
         for (typed, sentence) in cases {
             assert_eq!(

@@ -10,7 +10,7 @@ mod folders;
 mod projects;
 pub mod store;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use tokio::sync::broadcast;
@@ -27,6 +27,11 @@ pub struct HubConfig {
     /// Where `~` leads.
     pub home: Option<PathBuf>,
     pub agents: agents::Catalog,
+}
+
+/// What is wrong with the files of a data directory, as sentences, without touching them.
+pub fn store_problems(data_dir: &Path) -> Vec<String> {
+    projects::problem(data_dir).into_iter().collect()
 }
 
 #[derive(Clone)]

@@ -4,6 +4,8 @@
 //! sorting by it is the order of insertion everywhere. A removed project is remembered, so that
 //! undo, or adding its folder again, brings back the same id and with it everything that refers to it.
 
+use std::path::Path;
+
 use jiff::{Timestamp, ToSpan};
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
@@ -11,7 +13,7 @@ use wire::Project;
 
 use crate::error::HubError;
 use crate::events::{Events, Origin, What};
-use crate::store::{DataDir, Document, Versioned, migrations};
+use crate::store::{self, DataDir, Document, Versioned, migrations};
 
 /// How many removed projects are remembered.
 const REMOVED_MAX: usize = 1000;
@@ -26,6 +28,11 @@ struct ProjectsFile {
 
 impl Versioned for ProjectsFile {
     const MIGRATIONS: &'static [migrations::Migration] = migrations::PROJECTS;
+}
+
+/// What is wrong with the list in this data directory, if anything, without touching it.
+pub(crate) fn problem(data_dir: &Path) -> Option<String> {
+    store::problem::<ProjectsFile>(&data_dir.join(DataDir::PROJECTS))
 }
 
 pub struct Projects {

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand};
 use wire::PermissionPolicy;
 
-use crate::config::{GatewayPort, Host, StallAction};
+use crate::config::{GatewayPort, Host, Port, StallAction};
 
 #[derive(Debug, Parser)]
 #[command(
@@ -55,7 +55,7 @@ pub(crate) struct Flags {
     pub(crate) host: Option<Host>,
     /// Port of the browser door, 0 for any free one [env: LIMINAL_PORT] [default: 3000]
     #[arg(long, global = true, value_name = "PORT")]
-    pub(crate) port: Option<u16>,
+    pub(crate) port: Option<Port>,
     /// Port of the gateway door, or `off` [env: LIMINAL_GATEWAY_PORT] [default: 18789]
     #[arg(long, global = true, value_name = "PORT")]
     pub(crate) gateway_port: Option<GatewayPort>,
@@ -88,5 +88,5 @@ Environment:
   ACP_START_TIMEOUT_MS             How long an agent may take to start [default: 15000]
   ACP_PROMPT_TIMEOUT_MS            After how much silence a turn is shown as quiet [default: 30000]
 
-Every setting can also stand in config.toml in the data directory. A flag wins over the environment,
+Every setting but the token and the data directory can also stand in config.toml there. A flag wins over the environment,
 the environment over the file, the file over the default; `liminal doctor` shows which one won.";

@@ -70,7 +70,7 @@ pub(crate) struct Setting<T> {
 pub(crate) struct Settings {
     pub(crate) data_dir: Setting<PathBuf>,
     pub(crate) host: Setting<Host>,
-    pub(crate) port: Setting<u16>,
+    pub(crate) port: Setting<Port>,
     pub(crate) gateway_port: Setting<GatewayPort>,
     pub(crate) permissions: Setting<PermissionPolicy>,
     pub(crate) stall_action: Setting<StallAction>,
@@ -88,7 +88,7 @@ pub(crate) struct Settings {
 #[serde(deny_unknown_fields)]
 struct File {
     host: Option<Parsed<Host>>,
-    port: Option<u16>,
+    port: Option<Parsed<Port>>,
     gateway_port: Option<Parsed<GatewayPort>>,
     permissions: Option<Parsed<PermissionPolicy>>,
     stall_action: Option<Parsed<StallAction>>,
@@ -98,6 +98,23 @@ struct File {
     acp_start_timeout_ms: Option<Parsed<Milliseconds>>,
     acp_prompt_timeout_ms: Option<Parsed<Milliseconds>>,
 }
+
+/// Every variable that is a setting.
+pub(crate) const VARIABLES: [&str; 13] = [
+    "LIMINAL_DATA_DIR",
+    "LIMINAL_HOST",
+    "LIMINAL_PORT",
+    "LIMINAL_GATEWAY_PORT",
+    "LIMINAL_PERMISSIONS",
+    "LIMINAL_STALL_ACTION",
+    "LIMINAL_OPEN",
+    "LIMINAL_TOKEN",
+    "LIMINAL_LOG",
+    "CLAUDE_ACP_CMD",
+    "CODEX_ACP_CMD",
+    "ACP_START_TIMEOUT_MS",
+    "ACP_PROMPT_TIMEOUT_MS",
+];
 
 /// The process environment, or a test's.
 pub(crate) type Environment<'a> = &'a dyn Fn(&str) -> Option<String>;
@@ -121,7 +138,7 @@ impl Settings {
                 file.host,
                 Host(Ipv4Addr::LOCALHOST.into()),
             )?,
-            port: pick(flags.port, env, "LIMINAL_PORT", file.port.map(Parsed), 3000)?,
+            port: pick(flags.port, env, "LIMINAL_PORT", file.port, Port(3000))?,
             gateway_port: pick(
                 flags.gateway_port,
                 env,
@@ -182,7 +199,7 @@ impl Settings {
             data_dir,
             home,
         };
-        let port = settings.port.value;
+        let Port(port) = settings.port.value;
         if port != 0 && settings.gateway_port.value == GatewayPort(Some(port)) {
             return Err(ConfigError::SamePort(port));
         }
@@ -288,6 +305,14 @@ fn read_file(path: &Path) -> Result<File, ConfigError> {
         {
             return Ok(File::default());
         }
+        // A directory that cannot be looked into has a better message of its own.
+        Err(_)
+            if path
+                .parent()
+                .is_some_and(|folder| folder.read_dir().is_err()) =>
+        {
+            return Ok(File::default());
+        }
         Err(source) => {
             return Err(ConfigError::Read {
                 path: path.to_owned(),
@@ -350,6 +375,26 @@ impl FromStr for Host {
 }
 
 impl Display for Host {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+/// A port; 0 is any free one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Port(pub(crate) u16);
+
+impl FromStr for Port {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        text.parse()
+            .map(Self)
+            .map_err(|_| "it must be a port from 0 to 65535")
+    }
+}
+
+impl Display for Port {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.fmt(f)
     }
@@ -508,7 +553,7 @@ mod tests {
     fn flag_beats_environment_beats_file_beats_default() {
         let port = |machine: Machine, args: &[&str]| {
             let port = machine.load(args).unwrap().port;
-            (port.value, port.source)
+            (port.value.0, port.source)
         };
         let env = Source::Environment("LIMINAL_PORT");
         assert_eq!(port(Machine::new(), &[]), (3000, Source::Default));
@@ -548,7 +593,7 @@ mod tests {
     #[test]
     fn flags_may_stand_before_and_after_the_command() {
         for args in [["--port", "7", "serve"], ["serve", "--port", "7"]] {
-            assert_eq!(Machine::new().load(&args).unwrap().port.value, 7);
+            assert_eq!(Machine::new().load(&args).unwrap().port.value.0, 7);
         }
     }
 
@@ -570,11 +615,11 @@ mod tests {
             ),
             (
                 "\n\nport = \"x\"",
-                "line 3: invalid type: string \"x\", expected u16",
+                "line 3: `x` is not usable here, it must be a port from 0 to 65535",
             ),
             (
                 "port = 70000",
-                "line 1: invalid value: integer `70000`, expected u16",
+                "line 1: `70000` is not usable here, it must be a port from 0 to 65535",
             ),
             (
                 "permissions = \"maybe\"",

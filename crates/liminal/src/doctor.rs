@@ -3,26 +3,47 @@
 //! It looks and changes nothing: a data directory that does not exist yet is not created.
 
 use std::fmt::Write as _;
+use std::io;
 use std::net::{SocketAddr, TcpListener};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
 
 use hub::store::{self, Holding};
 
 use crate::config::Settings;
 use crate::serve;
+use crate::token::Token;
 
-pub(crate) fn report(settings: &Settings) -> String {
+/// Printing a version takes milliseconds, also for Node on a slow disk.
+const TOOL_DEADLINE: Duration = Duration::from_secs(3);
+
+pub(crate) struct Report {
+    pub(crate) text: String,
+    /// Whether a server would start.
+    pub(crate) healthy: bool,
+}
+
+pub(crate) fn report(settings: &Settings) -> Report {
     let mut text = format!("Liminal Builder {}\n", env!("CARGO_PKG_VERSION"));
-    let holding = store::look(&settings.data_dir.value);
+    let data_dir = &settings.data_dir.value;
+    let holding = store::look(data_dir);
+    let token = Token::look(data_dir, settings.token.as_deref());
+    let mut problems = hub::store_problems(data_dir);
+    problems.extend(token.as_ref().err().cloned());
+    let healthy = problems.is_empty() && !matches!(holding, Holding::Unusable(_));
+
+    let mut lines = vec![data_directory(data_dir, &holding)];
+    lines.extend(problems);
+    section(&mut text, "Data directory", lines);
+    section(&mut text, "Doors", doors(settings, &holding));
     section(
         &mut text,
-        "Data directory",
-        [data_directory(&settings.data_dir.value, &holding)],
+        "Token",
+        [token.map_or_else(|_| "not usable, see above".to_owned(), str::to_owned)],
     );
-    section(&mut text, "Doors", doors(settings, &holding));
-    section(&mut text, "Tools", ["node", "npx"].map(tool));
+    section(&mut text, "Tools", tools());
     section(&mut text, "Agents", agents(settings));
     let lines = settings
         .rows()
@@ -33,7 +54,7 @@ pub(crate) fn report(settings: &Settings) -> String {
         "Settings (a flag wins over the environment, then config.toml, then the default)",
         lines,
     );
-    text
+    Report { text, healthy }
 }
 
 fn section(text: &mut String, title: &str, lines: impl IntoIterator<Item = String>) {
@@ -67,7 +88,7 @@ fn doors(settings: &Settings, holding: &Holding) -> Vec<String> {
     let host = settings.host.value.0;
     let mut lines = vec![format!(
         "browser  {}",
-        door(SocketAddr::new(host, settings.port.value), holding)
+        door(SocketAddr::new(host, settings.port.value.0), holding)
     )];
     lines.push(match settings.gateway_port.value.0 {
         Some(port) => format!("gateway  {}", door(SocketAddr::new(host, port), holding)),
@@ -82,7 +103,7 @@ fn door(address: SocketAddr, holding: &Holding) -> String {
     }
     match (TcpListener::bind(address), holding) {
         (Ok(_), _) => format!("{address}  free"),
-        (Err(_), Holding::Held(holder)) if holder.contains(&format!("http://{address})")) => {
+        (Err(_), Holding::Held(holder)) if holder.ends_with(&format!(":{})", address.port())) => {
             format!("{address}  served by{holder}")
         }
         (Err(error), _) => format!(
@@ -91,26 +112,49 @@ fn door(address: SocketAddr, holding: &Holding) -> String {
     }
 }
 
+/// Asked at the same time, so that the slowest decides how long it takes.
+fn tools() -> Vec<String> {
+    std::thread::scope(|scope| {
+        let asked = ["node", "npx"].map(|name| scope.spawn(move || tool(name)));
+        asked
+            .into_iter()
+            .filter_map(|asked| asked.join().ok())
+            .collect()
+    })
+}
+
 fn tool(name: &str) -> String {
-    let asked = Command::new(name)
-        .arg("--version")
-        .stdin(Stdio::null())
-        .stderr(Stdio::null())
-        .output();
-    match asked {
-        Ok(output) if output.status.success() => {
-            let version: String = String::from_utf8_lossy(&output.stdout)
-                .chars()
-                .filter(|c| !c.is_control())
-                .take(40)
-                .collect();
-            format!("{name:<6} {version}")
-        }
-        Ok(_) => format!("{name:<6} found, but it does not work"),
+    match version(name) {
+        Ok(Some(version)) => format!("{name:<6} {version}"),
+        Ok(None) => format!("{name:<6} found, but it does not work"),
         Err(_) => {
             format!("{name:<6} not found; install Node.js to use agents that come as npm packages")
         }
     }
+}
+
+/// What `--version` prints, if it does so in time.
+fn version(program: &str) -> io::Result<Option<String>> {
+    let mut asked = Command::new(program);
+    asked
+        .arg("--version")
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null());
+    let mut asked = asked.spawn()?;
+    let deadline = Instant::now() + TOOL_DEADLINE;
+    while asked.try_wait()?.is_none() {
+        if Instant::now() > deadline {
+            asked.kill()?;
+            asked.wait()?;
+            return Ok(None);
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    let output = asked.wait_with_output()?;
+    let text = String::from_utf8_lossy(&output.stdout);
+    let version = text.chars().filter(|c| !c.is_control()).take(40).collect();
+    Ok(output.status.success().then_some(version))
 }
 
 fn agents(settings: &Settings) -> Vec<String> {
@@ -125,6 +169,11 @@ fn agents(settings: &Settings) -> Vec<String> {
             .join(" ");
             format!("{:<14} found: {command}", entry.name)
         }
+        None if entry.chosen().is_some() => format!(
+            "{:<14} not found: the command that was set for it, `{}`",
+            entry.name,
+            entry.chosen().unwrap_or_default().join(" ")
+        ),
         None => format!(
             "{:<14} not found; install it: {}",
             entry.name,

@@ -162,6 +162,10 @@ impl Door {
     /// Checks a token somebody offers. Wrong ones are slow, and all attempts stand in one line, so
     /// that guessing in parallel is no faster.
     pub(crate) async fn check_token(&self, candidate: &str) -> Result<(), Refusal> {
+        // Whoever has a token nobody can guess is not kept waiting by those who try.
+        if !self.token.is_guessable() && self.token.matches(candidate) {
+            return Ok(());
+        }
         self.attempts.check(|| self.token.matches(candidate)).await
     }
 

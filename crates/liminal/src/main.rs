@@ -16,6 +16,7 @@ mod stop;
 mod strict_json;
 mod token;
 
+use std::env::VarError::NotUnicode;
 use std::io::{IsTerminal, Write};
 use std::process::ExitCode;
 
@@ -34,7 +35,7 @@ fn main() -> ExitCode {
         Ok(code) => code,
         Err(error) => {
             // One sentence for a person; nobody reading means nobody to tell.
-            let _ = writeln!(std::io::stderr(), "error: {error:#}");
+            let _ = writeln!(std::io::stderr(), "error: {error}");
             ExitCode::FAILURE
         }
     }
@@ -44,6 +45,12 @@ fn run(cli: &Cli) -> anyhow::Result<ExitCode> {
     // Before the settings: a keeper has none, and must not fail over them.
     if let Some(Command::Keeper { parent, command }) = &cli.command {
         return Ok(keeper::keep(*parent, command).into());
+    }
+    if let Some(variable) = config::VARIABLES
+        .iter()
+        .find(|name| matches!(std::env::var(name), Err(NotUnicode(_))))
+    {
+        anyhow::bail!("{variable} is not valid UTF-8. Set it to plain text, or unset it.");
     }
     let env = |variable: &str| std::env::var(variable).ok();
     let settings = Settings::load(&cli.flags, std::env::home_dir(), &env)?;
@@ -63,10 +70,14 @@ fn run(cli: &Cli) -> anyhow::Result<ExitCode> {
         Some(Command::Token) => {
             let dir = DataDir::prepare(&settings.data_dir.value)?;
             let token = Token::obtain(&dir, settings.token.as_deref())?;
-            print(&format!("{}\n", token.reveal()));
+            print(&format!("{}\n", token.reveal()))?;
         }
         Some(Command::Doctor) => {
-            print(&doctor::report(&settings));
+            let report = doctor::report(&settings);
+            print(&report.text)?;
+            if !report.healthy {
+                return Ok(ExitCode::FAILURE);
+            }
         }
         Some(Command::Keeper { .. }) => {}
     }
@@ -74,8 +85,17 @@ fn run(cli: &Cli) -> anyhow::Result<ExitCode> {
 }
 
 /// A closed pipe (`liminal doctor | head`) is the reader's choice, not an error.
-fn print(text: &str) {
-    let _ = std::io::stdout().lock().write_all(text.as_bytes());
+fn print(text: &str) -> anyhow::Result<()> {
+    let mut stdout = std::io::stdout().lock();
+    match stdout
+        .write_all(text.as_bytes())
+        .and_then(|()| stdout.flush())
+    {
+        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => Err(anyhow::anyhow!(
+            "could not write to standard output: {error}"
+        )),
+        _ => Ok(()),
+    }
 }
 
 fn log_to_stderr(wanted: Option<String>) -> anyhow::Result<()> {

@@ -16,8 +16,12 @@ use crate::http::{self, App};
 use crate::token::Token;
 use crate::{browser, open_browser, stop};
 
+/// How long a browser may take from its start to our page.
+const BROWSER_START: Duration = Duration::from_secs(60);
 /// How long open windows may take to be told that we stop.
 const STOP_DEADLINE: Duration = Duration::from_millis(300);
+/// How long the disk may take with what is still to be written.
+const STORE_DEADLINE: Duration = Duration::from_secs(3);
 
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
@@ -32,7 +36,7 @@ pub(crate) async fn serve(settings: Settings) -> anyhow::Result<()> {
         agents: catalog(&settings),
     })?;
     let token = Token::obtain(&dir, settings.token.as_deref())?;
-    let wanted = SocketAddr::new(settings.host.value.0, settings.port.value);
+    let wanted = SocketAddr::new(settings.host.value.0, settings.port.value.0);
     let listening = http::listen(wanted)
         .await
         .map_err(|error| cannot_listen(wanted, &error))?;
@@ -54,10 +58,15 @@ pub(crate) async fn serve(settings: Settings) -> anyhow::Result<()> {
         },
     };
     let serving = tokio::spawn(listening.serve(http::router(app), stopping));
-    let with_token = format!("{url}/#token={}", token.reveal());
+    let with_token = format!("{url}/#token={}", token.in_address());
     announce(&with_token);
     if settings.open.value && open_browser::is_wanted() {
         open_browser::open(&dir, &with_token);
+        let dir = dir.clone();
+        tokio::spawn(async move {
+            tokio::time::sleep(BROWSER_START).await;
+            open_browser::clean_up(&dir);
+        });
     }
 
     signals.next().await;
@@ -68,9 +77,15 @@ pub(crate) async fn serve(settings: Settings) -> anyhow::Result<()> {
         std::process::exit(130);
     });
     stop.ask();
+    open_browser::clean_up(&dir);
     serving.await?;
     stop.wait(STOP_DEADLINE).await;
-    hub.close().await;
+    if tokio::time::timeout(STORE_DEADLINE, hub.close())
+        .await
+        .is_err()
+    {
+        tracing::error!("the disk did not answer; changes that were not acknowledged are lost");
+    }
     Ok(())
 }
 

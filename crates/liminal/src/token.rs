@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use hmac::{Hmac, KeyInit, Mac};
 use hub::store::{DataDir, OpenError};
@@ -11,6 +11,8 @@ use subtle::ConstantTimeEq;
 
 const TOKEN_CHARS_MIN: usize = 8;
 const TOKEN_CHARS_MAX: usize = 512;
+/// From here on, trying is hopeless even without being slowed down.
+const UNGUESSABLE_CHARS: usize = 32;
 
 /// Never printed by `{:?}`, so it cannot slip into a log.
 #[derive(Clone)]
@@ -62,6 +64,26 @@ impl Token {
         }
     }
 
+    /// Where the token comes from, or what is wrong with it, without making one.
+    pub(crate) fn look(
+        data_dir: &Path,
+        from_environment: Option<&str>,
+    ) -> Result<&'static str, String> {
+        if let Some(text) = from_environment {
+            let usable = Self::parse(text).map(|_| "LIMINAL_TOKEN");
+            return usable.ok_or_else(|| TokenError::Unusable("LIMINAL_TOKEN").to_string());
+        }
+        let path = data_dir.join(DataDir::TOKEN);
+        match std::fs::read_to_string(&path) {
+            Ok(text) => match Self::parse(text.trim()) {
+                Some(_) => Ok("the file `token` in the data directory"),
+                None => Err(TokenError::File(path).to_string()),
+            },
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok("made at the first start"),
+            Err(source) => Err(TokenError::Read { path, source }.to_string()),
+        }
+    }
+
     fn parse(text: &str) -> Option<Self> {
         let fits = (TOKEN_CHARS_MIN..=TOKEN_CHARS_MAX).contains(&text.len());
         (fits && text.bytes().all(|byte| byte.is_ascii_graphic())).then(|| Self(text.to_owned()))
@@ -76,6 +98,24 @@ impl Token {
     /// For the one line on stdout and the commands that were asked for it.
     pub(crate) fn reveal(&self) -> &str {
         &self.0
+    }
+
+    /// For the fragment of an address: as it is, but for what an address would take for something else.
+    pub(crate) fn in_address(&self) -> String {
+        self.0.bytes().fold(String::new(), |mut text, byte| {
+            match byte {
+                b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => {
+                    text.push(byte.into())
+                }
+                _ => drop(write!(text, "%{byte:02X}")),
+            }
+            text
+        })
+    }
+
+    /// Whether somebody with time could find it by trying.
+    pub(crate) fn is_guessable(&self) -> bool {
+        self.0.len() < UNGUESSABLE_CHARS
     }
 
     pub(crate) fn matches(&self, candidate: &str) -> bool {
@@ -171,6 +211,12 @@ mod tests {
         std::fs::write(dir.token_file(), "\n").unwrap();
         let error = Token::obtain(&dir, None).err().unwrap().to_string();
         assert!(error.contains("Delete that file"), "{error}");
+    }
+
+    #[test]
+    fn an_address_carries_any_token_unharmed() {
+        let token = Token::parse("abc+def/100%41&b==~").unwrap();
+        assert_eq!(token.in_address(), "abc%2Bdef%2F100%2541%26b%3D%3D~");
     }
 
     #[test]

@@ -21,7 +21,10 @@ async fn refusal(setup: &ServerSetup, args: &[&str]) -> Result<String> {
         stderr.starts_with("error: ") && stderr.trim_end().lines().count() == 1,
         "{stderr}"
     );
-    assert!(!stderr.contains("panicked"), "{stderr}");
+    assert!(
+        !stderr.contains("panicked") && stderr.ends_with(".\n"),
+        "{stderr}"
+    );
     Ok(stderr)
 }
 
@@ -284,5 +287,113 @@ async fn a_reader_that_leaves_early_is_no_error() -> Result<()> {
         .env("HOME", setup.home());
     let output = shell.output().await?;
     assert_eq!(String::from_utf8(output.stderr)?, "");
+    Ok(())
+}
+
+#[tokio::test]
+async fn doctor_fails_when_a_start_would_and_says_why() -> Result<()> {
+    let cases = [
+        ("projects.json", r#"{"version":9}"#, "is of version 9"),
+        ("projects.json", "{ torn", "The next start keeps it aside"),
+        ("token", "x", "Delete that file"),
+    ];
+    for (file, content, expected) in cases {
+        let setup = setup()?;
+        std::fs::create_dir(setup.data_dir())?;
+        std::fs::write(setup.data_dir().join(file), content)?;
+        let output = setup.run(&["doctor", "--port", "0"]).await?;
+        let text = String::from_utf8(output.stdout)?;
+        assert_eq!(output.status.code(), Some(1), "{text}");
+        assert!(text.contains(expected), "{text}");
+        assert_eq!(
+            std::fs::read_to_string(setup.data_dir().join(file))?,
+            content
+        );
+    }
+    Ok(())
+}
+
+#[tokio::test]
+async fn doctor_does_not_wait_for_a_tool_that_hangs() -> Result<()> {
+    let setup = setup()?;
+    let bin = setup.folder("bin")?;
+    let node = Path::new(&bin).join("node");
+    std::fs::write(&node, "#!/bin/sh\nexec sleep 1000\n")?;
+    std::fs::set_permissions(&node, std::fs::Permissions::from_mode(0o755))?;
+    let setup = setup.env("PATH", format!("{bin}:/usr/bin:/bin"));
+    let text = String::from_utf8(setup.run(&["doctor", "--port", "0"]).await?.stdout)?;
+    assert!(
+        text.contains("node   found, but it does not work"),
+        "{text}"
+    );
+    Ok(())
+}
+
+#[tokio::test]
+async fn doctor_names_a_command_that_was_set_and_is_missing() -> Result<()> {
+    let setup = setup()?.env("CLAUDE_ACP_CMD", "my-claude --flag");
+    let text = String::from_utf8(setup.run(&["doctor", "--port", "0"]).await?.stdout)?;
+    assert!(
+        text.contains("not found: the command that was set for it, `my-claude --flag`"),
+        "{text}"
+    );
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_variable_that_is_no_text_is_refused_and_not_ignored() -> Result<()> {
+    use std::os::unix::ffi::OsStringExt;
+
+    let odd = std::ffi::OsString::from_vec(vec![b'/', 0xff]);
+    let setup = setup()?.env("LIMINAL_DATA_DIR", odd);
+    let said = refusal(&setup, &["--port", "0"]).await?;
+    assert!(
+        said.contains("LIMINAL_DATA_DIR is not valid UTF-8"),
+        "{said}"
+    );
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_full_standard_output_is_an_error() -> Result<()> {
+    let setup = setup()?;
+    let mut command = setup.command();
+    command
+        .arg("token")
+        .stdout(std::fs::File::create("/dev/full")?);
+    assert_eq!(command.status().await?.code(), Some(1));
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_stuck_disk_does_not_keep_a_stopped_server_alive() -> Result<()> {
+    let setup = setup()?;
+    let server = setup.start().await?;
+    let mut socket = server.connect().await?;
+    // Opening it for writing waits for a reader that never comes.
+    let fifo = setup.data_dir().join("projects.json.tmp");
+    assert!(
+        tokio::process::Command::new("mkfifo")
+            .arg(&fifo)
+            .status()
+            .await?
+            .success()
+    );
+    socket
+        .send(serde_json::json!({"type": "project:add", "path": setup.folder("app")?}))
+        .await?;
+    socket
+        .ask(serde_json::json!({"type": "project:list"}))
+        .await?;
+    let ended = server.signal("TERM").await?;
+    assert!(ended.status.success(), "{ended:?}");
+    Ok(())
+}
+
+#[tokio::test]
+async fn the_printed_address_carries_any_token() -> Result<()> {
+    let setup = setup()?.env("LIMINAL_TOKEN", "abc+def/ghi==XYZ");
+    let server = setup.start().await?;
+    assert_eq!(server.token, "abc%2Bdef%2Fghi%3D%3DXYZ");
     Ok(())
 }

@@ -392,3 +392,65 @@ async fn other_methods_are_refused() -> Result<()> {
     }
     Ok(())
 }
+
+#[tokio::test]
+async fn the_right_token_is_not_held_up_by_those_who_guess() -> Result<()> {
+    let (_setup, server) = start().await?;
+    let address = server.address;
+    let guesses: Vec<_> = (0..60)
+        .map(|number| {
+            tokio::spawn(async move {
+                let head = [
+                    "GET /auth HTTP/1.1".to_owned(),
+                    format!("Host: {address}"),
+                    format!("Authorization: Bearer guess-{number}"),
+                ];
+                http(address, &head, "").await.map(|answer| answer.status)
+            })
+        })
+        .collect();
+    let right = format!("Authorization: Bearer {}", server.token);
+    for _ in 0..10 {
+        assert_eq!(server.get("/auth", &[&right]).await?.status, 204);
+    }
+    for guess in guesses {
+        assert_ne!(guess.await??, 204);
+    }
+    Ok(())
+}
+
+#[tokio::test]
+async fn callers_who_never_finish_keep_nobody_out_for_long() -> Result<()> {
+    use tokio::io::AsyncWriteExt;
+
+    let (_setup, server) = start().await?;
+    let address = server.address;
+    let mut stuck = vec![];
+    for _ in 0..256 {
+        let mut stream = tokio::net::TcpStream::connect(address).await?;
+        let head = format!(
+            "POST /login HTTP/1.1\r\nHost: {address}\r\nOrigin: http://{address}\r\n\
+             Content-Type: application/json\r\nContent-Length: 50\r\n\r\n{{"
+        );
+        stream.write_all(head.as_bytes()).await?;
+        stuck.push(stream);
+    }
+    assert_eq!(server.get("/health", &[]).await?.status, 200);
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_strangers_login_is_refused_before_its_body_is_read() -> Result<()> {
+    let (_setup, server) = start().await?;
+    let address = server.address;
+    let head = [
+        "POST /login HTTP/1.1".to_owned(),
+        format!("Host: {address}"),
+        "Origin: http://evil.example".to_owned(),
+        "Content-Type: application/json".to_owned(),
+        // Promised and never sent.
+        "Content-Length: 4000".to_owned(),
+    ];
+    assert_eq!(http(address, &head, "").await?.status, 403);
+    Ok(())
+}

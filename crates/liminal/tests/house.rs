@@ -215,6 +215,8 @@ fn architecture_names_every_top_folder() {
 
 #[test]
 fn unsafe_code_is_forbidden_everywhere() {
+    let workspace = std::fs::read_to_string(root().join("Cargo.toml")).unwrap();
+    assert!(workspace.contains("unsafe_code = \"forbid\""));
     for folder in [
         "crates/wire",
         "crates/hub",

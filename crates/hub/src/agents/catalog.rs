@@ -113,12 +113,19 @@ impl Catalog {
             return is_executable(&path).then_some(path);
         }
         std::env::split_paths(&self.search_path)
+            // An empty element would mean the current directory, which nobody means.
+            .filter(|folder| folder.is_absolute())
             .map(|folder| folder.join(program))
             .find(|path| is_executable(path))
     }
 }
 
 impl AgentEntry {
+    /// The command line a person has set for it.
+    pub fn chosen(&self) -> Option<&[String]> {
+        self.chosen.as_deref()
+    }
+
     pub fn install_command(&self) -> String {
         format!("npm install -g {}", self.npm_package)
     }

@@ -56,8 +56,14 @@ pub fn keep(parent: u32, command: &[OsString]) -> u8 {
         }
     };
     let code = watch.until_the_end_of(agent);
+    if code.is_none()
+        && let Some(agent) = Pid::from_raw(agent as i32)
+    {
+        // Not yet reaped, so the number is still its own.
+        let _ = kill_process(agent, Signal::KILL);
+    }
     end_everything_below();
-    code
+    code.unwrap_or(128 + Signal::TERM.as_raw() as u8)
 }
 
 /// Orphans below us become our children instead of init's. Elsewhere than on Linux they stay init's.
@@ -93,13 +99,14 @@ impl Watch {
         })
     }
 
-    fn until_the_end_of(&self, agent: u32) -> u8 {
+    /// The agent's exit code, or nothing if we have to end it.
+    fn until_the_end_of(&self, agent: u32) -> Option<u8> {
         loop {
             if let Some(code) = reap(agent) {
-                return code;
+                return Some(code);
             }
             if self.asked_to_stop.load(Ordering::SeqCst) || self.parent_is_gone() {
-                return 128 + Signal::TERM.as_raw() as u8;
+                return None;
             }
             let mut fds = vec![PollFd::new(&self.signals, PollFlags::IN)];
             if let Some(end) = &self.parent_end {

@@ -1,7 +1,12 @@
 //! The agents people can talk to.
 
 mod catalog;
+mod connection;
 pub mod from_acp;
+mod gate;
 pub mod keeper;
+mod stderr_tail;
 
 pub use catalog::{AgentEntry, Catalog, Launch};
+pub use connection::{AgentError, AgentEvent, Answer, Connection, Start, Ticket, connect};
+pub use gate::Oddities;

@@ -16,8 +16,15 @@ const LOCK_FILE: &str = "lock";
 const LOCK_ATTEMPTS: u32 = 5;
 const LOCK_PAUSE: Duration = Duration::from_millis(50);
 
-/// Names that may be there before the first start.
-const OURS: [&str; 4] = [LOCK_FILE, "token", "config.toml", "projects.json"];
+/// What else may be there before the first start, or after a moved one.
+const OURS: [&str; 6] = [
+    "config.toml",
+    "lost+found",
+    "open.html",
+    "projects.json",
+    "token",
+    "workspace",
+];
 
 /// A directory that exists, is ours, and is private.
 #[derive(Debug, Clone)]
@@ -51,6 +58,9 @@ struct Holder {
 }
 
 impl DataDir {
+    pub(crate) const PROJECTS: &'static str = "projects.json";
+    pub const TOKEN: &'static str = "token";
+
     /// Creates the directory or makes the existing one private. A directory with somebody else's
     /// files is refused, before anything in it is touched.
     pub fn prepare(path: &Path) -> Result<Self, OpenError> {
@@ -83,16 +93,12 @@ impl DataDir {
         &self.path
     }
 
-    pub fn config_file(&self) -> PathBuf {
-        self.path.join("config.toml")
-    }
-
     pub fn token_file(&self) -> PathBuf {
-        self.path.join("token")
+        self.path.join(Self::TOKEN)
     }
 
     pub(crate) fn projects_file(&self) -> PathBuf {
-        self.path.join("projects.json")
+        self.path.join(Self::PROJECTS)
     }
 
     /// Writes a private file, durably.
@@ -186,18 +192,16 @@ impl Lock {
     }
 }
 
+/// A directory in which a server of ours has run, or in which there is nothing else's.
 fn looks_like_ours(path: &Path) -> io::Result<bool> {
-    let mut empty = true;
+    let has_run = std::fs::read_to_string(path.join(LOCK_FILE))
+        .is_ok_and(|text| text.is_empty() || serde_json::from_str::<Holder>(&text).is_ok());
+    let mut only_ours = true;
     for entry in fs::read_dir(path)? {
-        if OURS
-            .iter()
-            .any(|ours| entry.as_ref().is_ok_and(|entry| entry.file_name() == *ours))
-        {
-            return Ok(true);
-        }
-        empty = false;
+        let name = entry?.file_name();
+        only_ours &= name == LOCK_FILE || OURS.iter().any(|ours| name == *ours);
     }
-    Ok(empty)
+    Ok(has_run || only_ours)
 }
 
 #[cfg(test)]
@@ -229,6 +233,24 @@ mod tests {
         let refused = DataDir::prepare(root.path()).unwrap_err();
         assert!(matches!(refused, OpenError::NotOurs { .. }), "{refused}");
         assert_eq!(mode(root.path()), 0o755);
+    }
+
+    #[test]
+    fn a_directory_that_merely_has_a_file_of_a_name_of_ours_is_refused() {
+        let root = tempfile::tempdir().unwrap();
+        for name in ["config.toml", "token", "registry"] {
+            fs::write(root.path().join(name), "").unwrap();
+        }
+        assert!(DataDir::prepare(root.path()).is_err());
+    }
+
+    #[test]
+    fn a_directory_in_which_a_server_ran_may_hold_anything() {
+        let root = tempfile::tempdir().unwrap();
+        let dir = DataDir::prepare(&root.path().join("data")).unwrap();
+        dir.lock().unwrap().announce("http://127.0.0.1:1").unwrap();
+        fs::write(dir.path().join("my notes.txt"), "").unwrap();
+        DataDir::prepare(dir.path()).unwrap();
     }
 
     #[test]

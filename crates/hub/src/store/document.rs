@@ -171,29 +171,49 @@ fn to_text<T: Versioned>(content: &T) -> Result<String, serde_json::Error> {
     Ok(text)
 }
 
+/// Why the file at `path` would not be read at the next start, without touching it.
+pub(crate) fn problem<T: Versioned>(path: &Path) -> Option<String> {
+    let bytes = match std::fs::read(path) {
+        Ok(bytes) => bytes,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return None,
+        Err(source) => return Some(read_error(path, source).to_string()),
+    };
+    match understand::<T>(&bytes) {
+        Ok(_) => None,
+        Err(Trouble::Newer(found)) => Some(newer_error::<T>(path, found).to_string()),
+        Err(Trouble::Unreadable(reason)) => Some(format!(
+            "{} cannot be understood ({reason}). The next start keeps it aside and begins with an empty list.",
+            path.display()
+        )),
+    }
+}
+
+fn read_error(path: &Path, source: io::Error) -> OpenError {
+    OpenError::Read {
+        path: path.to_owned(),
+        source,
+    }
+}
+
+fn newer_error<T: Versioned>(path: &Path, found: u64) -> OpenError {
+    OpenError::Newer {
+        path: path.to_owned(),
+        found,
+        known: T::VERSION,
+    }
+}
+
 fn load<T: Versioned>(path: &Path, notices: &mut Vec<String>) -> Result<T, OpenError> {
     let bytes = match std::fs::read(path) {
         Ok(bytes) => bytes,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(T::default()),
-        Err(source) => {
-            return Err(OpenError::Read {
-                path: path.to_owned(),
-                source,
-            });
-        }
+        Err(source) => return Err(read_error(path, source)),
     };
     match understand(&bytes) {
         Ok(content) => Ok(content),
-        Err(Trouble::Newer(found)) => Err(OpenError::Newer {
-            path: path.to_owned(),
-            found,
-            known: T::VERSION,
-        }),
+        Err(Trouble::Newer(found)) => Err(newer_error::<T>(path, found)),
         Err(Trouble::Unreadable(reason)) => {
-            let aside = durable::set_aside(path).map_err(|source| OpenError::Read {
-                path: path.to_owned(),
-                source,
-            })?;
+            let aside = durable::set_aside(path).map_err(|source| read_error(path, source))?;
             notices.push(format!(
                 "{} could not be understood ({reason}). It was kept as {}, and an empty list is used instead.",
                 path.display(),
@@ -283,13 +303,20 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let document = Arc::new(open(&dir, &mut vec![]).unwrap());
         let order = Arc::new(std::sync::Mutex::new(vec![]));
+        let lengths = Arc::new(std::sync::Mutex::new(std::collections::HashSet::new()));
+        let file = dir.path().join("list.json");
         let tasks: Vec<_> = (0..500)
             .map(|number| {
                 let (document, order) = (document.clone(), order.clone());
+                let (lengths, file) = (lengths.clone(), file.clone());
                 tokio::spawn(async move {
                     document
                         .change(push(number), move |number| {
-                            order.lock().unwrap().push(*number)
+                            order.lock().unwrap().push(*number);
+                            let on_disk: Value =
+                                serde_json::from_slice(&std::fs::read(file).unwrap()).unwrap();
+                            let length = on_disk["projects"].as_array().unwrap().len();
+                            lengths.lock().unwrap().insert(length);
                         })
                         .await
                 })
@@ -299,6 +326,8 @@ mod tests {
             task.await.unwrap().unwrap();
         }
         assert_eq!(document.read().projects, *order.lock().unwrap());
+        // Each write shows another length: there were far fewer of them than changes.
+        assert!(lengths.lock().unwrap().len() <= 50);
         let reopened = open(&dir, &mut vec![]).unwrap();
         assert_eq!(reopened.read().projects, document.read().projects);
         assert_eq!(reopened.read().projects.len(), 500);

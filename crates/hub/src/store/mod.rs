@@ -13,7 +13,7 @@ use std::io;
 use std::path::PathBuf;
 
 pub use data_dir::{DataDir, Holding, Lock, look};
-pub(crate) use document::{Document, Versioned};
+pub(crate) use document::{Document, Versioned, problem};
 pub use durable::make_private;
 
 /// Why the store cannot be used. Each sentence says what to do.

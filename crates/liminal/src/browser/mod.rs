@@ -6,7 +6,7 @@
 
 mod frame;
 
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -15,18 +15,23 @@ use axum::extract::ws::{CloseFrame, Message, WebSocket, WebSocketUpgrade};
 use axum::response::Response;
 use hub::{Event, Hub, HubError, Origin, What};
 use tokio::sync::broadcast::error::RecvError;
-use tokio::task::{self, JoinSet};
+use tokio::task::{self, JoinError, JoinSet};
 use wire::{ClientFrame, ClientMessage, ErrorCode, PermissionPolicy, ServerMessage};
 
 use crate::stop::StopSignal;
 
 const FRAME_BYTES_MAX: usize = 1024 * 1024;
+/// Most messages are small, and there may be many windows.
+const BUFFER_BYTES: usize = 8 * 1024;
 /// Requests of one browser that may be under way before we stop reading more.
 const REQUESTS_MAX: usize = 16;
 /// How long a browser may leave a message unread before it is taken for gone.
 const SEND_DEADLINE: Duration = Duration::from_secs(20);
 
 const CLOSE_GOING_AWAY: u16 = 1001;
+const CLOSE_PROTOCOL_ERROR: u16 = 1002;
+const CLOSE_NOT_TEXT: u16 = 1007;
+const CLOSE_TOO_BIG: u16 = 1009;
 const CLOSE_TOO_SLOW: u16 = 4008;
 
 /// What a connection needs to know.
@@ -43,6 +48,8 @@ pub(crate) fn accept(upgrade: WebSocketUpgrade, context: Context) -> Response {
     upgrade
         .max_message_size(FRAME_BYTES_MAX)
         .max_frame_size(FRAME_BYTES_MAX)
+        .read_buffer_size(BUFFER_BYTES)
+        .write_buffer_size(0)
         .on_upgrade(|socket| async move {
             let connection = Connection::new(socket, context);
             if let Err(gone) = connection.run().await {
@@ -57,6 +64,8 @@ struct Connection {
     context: Context,
     /// Requests under way; each ends in an answer, or in an event that is the answer.
     requests: JoinSet<Option<ServerMessage>>,
+    /// Which answer each owes, should it panic.
+    request_ids: HashMap<task::Id, Option<String>>,
     /// The one among them that changes something. The next waits for it: one window's changes are
     /// carried out in the order in which it sent them.
     changing: Option<task::Id>,
@@ -75,6 +84,7 @@ impl Connection {
             socket,
             context,
             requests: JoinSet::new(),
+            request_ids: HashMap::new(),
             changing: None,
             waiting_changes: VecDeque::new(),
         }
@@ -96,10 +106,15 @@ impl Connection {
                     Err(RecvError::Closed) => return Ok(()),
                 },
                 Some(ended) = self.requests.join_next_with_id() => {
-                    let (id, answer) = ended.unwrap_or_else(|panicked| {
-                        let sorry = "Unexpected server error.".to_owned();
-                        (panicked.id(), Some(error(ErrorCode::InternalError, sorry, None)))
-                    });
+                    let id = ended.as_ref().map_or_else(JoinError::id, |(id, _)| *id);
+                    let request_id = self.request_ids.remove(&id).flatten();
+                    let answer = match ended {
+                        Ok((_, answer)) => answer,
+                        Err(_) => {
+                            let sorry = "Unexpected server error.".to_owned();
+                            Some(error(ErrorCode::InternalError, sorry, request_id))
+                        }
+                    };
                     if self.changing == Some(id) {
                         self.changing = None;
                         self.start_next_change();
@@ -116,7 +131,10 @@ impl Connection {
                     }
                     Some(Ok(Message::Ping(_) | Message::Pong(_))) => {}
                     Some(Ok(Message::Close(_))) | None => return Ok(()),
-                    Some(Err(_)) => return Err(Gone("broken connection or frame")),
+                    Some(Err(broken)) => {
+                        let (code, reason) = why_broken(broken);
+                        return self.close(code, reason).await;
+                    }
                 },
             }
         }
@@ -159,7 +177,8 @@ impl Connection {
             }
             // The disk may be slow; the socket goes on meanwhile.
             ClientMessage::FolderComplete { path } => {
-                self.requests.spawn(async move {
+                let owed = request_id.clone();
+                let task = self.requests.spawn(async move {
                     let found = hub.complete_folder(&path).await;
                     let (folders, truncated) = (found.folders, found.truncated);
                     Some(ServerMessage::FolderCompletions {
@@ -169,6 +188,7 @@ impl Connection {
                         request_id,
                     })
                 });
+                self.request_ids.insert(task.id(), owed);
             }
             ClientMessage::ProjectAdd { .. }
             | ClientMessage::ProjectRemove { .. }
@@ -188,8 +208,11 @@ impl Connection {
         if self.changing.is_none()
             && let Some((message, origin)) = self.waiting_changes.pop_front()
         {
+            let owed = origin.request_id.clone();
             let change = change(self.context.hub.clone(), message, origin);
-            self.changing = Some(self.requests.spawn(change).id());
+            let task = self.requests.spawn(change).id();
+            self.request_ids.insert(task, owed);
+            self.changing = Some(task);
         }
     }
 
@@ -214,6 +237,17 @@ impl Connection {
             Ok(_) => Ok(()),
             Err(_) => Err(Gone("it does not read")),
         }
+    }
+}
+
+/// What to tell a browser whose frames cannot be read on from here.
+fn why_broken(error: axum::Error) -> (u16, &'static str) {
+    match error.into_inner().downcast_ref() {
+        Some(tungstenite::Error::Capacity(_)) => {
+            (CLOSE_TOO_BIG, "a message may have 1 MiB at most")
+        }
+        Some(tungstenite::Error::Utf8(_)) => (CLOSE_NOT_TEXT, "that is not UTF-8"),
+        _ => (CLOSE_PROTOCOL_ERROR, "that is not the WebSocket protocol"),
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::io;
 use std::net::SocketAddr;
-use std::pin::pin;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -10,8 +10,9 @@ use axum::Router;
 use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
-use tokio::net::TcpListener;
-use tokio::sync::Semaphore;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::time::error::Elapsed;
 
 use crate::stop::StopSignal;
 
@@ -19,6 +20,9 @@ use crate::stop::StopSignal;
 const CONNECTIONS_MAX: usize = 256;
 /// How long a caller may take for a request's headers, or sit idle between two requests.
 const HEADERS_DEADLINE: Duration = Duration::from_secs(10);
+/// How long a plain connection may live, whatever it does. A browser opens another without anyone
+/// noticing; one that stopped reading or writing in the middle must not keep its place.
+const CONNECTION_DEADLINE: Duration = Duration::from_secs(20);
 /// How long requests under way may take once we are asked to stop.
 const STOP_DEADLINE: Duration = Duration::from_millis(500);
 
@@ -65,14 +69,14 @@ impl Listening {
                 let _place = place;
                 let mut connection = pin!(connection.with_upgrades());
                 let ended = tokio::select! {
-                    ended = connection.as_mut() => ended,
-                    () = stop.received() => {
-                        connection.as_mut().graceful_shutdown();
-                        connection.await
-                    }
+                    ended = connection.as_mut() => Ok(ended),
+                    () = stop.received() => finish(connection).await,
+                    () = tokio::time::sleep(CONNECTION_DEADLINE) => finish(connection).await,
                 };
-                if let Err(error) = ended {
-                    tracing::debug!(%error, "connection ended");
+                match ended {
+                    Ok(Ok(())) => {}
+                    Ok(Err(error)) => tracing::debug!(%error, "connection ended"),
+                    Err(_) => tracing::debug!("connection ended in the middle of a request"),
                 }
             });
         }
@@ -82,10 +86,18 @@ impl Listening {
     }
 }
 
+type Served = http1::UpgradeableConnection<TokioIo<TcpStream>, TowerToHyperService<Router>>;
+
+/// Lets the request under way finish, briefly.
+async fn finish(mut connection: Pin<&mut Served>) -> Result<hyper::Result<()>, Elapsed> {
+    connection.as_mut().graceful_shutdown();
+    tokio::time::timeout(STOP_DEADLINE, connection).await
+}
+
 async fn accept(
     listener: &TcpListener,
     places: &Arc<Semaphore>,
-) -> io::Result<(tokio::net::TcpStream, tokio::sync::OwnedSemaphorePermit)> {
+) -> io::Result<(TcpStream, OwnedSemaphorePermit)> {
     let place = places
         .clone()
         .acquire_owned()

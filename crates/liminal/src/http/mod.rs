@@ -4,10 +4,11 @@ mod headers;
 mod listen;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::body::Body;
 use axum::extract::ws::rejection::WebSocketUpgradeRejection;
-use axum::extract::{DefaultBodyLimit, Request, State, WebSocketUpgrade};
+use axum::extract::{DefaultBodyLimit, FromRequest, Request, State, WebSocketUpgrade};
 use axum::http::header::{CONTENT_TYPE, HeaderValue, RETRY_AFTER, SET_COOKIE, WWW_AUTHENTICATE};
 use axum::http::{HeaderMap, StatusCode};
 use axum::middleware::{self, Next};
@@ -24,6 +25,8 @@ pub(crate) use listen::listen;
 
 /// Nobody who has not shown the token may make us hold more than this.
 const LOGIN_BODY_MAX: usize = 4096;
+/// How long the few bytes of a login may take.
+const LOGIN_DEADLINE: Duration = Duration::from_secs(5);
 
 /// What every handler can reach.
 #[derive(Clone)]
@@ -85,14 +88,22 @@ struct Login {
 }
 
 /// Exchanges the token for the cookie.
-async fn login(
-    State(app): State<App>,
-    headers: HeaderMap,
-    Json(login): Json<Login>,
-) -> Result<Response, Refusal> {
-    app.door.admit_change(&headers)?;
-    app.door.check_token(&login.token).await?;
-    let cookie = HeaderValue::from_str(&app.door.cookie()).map_err(|_| Refusal::Unauthorized)?;
+async fn login(State(app): State<App>, request: Request) -> Result<Response, Response> {
+    // Before a byte of the body is read.
+    app.door
+        .admit_change(request.headers())
+        .map_err(IntoResponse::into_response)?;
+    let reading = tokio::time::timeout(LOGIN_DEADLINE, Json::<Login>::from_request(request, &()));
+    let Json(login) = match reading.await {
+        Ok(read) => read.map_err(IntoResponse::into_response)?,
+        Err(_) => return Err(StatusCode::REQUEST_TIMEOUT.into_response()),
+    };
+    app.door
+        .check_token(&login.token)
+        .await
+        .map_err(IntoResponse::into_response)?;
+    let cookie = HeaderValue::from_str(&app.door.cookie())
+        .map_err(|_| Refusal::Unauthorized.into_response())?;
     let mut response = StatusCode::NO_CONTENT.into_response();
     response.headers_mut().insert(SET_COOKIE, cookie);
     Ok(response)

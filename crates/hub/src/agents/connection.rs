@@ -1,0 +1,541 @@
+//! One agent process and the ACP connection to it.
+//!
+//! The official crate speaks the protocol; its handlers run inside its dispatch loop and only enqueue
+//! here. Below it sits a gate that reads the agent's lines: `session/update` takes a short road,
+//! straight to our queue; every other line goes through the crate, and the gate waits until it has
+//! been dispatched before it reads on. So whatever the agent said comes out of one queue in the order
+//! in which it stood on the wire, at most one line is inside the crate's unbounded queues, and an
+//! agent that talks faster than we listen is held up by its own pipe.
+//!
+//! Invariant: each ticket is answered exactly once, also when the process dies.
+
+use std::collections::HashMap;
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::process::Stdio;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use agent_client_protocol::schema::ProtocolVersion;
+use agent_client_protocol::v1::{ConnectionTo, Responder};
+use agent_client_protocol::{Agent, Client, Lines, UntypedMessage};
+use agent_client_protocol_schema::v1 as acp;
+use futures_channel::mpsc as lines;
+use futures_util::{SinkExt, StreamExt};
+use serde_json::{Value, json};
+use tokio::process::Command;
+use tokio::sync::{mpsc, oneshot, watch};
+
+use super::Launch;
+use super::from_acp::Update;
+use super::gate::{self, Gate, Oddities};
+use super::stderr_tail::StderrTail;
+
+/// How long an agent may take to leave once its input is closed.
+const CLOSE_DEADLINE: Duration = Duration::from_secs(5);
+/// Lines on their way to the agent.
+const OUTGOING_MAX: usize = 256;
+
+/// How to start an agent.
+pub struct Start {
+    /// As people know it, for messages.
+    pub name: String,
+    pub launch: Launch,
+    /// The command of the keeper, to which `--parent PID -- COMMAND` is added.
+    pub keeper: Vec<OsString>,
+    /// The agent's whole environment.
+    pub env: Vec<(OsString, OsString)>,
+    pub cwd: PathBuf,
+    pub timeout: Duration,
+    pub capabilities: acp::ClientCapabilities,
+}
+
+/// What went wrong between us and an agent. Each sentence can be shown to a person.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+pub enum AgentError {
+    #[error("Could not start {name}. Check that it's installed.{}", detail(.reason))]
+    NotStarted { name: String, reason: String },
+    #[error("Could not connect to {name}.{}", detail(.reason))]
+    NotConnected { name: String, reason: String },
+    #[error("{name} wants you to sign in first.{}", detail(&methods.join(", ")))]
+    SignInNeeded { name: String, methods: Vec<String> },
+    #[error("{name} refused: {message}")]
+    Refused {
+        name: String,
+        code: i64,
+        message: String,
+        data: Option<Value>,
+    },
+    #[error("Connection to {name} lost.{}", detail(.reason))]
+    Lost { name: String, reason: String },
+}
+
+fn detail(reason: &str) -> String {
+    match reason {
+        "" => String::new(),
+        reason => format!(" ({reason})"),
+    }
+}
+
+/// Names a request whose answer comes as an event.
+pub type Ticket = u64;
+
+/// What comes from an agent, in the order in which it stood on the wire.
+pub enum AgentEvent {
+    Update {
+        session_id: String,
+        update: Update,
+    },
+    /// The answer to what `Connection::send` sent.
+    Answered {
+        ticket: Ticket,
+        result: Result<Value, AgentError>,
+    },
+    /// The agent wants something of us.
+    Request {
+        method: String,
+        params: Value,
+        answer: Answer,
+    },
+    /// The process is gone. Nothing follows.
+    Exited {
+        reason: String,
+    },
+}
+
+/// The answer to an agent's request. Dropping it answers with an error.
+pub struct Answer {
+    responder: Responder<Value>,
+}
+
+impl Answer {
+    pub fn succeed(self, result: Value) {
+        // An agent that is gone needs no answer.
+        let _ = self.responder.respond(result);
+    }
+
+    pub fn refuse(self, code: i32, message: &str) {
+        let error = agent_client_protocol::Error::new(code, message);
+        let _ = self.responder.respond_with_error(error);
+    }
+}
+
+/// A running agent. Clones share it.
+#[derive(Clone)]
+pub struct Connection {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    name: String,
+    rpc: ConnectionTo<Agent>,
+    initialized: acp::InitializeResponse,
+    open: Arc<OpenTickets>,
+    stop: watch::Sender<bool>,
+    gone: watch::Receiver<bool>,
+    keeper_pid: Option<u32>,
+    oddities: Arc<Oddities>,
+    stderr: StderrTail,
+}
+
+/// Tickets without an answer yet.
+#[derive(Default)]
+struct OpenTickets {
+    next: AtomicU64,
+    open: Mutex<HashMap<Ticket, ()>>,
+}
+
+impl OpenTickets {
+    fn issue(&self) -> Ticket {
+        let ticket = self.next.fetch_add(1, Ordering::Relaxed) + 1;
+        self.lock().insert(ticket, ());
+        ticket
+    }
+
+    /// True for the first who asks: only they may answer it.
+    fn claim(&self, ticket: Ticket) -> bool {
+        self.lock().remove(&ticket).is_some()
+    }
+
+    fn claim_all(&self) -> Vec<Ticket> {
+        let mut tickets: Vec<Ticket> = self.lock().drain().map(|(ticket, ())| ticket).collect();
+        tickets.sort_unstable();
+        tickets
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<Ticket, ()>> {
+        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Starts the agent and shakes hands. What it says from then on goes to `events`.
+pub async fn connect(
+    start: Start,
+    events: mpsc::Sender<AgentEvent>,
+) -> Result<Connection, AgentError> {
+    let name = start.name.clone();
+    let timeout = start.timeout;
+    let (ready, handshake) = oneshot::channel();
+    let running = run(start, events, ready);
+    tokio::spawn(running);
+    match tokio::time::timeout(timeout, handshake).await {
+        Ok(Ok(result)) => result,
+        // The starter has given up and said why, or it is still at it and will notice that nobody waits.
+        Ok(Err(_)) => Err(AgentError::NotConnected {
+            name,
+            reason: "it went away during the handshake".to_owned(),
+        }),
+        Err(_) => {
+            let reason = format!("no answer within {} s", timeout.as_secs_f32());
+            Err(AgentError::NotConnected { name, reason })
+        }
+    }
+}
+
+impl Connection {
+    pub fn initialized(&self) -> &acp::InitializeResponse {
+        &self.inner.initialized
+    }
+
+    pub fn oddities(&self) -> &Oddities {
+        &self.inner.oddities
+    }
+
+    /// The last lines of its standard error.
+    pub fn stderr(&self) -> String {
+        self.inner.stderr.text()
+    }
+
+    /// Sends a request whose answer arrives as `AgentEvent::Answered`, in its place among the updates.
+    pub fn send(
+        &self,
+        events: &mpsc::Sender<AgentEvent>,
+        method: &str,
+        params: impl serde::Serialize,
+    ) -> Ticket {
+        let ticket = self.inner.open.issue();
+        let (open, name, events) = (
+            self.inner.open.clone(),
+            self.inner.name.clone(),
+            events.clone(),
+        );
+        let sent = UntypedMessage::new(method, params).and_then(|message| {
+            self.inner
+                .rpc
+                .prepare_request(message)
+                .on_receiving_result(async move |result| {
+                    if open.claim(ticket) {
+                        let result = result.map_err(|error| refused(&name, error));
+                        let _ = events.send(AgentEvent::Answered { ticket, result }).await;
+                    }
+                    Ok(())
+                })
+        });
+        // A request that could not be sent is one of a connection that is ending, and is answered there.
+        if let Err(error) = sent {
+            tracing::debug!(%error, method, "could not send");
+        }
+        ticket
+    }
+
+    /// Sends a request and waits for its answer, which may overtake updates that came before it.
+    pub async fn request(
+        &self,
+        method: &str,
+        params: impl serde::Serialize,
+    ) -> Result<Value, AgentError> {
+        let lost = || AgentError::Lost {
+            name: self.inner.name.clone(),
+            reason: String::new(),
+        };
+        let (answer, answered) = oneshot::channel();
+        let message = UntypedMessage::new(method, params)
+            .map_err(|error| refused(&self.inner.name, error))?;
+        self.inner
+            .rpc
+            .prepare_request(message)
+            .on_receiving_result(async move |result| {
+                let _ = answer.send(result);
+                Ok(())
+            })
+            .map_err(|_| lost())?;
+        let mut gone = self.inner.gone.clone();
+        tokio::select! {
+            answer = answered => answer.map_err(|_| lost())?.map_err(|error| refused(&self.inner.name, error)),
+            _ = gone.wait_for(|gone| *gone) => Err(lost()),
+        }
+    }
+
+    /// Sends a notification; `session/cancel` is one.
+    pub fn notify(&self, method: &str, params: impl serde::Serialize) {
+        let sent = UntypedMessage::new(method, params)
+            .and_then(|message| self.inner.rpc.send_notification(message));
+        if let Err(error) = sent {
+            tracing::debug!(%error, method, "could not send");
+        }
+    }
+
+    /// Closes its input, gives it five seconds, then ends it and everything it started.
+    pub async fn close(&self) {
+        self.inner.stop.send_replace(true);
+        let mut gone = self.inner.gone.clone();
+        if tokio::time::timeout(CLOSE_DEADLINE, gone.wait_for(|gone| *gone))
+            .await
+            .is_ok()
+        {
+            return;
+        }
+        self.kill();
+        let _ = gone.wait_for(|gone| *gone).await;
+    }
+
+    /// Ends it and everything it started, at once.
+    pub fn kill(&self) {
+        if let Some(pid) = self.inner.keeper_pid {
+            end_keeper(pid);
+        }
+    }
+}
+
+fn end_keeper(pid: u32) {
+    if let Some(pid) = i32::try_from(pid)
+        .ok()
+        .and_then(rustix::process::Pid::from_raw)
+    {
+        let _ = rustix::process::kill_process(pid, rustix::process::Signal::TERM);
+    }
+}
+
+fn refused(name: &str, error: agent_client_protocol::Error) -> AgentError {
+    let name = name.to_owned();
+    let code = i64::from(i32::from(error.code));
+    if code == -32000 {
+        let listed = error
+            .data
+            .as_ref()
+            .and_then(|data| data["authMethods"].as_array());
+        let title = |method: &Value| {
+            method["name"]
+                .as_str()
+                .or(method["id"].as_str())
+                .map(str::to_owned)
+        };
+        let methods = listed.into_iter().flatten().filter_map(title).collect();
+        return AgentError::SignInNeeded { name, methods };
+    }
+    AgentError::Refused {
+        name,
+        code,
+        message: error.message,
+        data: error.data,
+    }
+}
+
+type Ready = oneshot::Sender<Result<Connection, AgentError>>;
+
+/// The life of one agent process.
+async fn run(start: Start, events: mpsc::Sender<AgentEvent>, ready: Ready) {
+    let name = start.name.clone();
+    let mut child = match spawn(&start) {
+        Ok(child) => child,
+        Err(error) => {
+            let reason = error.to_string();
+            let _ = ready.send(Err(AgentError::NotStarted { name, reason }));
+            return;
+        }
+    };
+    let keeper_pid = child.id();
+    let (Some(stdin), Some(stdout), Some(stderr)) =
+        (child.stdin.take(), child.stdout.take(), child.stderr.take())
+    else {
+        return;
+    };
+    let stderr = StderrTail::drain(stderr);
+    let (stop, stopping) = watch::channel(false);
+    let (gone, is_gone) = watch::channel(false);
+    let oddities = Arc::new(Oddities::default());
+    let open = Arc::new(OpenTickets::default());
+
+    let (outgoing, to_agent) = lines::channel(OUTGOING_MAX);
+    tokio::spawn(gate::write_lines(stdin, to_agent, stopping));
+    let (gate, from_agent) = Gate::new(events.clone(), oddities.clone());
+    let passed = gate.passed();
+    let reading = tokio::spawn(gate.read_lines(stdout));
+
+    let outgoing = outgoing.sink_map_err(std::io::Error::other);
+    let transport = Lines::new(outgoing, from_agent.map(Ok::<String, std::io::Error>));
+    let shared = Shared {
+        name: name.clone(),
+        open: open.clone(),
+        stop,
+        is_gone,
+        keeper_pid,
+        oddities,
+        stderr: stderr.clone(),
+    };
+    let capabilities = start.capabilities;
+    let wanted = events.clone();
+    let connected = Client
+        .v1()
+        .name("liminal")
+        .on_receive_request(
+            async move |request: UntypedMessage, responder: Responder<Value>, _| {
+                let (method, params) = request.into_parts();
+                let answer = Answer { responder };
+                match SERVED.contains(&method.as_str()) {
+                    true => drop(
+                        wanted
+                            .send(AgentEvent::Request {
+                                method,
+                                params,
+                                answer,
+                            })
+                            .await,
+                    ),
+                    false => answer.refuse(-32601, "Method not found"),
+                }
+                Ok(())
+            },
+            agent_client_protocol::on_receive_request!(),
+        )
+        .on_receive_notification(
+            async move |notification: UntypedMessage, _| {
+                passed.notice(&notification.method, &notification.params);
+                Ok(())
+            },
+            agent_client_protocol::on_receive_notification!(),
+        )
+        .connect_with(transport, async move |rpc| {
+            let _ = ready.send(shake_hands(rpc.clone(), capabilities, shared).await);
+            rpc.incoming_closed().await;
+            Ok(())
+        })
+        .await;
+    if let Err(error) = connected {
+        tracing::debug!(agent = name, %error, "connection ended");
+    }
+    // Nobody listens to it any more. One that still runs has broken the protocol, or is on its way out.
+    let trouble = reading.await.unwrap_or(None);
+    if trouble.is_some()
+        && let Some(pid) = child.id()
+    {
+        end_keeper(pid);
+    }
+    let status = child.wait().await;
+    let reason = trouble.unwrap_or_else(|| ending(status.ok(), &stderr.text()));
+    for ticket in open.claim_all() {
+        let result = Err(AgentError::Lost {
+            name: name.clone(),
+            reason: reason.clone(),
+        });
+        let _ = events.send(AgentEvent::Answered { ticket, result }).await;
+    }
+    gone.send_replace(true);
+    let _ = events.send(AgentEvent::Exited { reason }).await;
+}
+
+/// What agents may ask of us. Anything else is refused at once.
+const SERVED: [&str; 8] = [
+    "session/request_permission",
+    "fs/read_text_file",
+    "fs/write_text_file",
+    "terminal/create",
+    "terminal/output",
+    "terminal/wait_for_exit",
+    "terminal/kill",
+    "terminal/release",
+];
+
+fn spawn(start: &Start) -> std::io::Result<tokio::process::Child> {
+    let Some((program, args)) = start.keeper.split_first() else {
+        return Err(std::io::Error::other("no keeper"));
+    };
+    Command::new(program)
+        .args(args)
+        .args(["--parent", &std::process::id().to_string(), "--"])
+        .arg(&start.launch.program)
+        .args(&start.launch.args)
+        .env_clear()
+        .envs(start.env.iter().map(|(name, value)| (name, value)))
+        .current_dir(&start.cwd)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        // Out of reach of a Ctrl+C in our terminal: we stop it ourselves, in order.
+        .process_group(0)
+        .spawn()
+}
+
+struct Shared {
+    name: String,
+    open: Arc<OpenTickets>,
+    stop: watch::Sender<bool>,
+    is_gone: watch::Receiver<bool>,
+    keeper_pid: Option<u32>,
+    oddities: Arc<Oddities>,
+    stderr: StderrTail,
+}
+
+async fn shake_hands(
+    rpc: ConnectionTo<Agent>,
+    capabilities: acp::ClientCapabilities,
+    shared: Shared,
+) -> Result<Connection, AgentError> {
+    let not_connected = |reason: String| AgentError::NotConnected {
+        name: shared.name.clone(),
+        reason,
+    };
+    let client = json!({"name": "liminal-builder", "title": "Liminal Builder", "version": env!("CARGO_PKG_VERSION")});
+    // Always 1: adapters that are asked for 2 answer with a draft that can neither load nor read files.
+    let params =
+        json!({"protocolVersion": 1, "clientInfo": client, "clientCapabilities": capabilities});
+    let message = UntypedMessage::new("initialize", params)
+        .map_err(|error| not_connected(error.to_string()))?;
+    let answer = rpc.send_request(message).block_task().await;
+    let value = match answer {
+        Ok(value) => value,
+        Err(error) => {
+            let said = shared.stderr.settled().await;
+            return Err(not_connected(if said.is_empty() {
+                error.message
+            } else {
+                said
+            }));
+        }
+    };
+    let initialized: acp::InitializeResponse = serde_json::from_value(value)
+        .map_err(|error| not_connected(format!("its greeting was not understood: {error}")))?;
+    if initialized.protocol_version != ProtocolVersion::V1 {
+        return Err(not_connected(format!(
+            "it speaks version {} of the protocol, we speak 1",
+            initialized.protocol_version
+        )));
+    }
+    Ok(Connection {
+        inner: Arc::new(Inner {
+            name: shared.name,
+            rpc,
+            initialized,
+            open: shared.open,
+            stop: shared.stop,
+            gone: shared.is_gone,
+            keeper_pid: shared.keeper_pid,
+            oddities: shared.oddities,
+            stderr: shared.stderr,
+        }),
+    })
+}
+
+/// How the process ended, with its last words if it had any.
+fn ending(status: Option<std::process::ExitStatus>, stderr: &str) -> String {
+    let how = match status.and_then(|status| status.code()) {
+        Some(code) if code > 128 => format!("ended by signal {}", code - 128),
+        Some(code) => format!("exit code {code}"),
+        None => "ended".to_owned(),
+    };
+    match stderr.lines().last().map(str::trim) {
+        Some(last) if !last.is_empty() => format!("{how}: {last}"),
+        _ => how,
+    }
+}

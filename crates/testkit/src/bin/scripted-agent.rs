@@ -1,0 +1,392 @@
+//! An ACP agent that does what it is told: every line of a prompt is one command.
+//!
+//! It speaks the protocol by hand, so that it can also speak it badly. How it starts is told by
+//! `SCRIPTED_AGENT`, words separated by spaces; what it remembers for `session/load` is kept in the
+//! folder `SCRIPTED_AGENT_MEMORY`, if that is set.
+//!
+//! | start | |
+//! |---|---|
+//! | `slow-start:MS` | answers `initialize` late |
+//! | `hang-start`, `exit-start` | never answers it, or exits instead |
+//! | `version:N` | answers with protocol version N |
+//! | `no-load`, `refuse-new`, `auth` | cannot load; refuses `session/new`; wants authentication |
+//!
+//! | command | |
+//! |---|---|
+//! | `say TEXT`, `think TEXT`, `echo TEXT` | a chunk of answer, thought, or the user's own message |
+//! | `flood N BYTES` | N chunks, as fast as it can |
+//! | `tool ID KIND TITLE`, `tool-done ID TEXT`, `tool-fail ID TEXT` | a tool call, and its end |
+//! | `diff ID PATH TEXT`, `plan A\|B` | a diff in a tool call, a plan |
+//! | `permission ID TITLE` | asks, then says the outcome |
+//! | `ask METHOD JSON` | any request to the client; says the result or the error |
+//! | `sleep MS`, `hang` | waits, or waits for a cancel |
+//! | `deaf` | stops reading for ever, cancels included |
+//! | `crash CODE`, `stop REASON`, `fail CODE MESSAGE` | ends the process; the turn; the turn with an error |
+//! | `late TEXT` | says it after the turn's end |
+//! | `raw JSON`, `garbage`, `huge BYTES`, `endless BYTES` | a line as it is; broken lines; a long line; one that never ends |
+//! | `stderr TEXT`, `linger SECONDS` | on standard error; a child in a session of its own |
+
+#![expect(
+    clippy::unwrap_used,
+    reason = "a test double: what goes wrong here should be loud"
+)]
+
+use std::collections::HashMap;
+use std::io::{BufRead, Write};
+use std::process::Command;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, mpsc};
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+#[derive(Default)]
+struct Agent {
+    waiting: Mutex<HashMap<u64, mpsc::Sender<Value>>>,
+    cancelled: Mutex<HashMap<String, Arc<AtomicBool>>>,
+    deaf: AtomicBool,
+    next_request: AtomicU64,
+    start: Vec<String>,
+    memory: Option<std::path::PathBuf>,
+}
+
+fn main() {
+    let start = std::env::var("SCRIPTED_AGENT").unwrap_or_default();
+    let agent = Arc::new(Agent {
+        start: start.split_whitespace().map(str::to_owned).collect(),
+        memory: std::env::var_os("SCRIPTED_AGENT_MEMORY").map(Into::into),
+        ..Agent::default()
+    });
+    for line in std::io::stdin().lock().lines() {
+        let message: Value = match line.ok().and_then(|line| serde_json::from_str(&line).ok()) {
+            Some(message) => message,
+            None => continue,
+        };
+        while agent.deaf.load(Ordering::SeqCst) {
+            std::thread::park();
+        }
+        agent.receive(message);
+    }
+}
+
+fn write_line(text: &str) {
+    let mut stdout = std::io::stdout().lock();
+    // A client that is gone is no reason to panic.
+    let _ = stdout
+        .write_all(text.as_bytes())
+        .and_then(|()| stdout.write_all(b"\n"))
+        .and_then(|()| stdout.flush());
+}
+
+fn send(message: Value) {
+    write_line(&message.to_string());
+}
+
+fn answer(id: &Value, result: Value) {
+    send(json!({"jsonrpc": "2.0", "id": id, "result": result}));
+}
+
+fn refuse(id: &Value, code: i64, message: &str, data: Value) {
+    send(
+        json!({"jsonrpc": "2.0", "id": id, "error": {"code": code, "message": message, "data": data}}),
+    );
+}
+
+impl Agent {
+    fn starts_with(&self, word: &str) -> Option<&str> {
+        self.start.iter().find_map(|start| start.strip_prefix(word))
+    }
+
+    fn receive(self: &Arc<Self>, message: Value) {
+        let (id, params) = (message["id"].clone(), message["params"].clone());
+        match message["method"].as_str() {
+            None => {
+                let waiting = id
+                    .as_u64()
+                    .and_then(|id| self.waiting.lock().unwrap().remove(&id));
+                if let Some(waiting) = waiting {
+                    let _ = waiting.send(message);
+                }
+            }
+            Some("initialize") => self.initialize(&id),
+            Some("session/new") if self.starts_with("refuse-new").is_some() => {
+                refuse(&id, -32603, "no new sessions today", Value::Null);
+            }
+            Some("session/new") if self.starts_with("auth").is_some() => {
+                let methods = json!({"authMethods": [{"id": "login", "name": "Log in"}]});
+                refuse(&id, -32000, "Authentication required", methods);
+            }
+            Some("session/new") => {
+                let number = self.next_request.fetch_add(1, Ordering::SeqCst);
+                let session = format!("session-{}-{number}", std::process::id());
+                answer(&id, json!({"sessionId": session}));
+                let commands = json!([{"name": "dance", "description": "Dances."}]);
+                self.update(&session, json!({"sessionUpdate": "available_commands_update", "availableCommands": commands}));
+            }
+            Some("session/load") => {
+                let session = params["sessionId"].as_str().unwrap_or_default();
+                for update in self.remembered(session) {
+                    send_update(session, update);
+                }
+                answer(&id, json!({}));
+            }
+            Some("session/prompt") => {
+                let agent = self.clone();
+                std::thread::spawn(move || agent.prompt(&id, &params));
+            }
+            Some("session/cancel") => {
+                let session = params["sessionId"].as_str().unwrap_or_default();
+                self.cancel_flag(session).store(true, Ordering::SeqCst);
+            }
+            Some(_) if id.is_null() => {}
+            Some(
+                "session/resume"
+                | "session/close"
+                | "session/set_mode"
+                | "session/set_config_option"
+                | "authenticate",
+            ) => {
+                answer(&id, json!({}));
+            }
+            Some(_) => refuse(&id, -32601, "Method not found", Value::Null),
+        }
+    }
+
+    fn initialize(&self, id: &Value) {
+        if self.starts_with("exit-start").is_some() {
+            eprint("cannot find my configuration");
+            std::process::exit(3);
+        }
+        if self.starts_with("hang-start").is_some() {
+            return;
+        }
+        if let Some(wait) = self.starts_with("slow-start:") {
+            std::thread::sleep(Duration::from_millis(wait.parse().unwrap()));
+        }
+        let version: u64 = self
+            .starts_with("version:")
+            .map_or(1, |version| version.parse().unwrap());
+        answer(
+            id,
+            json!({
+                "protocolVersion": version,
+                "agentInfo": {"name": "scripted-agent", "title": "Scripted Agent", "version": "1.0.0"},
+                "agentCapabilities": {
+                    "loadSession": self.starts_with("no-load").is_none(),
+                    "promptCapabilities": {"image": true},
+                    "sessionCapabilities": {"resume": {}, "close": {}}
+                },
+                "authMethods": []
+            }),
+        );
+    }
+
+    fn prompt(&self, id: &Value, params: &Value) {
+        let session = params["sessionId"].as_str().unwrap_or_default().to_owned();
+        let cancelled = self.cancel_flag(&session);
+        cancelled.store(false, Ordering::SeqCst);
+        let text = params["prompt"][0]["text"]
+            .as_str()
+            .unwrap_or_default()
+            .to_owned();
+        self.remember(&session, &chunk("user_message_chunk", &text));
+        let mut stop_reason = "end_turn".to_owned();
+        let mut late = vec![];
+        for line in text.lines() {
+            if cancelled.load(Ordering::SeqCst) {
+                break;
+            }
+            let (command, rest) = line.split_once(' ').unwrap_or((line, ""));
+            match command {
+                "stop" => stop_reason = rest.to_owned(),
+                "late" => late.push(rest.to_owned()),
+                "fail" => {
+                    let (code, message) = rest.split_once(' ').unwrap();
+                    return refuse(id, code.parse().unwrap(), message, Value::Null);
+                }
+                _ => self.act(&session, command, rest, &cancelled),
+            }
+        }
+        if cancelled.load(Ordering::SeqCst) {
+            stop_reason = "cancelled".to_owned();
+        }
+        answer(id, json!({"stopReason": stop_reason}));
+        for text in late {
+            self.update(&session, chunk("agent_message_chunk", &text));
+        }
+    }
+
+    fn act(&self, session: &str, command: &str, rest: &str, cancelled: &AtomicBool) {
+        let words: Vec<&str> = rest.split(' ').collect();
+        match (command, words.as_slice()) {
+            ("say", _) => self.update(session, chunk("agent_message_chunk", rest)),
+            ("think", _) => self.update(session, chunk("agent_thought_chunk", rest)),
+            ("echo", _) => self.update(session, chunk("user_message_chunk", rest)),
+            ("flood", [count, bytes]) => flood(session, count.parse().unwrap(), bytes.parse().unwrap()),
+            ("tool", [id, kind, title @ ..]) => self.update(
+                session,
+                json!({"sessionUpdate": "tool_call", "toolCallId": id, "kind": kind, "title": title.join(" "), "status": "in_progress"}),
+            ),
+            ("tool-done" | "tool-fail", [id, text @ ..]) => {
+                let status = if command == "tool-done" { "completed" } else { "failed" };
+                let content = json!([{"type": "content", "content": {"type": "text", "text": text.join(" ")}}]);
+                self.update(
+                    session,
+                    json!({"sessionUpdate": "tool_call_update", "toolCallId": id, "status": status, "content": content}),
+                );
+            }
+            ("diff", [id, path, text @ ..]) => {
+                let content = json!([{"type": "diff", "path": path, "oldText": null, "newText": text.join(" ")}]);
+                self.update(session, json!({"sessionUpdate": "tool_call_update", "toolCallId": id, "content": content}));
+            }
+            ("plan", _) => {
+                let item = |content: &str| json!({"content": content, "priority": "medium", "status": "pending"});
+                let items: Vec<Value> = rest.split('|').map(item).collect();
+                self.update(session, json!({"sessionUpdate": "plan", "entries": items}));
+            }
+            ("permission", [id, title @ ..]) => {
+                let option = |kind: &str, name: &str| json!({"optionId": format!("id-{kind}"), "name": name, "kind": kind});
+                let params = json!({
+                    "sessionId": session,
+                    "toolCall": {"toolCallId": id, "title": title.join(" "), "status": "pending"},
+                    "options": [option("allow_always", "Always"), option("allow_once", "Yes"), option("reject_once", "No")],
+                });
+                let outcome = self.ask("session/request_permission", params)["result"]["outcome"].clone();
+                self.update(session, chunk("agent_message_chunk", &outcome.to_string()));
+            }
+            ("ask", [method, json @ ..]) => {
+                let mut params: Value = serde_json::from_str(&json.join(" ")).unwrap();
+                params["sessionId"] = json!(session);
+                let answer = self.ask(method, params);
+                let shown = match answer.get("error") {
+                    Some(error) => format!("error {}: {}", error["code"], error["message"].as_str().unwrap_or_default()),
+                    None => answer["result"].to_string(),
+                };
+                self.update(session, chunk("agent_message_chunk", &shown));
+            }
+            ("sleep", [wait]) => pause(Duration::from_millis(wait.parse().unwrap()), cancelled),
+            ("hang", _) => pause(Duration::from_secs(3600), cancelled),
+            ("deaf", _) => {
+                self.deaf.store(true, Ordering::SeqCst);
+                pause(Duration::from_secs(3600), &AtomicBool::new(false));
+            }
+            ("crash", [code]) => std::process::exit(code.parse().unwrap()),
+            ("raw", _) => write_line(rest),
+            ("garbage", _) => garbage(),
+            ("huge", [bytes]) => self.update(session, chunk("agent_message_chunk", &"h".repeat(bytes.parse().unwrap()))),
+            ("endless", [bytes]) => endless(bytes.parse().unwrap()),
+            ("stderr", _) => eprint(rest),
+            ("linger", [seconds]) => drop(Command::new("setsid").args(["sleep", seconds]).spawn().unwrap()),
+            (other, _) => self.update(session, chunk("agent_message_chunk", &format!("I do not know `{other}`."))),
+        }
+    }
+
+    /// A request to the client; waits for whatever comes back.
+    fn ask(&self, method: &str, params: Value) -> Value {
+        let id = self.next_request.fetch_add(1, Ordering::SeqCst);
+        let (answered, answer) = mpsc::channel();
+        self.waiting.lock().unwrap().insert(id, answered);
+        send(json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params}));
+        answer.recv().unwrap_or(Value::Null)
+    }
+
+    fn cancel_flag(&self, session: &str) -> Arc<AtomicBool> {
+        self.cancelled
+            .lock()
+            .unwrap()
+            .entry(session.to_owned())
+            .or_default()
+            .clone()
+    }
+
+    fn update(&self, session: &str, update: Value) {
+        self.remember(session, &update);
+        send_update(session, update);
+    }
+
+    fn remember(&self, session: &str, update: &Value) {
+        let Some(memory) = &self.memory else { return };
+        let file = std::fs::OpenOptions::new()
+            .create(true)
+            .append(true)
+            .open(memory.join(session));
+        writeln!(file.unwrap(), "{update}").unwrap();
+    }
+
+    fn remembered(&self, session: &str) -> Vec<Value> {
+        let file = self.memory.as_ref().map(|memory| memory.join(session));
+        let text = file
+            .and_then(|file| std::fs::read_to_string(file).ok())
+            .unwrap_or_default();
+        text.lines()
+            .map(|line| serde_json::from_str(line).unwrap())
+            .collect()
+    }
+}
+
+fn chunk(kind: &str, text: &str) -> Value {
+    json!({"sessionUpdate": kind, "content": {"type": "text", "text": text}})
+}
+
+fn send_update(session: &str, update: Value) {
+    send(
+        json!({"jsonrpc": "2.0", "method": "session/update", "params": {"sessionId": session, "update": update}}),
+    );
+}
+
+fn flood(session: &str, count: usize, bytes: usize) {
+    let update = chunk("agent_message_chunk", &"f".repeat(bytes));
+    let params = json!({"sessionId": session, "update": update});
+    let line = format!(
+        "{}\n",
+        json!({"jsonrpc": "2.0", "method": "session/update", "params": params})
+    );
+    let together = line.repeat(100.min(count.max(1)));
+    let mut stdout = std::io::stdout().lock();
+    for _ in 0..count / 100 {
+        let _ = stdout.write_all(together.as_bytes());
+    }
+    let _ = stdout
+        .write_all(line.repeat(count % 100).as_bytes())
+        .and_then(|()| stdout.flush());
+}
+
+/// Broken in every way a line can be broken.
+fn garbage() {
+    let mut stdout = std::io::stdout().lock();
+    let lines: [&[u8]; 7] = [
+        b"this is no JSON\n",
+        b"{\"jsonrpc\":\"2.0\",\"method\":\n",
+        b"\xff\xfe{}\n",
+        b"[1,2,3]\n",
+        b"\n",
+        b"{\"jsonrpc\":\"2.0\",\"id\":\"never-asked\",\"result\":{}}\n",
+        b"{\"jsonrpc\":\"2.0\",\"method\":\"session/update\",\"params\":{\"sessionId\":7}}\n",
+    ];
+    for line in lines {
+        let _ = stdout.write_all(line);
+    }
+    let _ = stdout.flush();
+}
+
+fn endless(bytes: usize) {
+    let mut stdout = std::io::stdout().lock();
+    let piece = [b'e'; 65536];
+    for _ in 0..bytes / piece.len() {
+        if stdout.write_all(&piece).is_err() {
+            return;
+        }
+    }
+    let _ = stdout.flush();
+}
+
+fn eprint(text: &str) {
+    let _ = writeln!(std::io::stderr(), "{text}");
+}
+
+fn pause(time: Duration, cancelled: &AtomicBool) {
+    let end = Instant::now() + time;
+    while Instant::now() < end && !cancelled.load(Ordering::SeqCst) {
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
