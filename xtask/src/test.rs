@@ -52,6 +52,16 @@ fn rust(steps: &mut Steps) -> anyhow::Result<()> {
         "warnings",
     ];
     steps.run("lints (clippy)", &mut command(&clippy))?;
+    // Cargo builds a crate's binaries only for that crate's own tests.
+    let agent = [
+        "cargo",
+        "build",
+        "--quiet",
+        "--package",
+        "testkit",
+        "--bins",
+    ];
+    steps.run("scripted agent", &mut command(&agent))?;
     let mut tests = match tools::answers("cargo-nextest") {
         true => command(&["cargo", "nextest", "run", "--workspace", "--no-fail-fast"]),
         false => command(&["cargo", "test", "--workspace", "--no-fail-fast"]),

@@ -2,12 +2,14 @@
 //!
 //! Only for tests. Every wait has a generous guard, so that a hang is a failure and not a stuck run.
 
+mod agent;
 mod http;
 mod server;
 mod socket;
 
 use std::time::Duration;
 
+pub use agent::scripted_agent;
 pub use http::{HttpResponse, http};
 pub use server::{Server, ServerSetup};
 pub use socket::{Refused, Socket};

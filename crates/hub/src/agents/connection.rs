@@ -13,11 +13,10 @@ use std::collections::HashMap;
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::process::Stdio;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use agent_client_protocol::schema::ProtocolVersion;
 use agent_client_protocol::v1::{ConnectionTo, Responder};
 use agent_client_protocol::{Agent, Client, Lines, UntypedMessage};
 use agent_client_protocol_schema::v1 as acp;
@@ -34,6 +33,8 @@ use super::stderr_tail::StderrTail;
 
 /// How long an agent may take to leave once its input is closed.
 const CLOSE_DEADLINE: Duration = Duration::from_secs(5);
+/// What the keeper, like a shell, answers for a command it could not start.
+const COULD_NOT_START: i32 = 127;
 /// Lines on their way to the agent.
 const OUTGOING_MAX: usize = 256;
 
@@ -132,6 +133,8 @@ struct Inner {
     rpc: ConnectionTo<Agent>,
     initialized: acp::InitializeResponse,
     open: Arc<OpenTickets>,
+    /// Whether the agent's output has ended.
+    ended: Arc<AtomicBool>,
     stop: watch::Sender<bool>,
     gone: watch::Receiver<bool>,
     keeper_pid: Option<u32>,
@@ -181,7 +184,6 @@ pub async fn connect(
     tokio::spawn(running);
     match tokio::time::timeout(timeout, handshake).await {
         Ok(Ok(result)) => result,
-        // The starter has given up and said why, or it is still at it and will notice that nobody waits.
         Ok(Err(_)) => Err(AgentError::NotConnected {
             name,
             reason: "it went away during the handshake".to_owned(),
@@ -215,28 +217,33 @@ impl Connection {
         params: impl serde::Serialize,
     ) -> Ticket {
         let ticket = self.inner.open.issue();
-        let (open, name, events) = (
-            self.inner.open.clone(),
-            self.inner.name.clone(),
-            events.clone(),
-        );
+        let (open, ended) = (self.inner.open.clone(), self.inner.ended.clone());
+        let (name, answers) = (self.inner.name.clone(), events.clone());
         let sent = UntypedMessage::new(method, params).and_then(|message| {
-            self.inner
-                .rpc
-                .prepare_request(message)
-                .on_receiving_result(async move |result| {
-                    if open.claim(ticket) {
-                        let result = result.map_err(|error| refused(&name, error));
-                        let _ = events.send(AgentEvent::Answered { ticket, result }).await;
-                    }
-                    Ok(())
-                })
+            let request = self.inner.rpc.prepare_request(message);
+            request.on_receiving_result(async move |result| {
+                // The crate fails what is pending when the agent's output ends; why it ended, `run` knows.
+                let lost = result.is_err() && ended.load(Ordering::Acquire);
+                if !lost && open.claim(ticket) {
+                    let result = result.map_err(|error| refused(&name, error));
+                    let _ = answers.send(AgentEvent::Answered { ticket, result }).await;
+                }
+                Ok(())
+            })
         });
-        // A request that could not be sent is one of a connection that is ending, and is answered there.
-        if let Err(error) = sent {
-            tracing::debug!(%error, method, "could not send");
+        // The agent is gone, and with it whoever would have answered.
+        if sent.is_err() && self.inner.open.claim(ticket) {
+            let (result, events) = (Err(self.lost()), events.clone());
+            tokio::spawn(async move { events.send(AgentEvent::Answered { ticket, result }).await });
         }
         ticket
+    }
+
+    fn lost(&self) -> AgentError {
+        AgentError::Lost {
+            name: self.inner.name.clone(),
+            reason: String::new(),
+        }
     }
 
     /// Sends a request and waits for its answer, which may overtake updates that came before it.
@@ -245,10 +252,6 @@ impl Connection {
         method: &str,
         params: impl serde::Serialize,
     ) -> Result<Value, AgentError> {
-        let lost = || AgentError::Lost {
-            name: self.inner.name.clone(),
-            reason: String::new(),
-        };
         let (answer, answered) = oneshot::channel();
         let message = UntypedMessage::new(method, params)
             .map_err(|error| refused(&self.inner.name, error))?;
@@ -259,11 +262,14 @@ impl Connection {
                 let _ = answer.send(result);
                 Ok(())
             })
-            .map_err(|_| lost())?;
+            .map_err(|_| self.lost())?;
         let mut gone = self.inner.gone.clone();
         tokio::select! {
-            answer = answered => answer.map_err(|_| lost())?.map_err(|error| refused(&self.inner.name, error)),
-            _ = gone.wait_for(|gone| *gone) => Err(lost()),
+            answer = answered => match answer.map_err(|_| self.lost())? {
+                Err(_) if self.inner.ended.load(Ordering::Acquire) => Err(self.lost()),
+                answer => answer.map_err(|error| refused(&self.inner.name, error)),
+            },
+            _ = gone.wait_for(|gone| *gone) => Err(self.lost()),
         }
     }
 
@@ -292,17 +298,13 @@ impl Connection {
 
     /// Ends it and everything it started, at once.
     pub fn kill(&self) {
-        if let Some(pid) = self.inner.keeper_pid {
-            end_keeper(pid);
-        }
+        end_keeper(self.inner.keeper_pid);
     }
 }
 
-fn end_keeper(pid: u32) {
-    if let Some(pid) = i32::try_from(pid)
-        .ok()
-        .and_then(rustix::process::Pid::from_raw)
-    {
+fn end_keeper(pid: Option<u32>) {
+    let pid = pid.and_then(|pid| i32::try_from(pid).ok());
+    if let Some(pid) = pid.and_then(rustix::process::Pid::from_raw) {
         let _ = rustix::process::kill_process(pid, rustix::process::Signal::TERM);
     }
 }
@@ -361,6 +363,7 @@ async fn run(start: Start, events: mpsc::Sender<AgentEvent>, ready: Ready) {
     tokio::spawn(gate::write_lines(stdin, to_agent, stopping));
     let (gate, from_agent) = Gate::new(events.clone(), oddities.clone());
     let passed = gate.passed();
+    let ended = gate.ended();
     let reading = tokio::spawn(gate.read_lines(stdout));
 
     let outgoing = outgoing.sink_map_err(std::io::Error::other);
@@ -368,6 +371,7 @@ async fn run(start: Start, events: mpsc::Sender<AgentEvent>, ready: Ready) {
     let shared = Shared {
         name: name.clone(),
         open: open.clone(),
+        ended,
         stop,
         is_gone,
         keeper_pid,
@@ -407,20 +411,37 @@ async fn run(start: Start, events: mpsc::Sender<AgentEvent>, ready: Ready) {
             agent_client_protocol::on_receive_notification!(),
         )
         .connect_with(transport, async move |rpc| {
-            let _ = ready.send(shake_hands(rpc.clone(), capabilities, shared).await);
-            rpc.incoming_closed().await;
-            Ok(())
+            let mut ready = ready;
+            let greeted = tokio::select! {
+                greeted = shake_hands(rpc.clone(), capabilities, shared) => greeted,
+                // Whoever wanted it has given up waiting.
+                () = ready.closed() => Err("no answer in time".to_owned()),
+            };
+            match greeted {
+                Ok(connection) => {
+                    let _ = ready.send(Ok(connection));
+                    rpc.incoming_closed().await;
+                    Ok(None)
+                }
+                Err(reason) => Ok(Some((ready, reason))),
+            }
         })
         .await;
-    if let Err(error) = connected {
-        tracing::debug!(agent = name, %error, "connection ended");
+    if let Ok(Some((ready, reason))) = connected {
+        end_keeper(keeper_pid);
+        let code = child.wait().await.ok().and_then(|status| status.code());
+        let said = stderr.settled().await;
+        let reason = if said.is_empty() { reason } else { said };
+        let _ = ready.send(Err(match code {
+            Some(COULD_NOT_START) => AgentError::NotStarted { name, reason },
+            _ => AgentError::NotConnected { name, reason },
+        }));
+        return;
     }
     // Nobody listens to it any more. One that still runs has broken the protocol, or is on its way out.
     let trouble = reading.await.unwrap_or(None);
-    if trouble.is_some()
-        && let Some(pid) = child.id()
-    {
-        end_keeper(pid);
+    if trouble.is_some() {
+        end_keeper(keeper_pid);
     }
     let status = child.wait().await;
     let reason = trouble.unwrap_or_else(|| ending(status.ok(), &stderr.text()));
@@ -470,6 +491,7 @@ fn spawn(start: &Start) -> std::io::Result<tokio::process::Child> {
 struct Shared {
     name: String,
     open: Arc<OpenTickets>,
+    ended: Arc<AtomicBool>,
     stop: watch::Sender<bool>,
     is_gone: watch::Receiver<bool>,
     keeper_pid: Option<u32>,
@@ -477,47 +499,32 @@ struct Shared {
     stderr: StderrTail,
 }
 
+/// A connection, or why there is none.
 async fn shake_hands(
     rpc: ConnectionTo<Agent>,
     capabilities: acp::ClientCapabilities,
     shared: Shared,
-) -> Result<Connection, AgentError> {
-    let not_connected = |reason: String| AgentError::NotConnected {
-        name: shared.name.clone(),
-        reason,
-    };
+) -> Result<Connection, String> {
     let client = json!({"name": "liminal-builder", "title": "Liminal Builder", "version": env!("CARGO_PKG_VERSION")});
     // Always 1: adapters that are asked for 2 answer with a draft that can neither load nor read files.
+    // The crate refuses any other version in the answer.
     let params =
         json!({"protocolVersion": 1, "clientInfo": client, "clientCapabilities": capabilities});
-    let message = UntypedMessage::new("initialize", params)
-        .map_err(|error| not_connected(error.to_string()))?;
-    let answer = rpc.send_request(message).block_task().await;
-    let value = match answer {
-        Ok(value) => value,
-        Err(error) => {
-            let said = shared.stderr.settled().await;
-            return Err(not_connected(if said.is_empty() {
-                error.message
-            } else {
-                said
-            }));
-        }
-    };
-    let initialized: acp::InitializeResponse = serde_json::from_value(value)
-        .map_err(|error| not_connected(format!("its greeting was not understood: {error}")))?;
-    if initialized.protocol_version != ProtocolVersion::V1 {
-        return Err(not_connected(format!(
-            "it speaks version {} of the protocol, we speak 1",
-            initialized.protocol_version
-        )));
-    }
+    let message = UntypedMessage::new("initialize", params).map_err(|error| error.message)?;
+    let answer = rpc
+        .send_request(message)
+        .block_task()
+        .await
+        .map_err(in_words)?;
+    let initialized: acp::InitializeResponse = serde_json::from_value(answer)
+        .map_err(|error| format!("its greeting was not understood: {error}"))?;
     Ok(Connection {
         inner: Arc::new(Inner {
             name: shared.name,
             rpc,
             initialized,
             open: shared.open,
+            ended: shared.ended,
             stop: shared.stop,
             gone: shared.is_gone,
             keeper_pid: shared.keeper_pid,
@@ -525,6 +532,14 @@ async fn shake_hands(
             stderr: shared.stderr,
         }),
     })
+}
+
+/// The crate puts what is wrong into the data, beside a message as general as "Invalid request".
+fn in_words(error: agent_client_protocol::Error) -> String {
+    match error.data {
+        Some(Value::String(detail)) => detail,
+        _ => error.message,
+    }
 }
 
 /// How the process ended, with its last words if it had any.

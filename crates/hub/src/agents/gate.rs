@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use futures_channel::mpsc as lines;
 use futures_util::{SinkExt, StreamExt};
@@ -57,6 +57,7 @@ pub(super) struct Gate {
     passed: Passed,
     dispatched: watch::Receiver<u64>,
     oddities: Arc<Oddities>,
+    ended: Arc<AtomicBool>,
     marks: u64,
 }
 
@@ -102,10 +103,16 @@ impl Gate {
                 passed,
                 dispatched,
                 oddities,
+                ended: Arc::default(),
                 marks: 0,
             },
             from_agent,
         )
+    }
+
+    /// True once the agent's output has ended, before the crate learns of it.
+    pub(super) fn ended(&self) -> Arc<AtomicBool> {
+        self.ended.clone()
     }
 
     pub(super) fn passed(&self) -> Passed {
@@ -113,7 +120,13 @@ impl Gate {
     }
 
     /// Until the end of the agent's output. Says what was wrong with it, if that is why it ended.
-    pub(super) async fn read_lines(mut self, mut stdout: ChildStdout) -> Option<String> {
+    pub(super) async fn read_lines(mut self, stdout: ChildStdout) -> Option<String> {
+        let trouble = self.read(stdout).await;
+        self.ended.store(true, Ordering::Release);
+        trouble
+    }
+
+    async fn read(&mut self, mut stdout: ChildStdout) -> Option<String> {
         // Only the handlers inside the crate may hold this: with them gone, no mark will ever come back.
         let (detached, _) = watch::channel(0);
         self.passed.dispatched = detached;
