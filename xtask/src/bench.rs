@@ -26,6 +26,15 @@ pub(crate) fn run() -> anyhow::Result<()> {
         "--bins",
         "--examples",
     ]))?;
+    run_command(&mut command(&[
+        "cargo",
+        "build",
+        "--quiet",
+        "--release",
+        "--package",
+        "testkit",
+        "--bins",
+    ]))?;
     tools::npm_packages()?;
     let chromium = tools::chromium()?;
     let load = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
@@ -69,6 +78,34 @@ pub(crate) fn run() -> anyhow::Result<()> {
         150.0,
     );
     println!("\nmedian of {RUNS} (lowest to highest beside it); the runs of both alternate");
+    agent_updates()
+}
+
+/// From an agent's pipe to our queue, beside the protocol crate alone and a reader of typed lines.
+fn agent_updates() -> anyhow::Result<()> {
+    let output = Command::new(target().join("release/examples/agent_updates")).output()?;
+    if !output.status.success() {
+        bail!(
+            "the measurement of agent updates failed: {}",
+            String::from_utf8_lossy(&output.stderr)
+        );
+    }
+    let measured: serde_json::Value = serde_json::from_slice(&output.stdout)?;
+    let spread = |what: &str| {
+        let list = measured[what].as_array().into_iter().flatten();
+        Spread::of(
+            &list
+                .filter_map(serde_json::Value::as_f64)
+                .collect::<Vec<_>>(),
+        )
+    };
+    let (ours, sdk, typed) = (spread("ours"), spread("sdk"), spread("typed"));
+    let share = ours.median / typed.median;
+    let kept = if share >= 0.5 { "kept" } else { "BROKEN" };
+    println!("\nagent updates, thousands per second, 20 bytes each");
+    println!("  liminal       {ours}  {share:.2} of the typed reader, promise 0.50 {kept}");
+    println!("  protocol crate {sdk}");
+    println!("  typed reader  {typed}");
     Ok(())
 }
 
