@@ -69,10 +69,16 @@ async fn by_our_connection(program: PathBuf, liminal: PathBuf) -> Result<Duratio
     let began = Instant::now();
     connection.send(&sender, "session/prompt", prompt());
     let mut count = 0;
+    let mut batch = Vec::new();
     while count < UPDATES {
-        if let AgentEvent::Update { .. } = events.recv().await.context("the agent ended")? {
-            count += 1;
-        }
+        anyhow::ensure!(
+            events.recv_many(&mut batch, 256).await > 0,
+            "the agent ended"
+        );
+        count += batch
+            .drain(..)
+            .filter(|event| matches!(event, AgentEvent::Update { .. }))
+            .count();
     }
     let took = began.elapsed();
     connection.kill();

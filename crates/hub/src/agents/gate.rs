@@ -59,6 +59,8 @@ pub(super) struct Gate {
     oddities: Arc<Oddities>,
     ended: Arc<AtomicBool>,
     marks: u64,
+    /// Updates of the bytes just read, sent on together.
+    parsed: Vec<AgentEvent>,
 }
 
 /// Told of every notification that has come out of the crate.
@@ -105,6 +107,7 @@ impl Gate {
                 oddities,
                 ended: Arc::default(),
                 marks: 0,
+                parsed: Vec::new(),
             },
             from_agent,
         )
@@ -148,6 +151,9 @@ impl Gate {
                 }
                 begin = end + 1;
             }
+            if self.flush().await.is_err() {
+                return None;
+            }
             buffer.drain(..begin);
             searched = buffer.len();
             if buffer.len() > LINE_BYTES_MAX {
@@ -165,7 +171,8 @@ impl Gate {
 
     async fn pass(&mut self, line: &str) -> Result<(), Closed> {
         if let Some((session_id, update)) = short_road(line) {
-            return self.update(session_id, update).await;
+            self.update(session_id, update);
+            return Ok(());
         }
         #[derive(Deserialize)]
         struct Envelope<'a> {
@@ -191,12 +198,12 @@ impl Gate {
         match (envelope.method.as_deref(), envelope.id) {
             (Some("session/update"), None) => {
                 match from_acp::read(envelope.params.map_or("null", RawValue::get)) {
-                    Ok((session_id, update)) => self.update(session_id, update).await,
+                    Ok((session_id, update)) => self.update(session_id, update),
                     Err(error) => {
                         Oddities::count(&self.oddities.malformed_lines, "malformed update", &error);
-                        Ok(())
                     }
                 }
+                Ok(())
             }
             (Some(MARK_METHOD), _) | (None, None) => {
                 Oddities::count(
@@ -210,24 +217,32 @@ impl Gate {
         }
     }
 
-    async fn update(&mut self, session_id: String, update: Update) -> Result<(), Closed> {
+    fn update(&mut self, session_id: String, update: Update) {
         match update {
             Update::Unknown { kind } => {
                 Oddities::count(&self.oddities.unknown_updates, "unknown update", &kind);
-                Ok(())
             }
-            Update::Ignored => Ok(()),
-            update => self
-                .events
-                .send(AgentEvent::Update { session_id, update })
-                .await
-                .map_err(|_| Closed),
+            Update::Ignored => {}
+            update => self.parsed.push(AgentEvent::Update { session_id, update }),
         }
+    }
+
+    /// Sends on what has been parsed, as fast as whoever listens takes it.
+    async fn flush(&mut self) -> Result<(), Closed> {
+        while !self.parsed.is_empty() {
+            let count = self.parsed.len().min(self.events.max_capacity());
+            let permits = self.events.reserve_many(count).await.map_err(|_| Closed)?;
+            for (permit, event) in permits.zip(self.parsed.drain(..count)) {
+                permit.send(event);
+            }
+        }
+        Ok(())
     }
 
     /// Hands a line to the crate and waits until it has been dealt with, so that what comes after it
     /// on the wire comes after it in the queue.
     async fn through_the_crate(&mut self, line: &str) -> Result<(), Closed> {
+        self.flush().await?;
         self.marks += 1;
         let mark = self.marks;
         let marker =
