@@ -2,12 +2,14 @@
 //!
 //! Nothing here creates or changes anything on disk.
 
+use std::collections::BTreeMap;
 use std::fmt::{self, Display};
 use std::io;
 use std::net::{IpAddr, Ipv4Addr};
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
+use hub::agents::Catalog;
 use serde::{Deserialize, Deserializer};
 use wire::PermissionPolicy;
 
@@ -33,6 +35,10 @@ pub(crate) enum ConfigError {
         "There is no home directory for the data. Choose a place with --data-dir or LIMINAL_DATA_DIR."
     )]
     NoHome,
+    #[error(
+        "config.toml describes the agent `{0}` twice, or one that is always there. Choose another id."
+    )]
+    AgentTwice(String),
     #[error(
         "The browser door and the gateway door both want port {0}. Choose another with --port or --gateway-port."
     )]
@@ -79,6 +85,8 @@ pub(crate) struct Settings {
     pub(crate) codex_acp_cmd: Setting<CommandLine>,
     pub(crate) acp_start_timeout_ms: Setting<Milliseconds>,
     pub(crate) acp_prompt_timeout_ms: Setting<Milliseconds>,
+    /// More agents than those we know, from `config.toml`.
+    pub(crate) agents: Vec<AgentTable>,
     pub(crate) token: Option<String>,
     pub(crate) home: Option<PathBuf>,
 }
@@ -97,6 +105,8 @@ struct File {
     codex_acp_cmd: Option<Parsed<CommandLine>>,
     acp_start_timeout_ms: Option<Parsed<Milliseconds>>,
     acp_prompt_timeout_ms: Option<Parsed<Milliseconds>>,
+    #[serde(default)]
+    agents: Vec<AgentTable>,
 }
 
 /// Every variable that is a setting.
@@ -195,6 +205,7 @@ impl Settings {
                 file.acp_prompt_timeout_ms,
                 Milliseconds(30_000),
             )?,
+            agents: file.agents,
             token: env("LIMINAL_TOKEN"),
             data_dir,
             home,
@@ -202,6 +213,13 @@ impl Settings {
         let Port(port) = settings.port.value;
         if port != 0 && settings.gateway_port.value == GatewayPort(Some(port)) {
             return Err(ConfigError::SamePort(port));
+        }
+        let mut ids = vec![Catalog::CLAUDE_CODE, Catalog::CODEX, "liminal"];
+        for agent in &settings.agents {
+            if ids.contains(&agent.id.0.as_str()) {
+                return Err(ConfigError::AgentTwice(agent.id.0.clone()));
+            }
+            ids.push(&agent.id.0);
         }
         Ok(settings)
     }
@@ -332,6 +350,71 @@ fn read_file(path: &Path) -> Result<File, ConfigError> {
             reason: error.message().trim_end_matches('.').replace('\n', ", "),
         }
     })
+}
+
+/// One `[[agents]]` of the file.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct AgentTable {
+    #[serde(deserialize_with = "parsed")]
+    pub(crate) id: AgentId,
+    name: Option<String>,
+    badge: Option<String>,
+    pub(crate) command: String,
+    #[serde(default)]
+    pub(crate) args: Vec<String>,
+    #[serde(default)]
+    pub(crate) env: BTreeMap<String, String>,
+}
+
+impl AgentTable {
+    pub(crate) fn name(&self) -> String {
+        self.name.clone().unwrap_or_else(|| self.id.0.clone())
+    }
+
+    /// Two letters of its name, unless it has chosen its own.
+    pub(crate) fn badge(&self) -> String {
+        let chosen = self.badge.as_ref().filter(|badge| !badge.trim().is_empty());
+        let source = chosen
+            .cloned()
+            .unwrap_or_else(|| self.name().to_uppercase());
+        source
+            .chars()
+            .filter(|c| c.is_alphanumeric())
+            .take(if chosen.is_some() { 3 } else { 2 })
+            .collect()
+    }
+}
+
+fn parsed<'de, D: Deserializer<'de>, T: FromStr<Err: Display>>(
+    deserializer: D,
+) -> Result<T, D::Error> {
+    Ok(Parsed::deserialize(deserializer)?.0)
+}
+
+/// What stands before the colon of a session's id.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct AgentId(String);
+
+impl FromStr for AgentId {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let fits = (1..=32).contains(&text.len());
+        let plain = text
+            .bytes()
+            .all(|byte| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'-'));
+        match fits && plain {
+            true => Ok(Self(text.to_owned())),
+            false => Err("it must be 1 to 32 small letters, digits or hyphens"),
+        }
+    }
+}
+
+impl Display for AgentId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
 }
 
 /// A value of the file that is written as text, or as a number where that is natural.
@@ -678,6 +761,57 @@ mod tests {
             settings.codex_acp_cmd.value.words().unwrap(),
             ["/my tools/codex", "--flag"]
         );
+    }
+
+    #[test]
+    fn more_agents_are_described_in_tables() {
+        let file = "port = 1\n[[agents]]\nid = \"gemini\"\nname = \"Gemini CLI\"\ncommand = \"gemini\"\n\
+            args = [\"--acp\"]\nenv = { KEY = \"v\" }\n[[agents]]\nid = \"own\"\nbadge = \"Own!\"\ncommand = \"own\"\n";
+        let agents = Machine::new().file(file).load(&[]).unwrap().agents;
+        let shown: Vec<_> = agents
+            .iter()
+            .map(|agent| (agent.name(), agent.badge()))
+            .collect();
+        assert_eq!(
+            shown,
+            [
+                ("Gemini CLI".into(), "GE".into()),
+                ("own".into(), "Own".into())
+            ]
+        );
+        assert_eq!(
+            (agents[0].args.as_slice(), agents[0].env["KEY"].as_str()),
+            (["--acp".to_owned()].as_slice(), "v")
+        );
+    }
+
+    #[test]
+    fn an_agent_described_badly_or_twice_is_refused() {
+        for (table, expected) in [
+            (
+                "id = \"Ge mini\"\ncommand = \"x\"",
+                "line 2: `Ge mini` is not usable here, it must be 1 to 32 small letters",
+            ),
+            ("id = \"a\"", "line 1: missing field `command`"),
+            (
+                "id = \"a\"\ncommand = \"x\"\ncolour = 1",
+                "line 4: unknown field `colour`",
+            ),
+            (
+                "id = \"codex\"\ncommand = \"x\"",
+                "describes the agent `codex` twice, or one that is always there",
+            ),
+            (
+                "id = \"a\"\ncommand = \"x\"\n[[agents]]\nid = \"a\"\ncommand = \"y\"",
+                "describes the agent `a` twice",
+            ),
+        ] {
+            let error = Machine::new()
+                .file(&format!("[[agents]]\n{table}"))
+                .load(&[])
+                .unwrap_err();
+            assert!(error.contains(expected), "{table}: {error}");
+        }
     }
 
     #[test]

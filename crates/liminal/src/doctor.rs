@@ -159,26 +159,29 @@ fn version(program: &str) -> io::Result<Option<String>> {
 
 fn agents(settings: &Settings) -> Vec<String> {
     let catalog = serve::catalog(settings);
-    let line = |entry: &hub::agents::AgentEntry| match catalog.launch(entry) {
-        Some(launch) => {
-            let command = [
-                &[launch.program.display().to_string()],
-                launch.args.as_slice(),
-            ]
-            .concat()
-            .join(" ");
-            format!("{:<14} found: {command}", entry.name)
-        }
-        None if entry.chosen().is_some() => format!(
-            "{:<14} not found: the command that was set for it, `{}`",
-            entry.name,
-            entry.chosen().unwrap_or_default().join(" ")
-        ),
-        None => format!(
-            "{:<14} not found; install it: {}",
-            entry.name,
-            entry.install_command()
-        ),
+    let line = |entry: &hub::agents::AgentEntry| {
+        let state = match (
+            catalog.launch(entry),
+            &entry.chosen,
+            entry.install_command(),
+        ) {
+            (Some(launch), ..) => {
+                let program = launch.program.display().to_string();
+                format!(
+                    "found: {}",
+                    [&[program], launch.args.as_slice()].concat().join(" ")
+                )
+            }
+            (None, Some(chosen), _) => {
+                format!(
+                    "not found: the command that was set for it, `{}`",
+                    chosen.join(" ")
+                )
+            }
+            (None, None, Some(install)) => format!("not found; install it: {install}"),
+            (None, None, None) => "not found".to_owned(),
+        };
+        format!("{:<14} {state}", entry.name)
     };
     catalog.entries().iter().map(line).collect()
 }

@@ -90,11 +90,22 @@ pub(crate) async fn serve(settings: Settings) -> anyhow::Result<()> {
 }
 
 pub(crate) fn catalog(settings: &Settings) -> Catalog {
-    Catalog::new(
+    let known = Catalog::new(
         std::env::var_os("PATH").unwrap_or_default(),
         settings.claude_acp_cmd.value.words(),
         settings.codex_acp_cmd.value.words(),
-    )
+    );
+    settings.agents.iter().fold(known, |catalog, agent| {
+        let command = [std::slice::from_ref(&agent.command), agent.args.as_slice()].concat();
+        let env = agent.env.clone().into_iter().collect();
+        catalog.with(
+            agent.id.to_string(),
+            agent.name(),
+            agent.badge(),
+            command,
+            env,
+        )
+    })
 }
 
 /// The one line on stdout.

@@ -13,14 +13,24 @@ use wire::AgentSummary;
 #[derive(Debug, Clone)]
 pub struct AgentEntry {
     /// The first half of a session's canonical id.
-    pub cli_type: &'static str,
-    pub name: &'static str,
-    pub badge: &'static str,
-    /// Names its adapter has had, newest first.
+    pub cli_type: String,
+    pub name: String,
+    /// Two letters, or three, for narrow places.
+    pub badge: String,
+    /// A command line that wins over everything we would look for.
+    pub chosen: Option<Vec<String>>,
+    /// Variables it gets besides its usual environment.
+    pub env: Vec<(String, String)>,
+    /// What to look for when no command line was chosen.
+    known: Option<KnownAdapter>,
+}
+
+/// An adapter we know how to find and install.
+#[derive(Debug, Clone, Copy)]
+struct KnownAdapter {
+    /// Names it has had, newest first.
     programs: &'static [&'static str],
     npm_package: &'static str,
-    /// A command line that wins over everything we would look for.
-    chosen: Option<Vec<String>>,
 }
 
 /// How an agent would be started.
@@ -37,6 +47,9 @@ pub struct Catalog {
 }
 
 impl Catalog {
+    pub const CLAUDE_CODE: &'static str = "claude-code";
+    pub const CODEX: &'static str = "codex";
+
     /// `search_path` is a `PATH`; the command lines are those a person has set, split into words.
     pub fn new(
         search_path: OsString,
@@ -45,26 +58,52 @@ impl Catalog {
     ) -> Self {
         let entries = vec![
             AgentEntry {
-                cli_type: "claude-code",
-                name: "Claude Code",
-                badge: "CC",
-                programs: &["claude-agent-acp", "claude-code-acp"],
-                npm_package: "@agentclientprotocol/claude-agent-acp",
+                cli_type: Self::CLAUDE_CODE.to_owned(),
+                name: "Claude Code".to_owned(),
+                badge: "CC".to_owned(),
                 chosen: claude_code,
+                env: vec![],
+                known: Some(KnownAdapter {
+                    programs: &["claude-agent-acp", "claude-code-acp"],
+                    npm_package: "@agentclientprotocol/claude-agent-acp",
+                }),
             },
             AgentEntry {
-                cli_type: "codex",
-                name: "Codex",
-                badge: "CX",
-                programs: &["codex-acp"],
-                npm_package: "@agentclientprotocol/codex-acp",
+                cli_type: Self::CODEX.to_owned(),
+                name: "Codex".to_owned(),
+                badge: "CX".to_owned(),
                 chosen: codex,
+                env: vec![],
+                known: Some(KnownAdapter {
+                    programs: &["codex-acp"],
+                    npm_package: "@agentclientprotocol/codex-acp",
+                }),
             },
         ];
         Self {
             entries,
             search_path,
         }
+    }
+
+    /// The same catalog with one more agent, started by the command line it brings.
+    pub fn with(
+        mut self,
+        cli_type: String,
+        name: String,
+        badge: String,
+        command: Vec<String>,
+        env: Vec<(String, String)>,
+    ) -> Self {
+        self.entries.push(AgentEntry {
+            cli_type,
+            name,
+            badge,
+            chosen: Some(command),
+            env,
+            known: None,
+        });
+        self
     }
 
     pub fn entries(&self) -> &[AgentEntry] {
@@ -79,7 +118,8 @@ impl Catalog {
                 args: args.to_vec(),
             });
         }
-        if let Some(program) = entry.programs.iter().find_map(|name| self.find(name)) {
+        let known = entry.known?;
+        if let Some(program) = known.programs.iter().find_map(|name| self.find(name)) {
             return Some(Launch {
                 program,
                 args: vec![],
@@ -88,7 +128,7 @@ impl Catalog {
         let npx = self.find("npx")?;
         Some(Launch {
             program: npx,
-            args: vec!["-y".to_owned(), entry.npm_package.to_owned()],
+            args: vec!["-y".to_owned(), known.npm_package.to_owned()],
         })
     }
 
@@ -97,11 +137,11 @@ impl Catalog {
         let summary = |entry: &AgentEntry| {
             let found = self.launch(entry).is_some();
             AgentSummary {
-                cli_type: entry.cli_type.to_owned(),
-                name: entry.name.to_owned(),
-                badge: entry.badge.to_owned(),
+                cli_type: entry.cli_type.clone(),
+                name: entry.name.clone(),
+                badge: entry.badge.clone(),
                 found,
-                install: (!found).then(|| entry.install_command()),
+                install: entry.install_command().filter(|_| !found),
             }
         };
         self.entries.iter().map(summary).collect()
@@ -121,13 +161,10 @@ impl Catalog {
 }
 
 impl AgentEntry {
-    /// The command line a person has set for it.
-    pub fn chosen(&self) -> Option<&[String]> {
-        self.chosen.as_deref()
-    }
-
-    pub fn install_command(&self) -> String {
-        format!("npm install -g {}", self.npm_package)
+    /// What to type to install it, if we know.
+    pub fn install_command(&self) -> Option<String> {
+        let known = self.known?;
+        Some(format!("npm install -g {}", known.npm_package))
     }
 }
 
@@ -200,6 +237,23 @@ mod tests {
         let found = claude(path.clone(), Some(&["mine", "--flag"]));
         assert_eq!(found, Some(("mine".into(), vec!["--flag".to_owned()])));
         assert_eq!(claude(path, Some(&["not-there"])), None);
+    }
+
+    #[test]
+    fn an_agent_of_ones_own_is_found_by_its_command_and_has_nothing_to_install() {
+        let (_dir, path) = machine_with(&["gemini"]);
+        let words = |text: &str| text.split(' ').map(str::to_owned).collect();
+        let own = |catalog: Catalog, id: &str, command: &str| {
+            let id = id.to_owned();
+            catalog.with(id.clone(), id, "GM".to_owned(), words(command), vec![])
+        };
+        let catalog = own(Catalog::new(path, None, None), "gemini", "gemini --acp");
+        let summaries = own(catalog, "lost", "not-there").summaries();
+        assert!(summaries[2].found && !summaries[3].found);
+        assert_eq!(
+            (&summaries[2].install, &summaries[3].install),
+            (&None, &None)
+        );
     }
 
     #[test]
