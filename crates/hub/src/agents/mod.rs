@@ -2,6 +2,7 @@
 
 mod catalog;
 mod connection;
+pub mod entries;
 pub mod from_acp;
 mod gate;
 pub mod keeper;

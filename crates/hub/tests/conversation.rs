@@ -1,6 +1,7 @@
 //! Recorded shapes of agents' lines in, entries out.
 
-use hub::agents::from_acp::{Entries, EntryChange, SessionChange, ToolCallPatch, Update, read};
+use hub::agents::entries::{Entries, EntryChange};
+use hub::agents::from_acp::{SessionChange, ToolCallPatch, Update, read};
 use proptest::prelude::*;
 use wire::{
     Author, ChatEntry, PlanItem, PlanPriority, PlanStatus, ToolCallEntry, ToolContent, ToolStatus,

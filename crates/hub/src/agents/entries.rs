@@ -1,0 +1,313 @@
+//! From what agents say to the entries of a conversation. Pure: no clock, no files, no channels.
+//!
+//! Real agents announce tool calls late, patch them with fragments, wipe what they showed, and go on
+//! after the end; each of those has a rule here.
+//!
+//! Invariant: at most one text entry is open, and entries stand in the order in which they began.
+
+use std::collections::HashMap;
+
+use serde_json::Value;
+use wire::{
+    Author, ChatEntry, PlanItem, TerminalExit, ToolCallEntry, ToolContent, ToolKind, ToolStatus,
+};
+
+use super::from_acp::{ToolCallPatch, Update};
+
+/// What a terminal inside a tool call keeps of its output; the oldest goes first.
+const TERMINAL_OUTPUT_MAX: usize = 1024 * 1024;
+
+/// How the conversation changes.
+#[derive(Debug, Clone, PartialEq)]
+pub enum EntryChange {
+    /// A new entry, at the end.
+    Begin(ChatEntry),
+    /// More text for the open entry.
+    Append { entry_id: String, text: String },
+    /// An entry as it is now.
+    Replace(ChatEntry),
+    /// No more text will come for this entry.
+    Finish { entry_id: String },
+}
+
+/// Folds updates into entries.
+#[derive(Debug)]
+pub struct Entries {
+    next_entry: u64,
+    open: Option<OpenText>,
+    /// By the agent's id, those of the running turn and, for stragglers, of earlier ones.
+    tool_calls: HashMap<String, ToolCallEntry>,
+    /// The plan of the running turn.
+    plan: Option<String>,
+}
+
+#[derive(Debug)]
+struct OpenText {
+    entry_id: String,
+    author: Author,
+    message_id: Option<String>,
+}
+
+impl Entries {
+    /// `entries` is how many the conversation has already; new ones are numbered after them.
+    pub fn after(entries: u64) -> Self {
+        Self {
+            next_entry: entries + 1,
+            open: None,
+            tool_calls: HashMap::new(),
+            plan: None,
+        }
+    }
+
+    /// How an update changes the conversation. `now` is the time for entries that carry one.
+    pub fn apply(&mut self, update: Update, now: &str) -> Vec<EntryChange> {
+        let mut changes = Vec::new();
+        match update {
+            Update::Text {
+                author,
+                text,
+                message_id,
+            } => self.text(author, text, message_id, now, &mut changes),
+            Update::Media { author, block } => {
+                self.finish_text(&mut changes);
+                let (entry_id, timestamp) = (self.next_id(), now.to_owned());
+                changes.push(EntryChange::Begin(ChatEntry::Media {
+                    entry_id,
+                    author,
+                    block,
+                    timestamp,
+                }));
+            }
+            Update::ToolCall(patch) => self.tool_call(*patch, &mut changes),
+            Update::Plan(items) => self.plan(items, &mut changes),
+            Update::Notice {
+                severity,
+                title,
+                description,
+            } => {
+                self.finish_text(&mut changes);
+                let entry_id = self.next_id();
+                changes.push(EntryChange::Begin(ChatEntry::Notice {
+                    entry_id,
+                    severity,
+                    title,
+                    description,
+                }));
+            }
+            Update::Session(_) | Update::Ignored | Update::Unknown { .. } => {}
+        }
+        changes
+    }
+
+    /// The turn is over: nothing stays open. A tool call that never ended did not succeed.
+    pub fn end_turn(&mut self) -> Vec<EntryChange> {
+        let mut changes = Vec::new();
+        self.finish_text(&mut changes);
+        self.plan = None;
+        let mut stopped: Vec<&mut ToolCallEntry> = self
+            .tool_calls
+            .values_mut()
+            .filter(|call| call.status == ToolStatus::Running)
+            .collect();
+        stopped.sort_by_key(|call| entry_number(&call.entry_id));
+        for call in stopped {
+            call.status = ToolStatus::Error;
+            call.error = Some("Stopped before it ended".to_owned());
+            changes.push(EntryChange::Replace(ChatEntry::ToolCall(call.clone())));
+        }
+        changes
+    }
+
+    fn text(
+        &mut self,
+        author: Author,
+        text: String,
+        message_id: Option<String>,
+        now: &str,
+        changes: &mut Vec<EntryChange>,
+    ) {
+        if let Some(open) = &mut self.open {
+            let same_message =
+                open.message_id.is_none() || message_id.is_none() || open.message_id == message_id;
+            if open.author == author && same_message {
+                open.message_id = open.message_id.take().or(message_id);
+                changes.push(EntryChange::Append {
+                    entry_id: open.entry_id.clone(),
+                    text,
+                });
+                return;
+            }
+        }
+        self.finish_text(changes);
+        let entry_id = self.next_id();
+        self.open = Some(OpenText {
+            entry_id: entry_id.clone(),
+            author,
+            message_id,
+        });
+        let (content, timestamp) = (text, now.to_owned());
+        changes.push(EntryChange::Begin(match author {
+            Author::User => ChatEntry::User {
+                entry_id,
+                content,
+                timestamp,
+            },
+            Author::Assistant => ChatEntry::Assistant {
+                entry_id,
+                content,
+                timestamp,
+            },
+            Author::Thinking => ChatEntry::Thinking { entry_id, content },
+        }));
+    }
+
+    fn tool_call(&mut self, patch: ToolCallPatch, changes: &mut Vec<EntryChange>) {
+        if let Some(call) = self.tool_calls.get_mut(&patch.tool_call_id) {
+            // Whatever is being said meanwhile goes on: this belongs to something above it.
+            apply_patch(call, patch);
+            changes.push(EntryChange::Replace(ChatEntry::ToolCall(call.clone())));
+            return;
+        }
+        // Text first, or the call would overtake the words that announced it.
+        self.finish_text(changes);
+        let mut call = ToolCallEntry {
+            entry_id: self.next_id(),
+            tool_call_id: patch.tool_call_id.clone(),
+            name: "Tool call".to_owned(),
+            kind: ToolKind::Other,
+            status: ToolStatus::Running,
+            result: None,
+            error: None,
+            content: vec![],
+            locations: vec![],
+            raw_input: None,
+            raw_output: None,
+        };
+        apply_patch(&mut call, patch);
+        self.tool_calls
+            .insert(call.tool_call_id.clone(), call.clone());
+        changes.push(EntryChange::Begin(ChatEntry::ToolCall(call)));
+    }
+
+    fn plan(&mut self, items: Vec<PlanItem>, changes: &mut Vec<EntryChange>) {
+        if let Some(entry_id) = self.plan.clone() {
+            changes.push(EntryChange::Replace(ChatEntry::Plan { entry_id, items }));
+            return;
+        }
+        self.finish_text(changes);
+        let entry_id = self.next_id();
+        self.plan = Some(entry_id.clone());
+        changes.push(EntryChange::Begin(ChatEntry::Plan { entry_id, items }));
+    }
+
+    fn finish_text(&mut self, changes: &mut Vec<EntryChange>) {
+        if let Some(open) = self.open.take() {
+            changes.push(EntryChange::Finish {
+                entry_id: open.entry_id,
+            });
+        }
+    }
+
+    fn next_id(&mut self) -> String {
+        let id = format!("e{}", self.next_entry);
+        self.next_entry += 1;
+        id
+    }
+}
+
+fn entry_number(entry_id: &str) -> u64 {
+    entry_id.trim_start_matches('e').parse().unwrap_or_default()
+}
+
+fn apply_patch(call: &mut ToolCallEntry, patch: ToolCallPatch) {
+    if let Some(title) = patch.title.filter(|title| !title.is_empty()) {
+        call.name = title;
+    }
+    call.kind = patch.kind.unwrap_or(call.kind);
+    call.status = patch.status.unwrap_or(call.status);
+    call.locations = patch
+        .locations
+        .filter(|locations| !locations.is_empty())
+        .unwrap_or(std::mem::take(&mut call.locations));
+    call.raw_input = patch.raw_input.or(call.raw_input.take());
+    call.raw_output = patch.raw_output.or(call.raw_output.take());
+    // An empty list at the end means "nothing more to add", not "take back what was shown".
+    if let Some(content) = patch.content.filter(|content| !content.is_empty()) {
+        call.content = with_known_terminals(content, &call.content);
+    }
+    if patch.terminal_output.is_some() || patch.terminal_exit.is_some() {
+        let (output, exit) = terminal_of(call);
+        output.push_str(patch.terminal_output.as_deref().unwrap_or_default());
+        keep_end(output, TERMINAL_OUTPUT_MAX);
+        *exit = patch.terminal_exit.or(exit.take());
+    }
+    let text = shown_text(call);
+    (call.result, call.error) = match call.status {
+        ToolStatus::Running => (None, None),
+        ToolStatus::Complete => (text, None),
+        ToolStatus::Error => (
+            None,
+            text.or_else(|| Some("It failed without saying why".to_owned())),
+        ),
+    };
+}
+
+/// New content refers to a terminal by id only; what we know of its output stays with it.
+fn with_known_terminals(mut content: Vec<ToolContent>, before: &[ToolContent]) -> Vec<ToolContent> {
+    for part in &mut content {
+        let ToolContent::Terminal { terminal_id, .. } = part else {
+            continue;
+        };
+        let same = |old: &&ToolContent| matches!(old, ToolContent::Terminal { terminal_id: id, .. } if id == terminal_id);
+        if let Some(known) = before.iter().find(same) {
+            *part = known.clone();
+        }
+    }
+    content
+}
+
+/// The terminal of a call, put in if it has none.
+fn terminal_of(call: &mut ToolCallEntry) -> (&mut String, &mut Option<TerminalExit>) {
+    let is_terminal = |part: &ToolContent| matches!(part, ToolContent::Terminal { .. });
+    let at = call
+        .content
+        .iter()
+        .position(is_terminal)
+        .unwrap_or_else(|| {
+            let terminal_id = call.tool_call_id.clone();
+            call.content.push(ToolContent::Terminal {
+                terminal_id,
+                output: String::new(),
+                exit: None,
+            });
+            call.content.len() - 1
+        });
+    match &mut call.content[at] {
+        ToolContent::Terminal { output, exit, .. } => (output, exit),
+        _ => unreachable!("`position` found a terminal, or one was just pushed"),
+    }
+}
+
+fn keep_end(text: &mut String, max: usize) {
+    if text.len() > max {
+        let cut = text.ceil_char_boundary(text.len() - max);
+        text.drain(..cut);
+    }
+}
+
+fn shown_text(call: &ToolCallEntry) -> Option<String> {
+    let parts: Vec<&str> = call
+        .content
+        .iter()
+        .filter_map(|part| match part {
+            ToolContent::Text { text } => Some(text.as_str()),
+            ToolContent::Terminal { output, .. } if !output.is_empty() => Some(output.as_str()),
+            _ => None,
+        })
+        .collect();
+    match (parts.is_empty(), &call.raw_output) {
+        (false, _) => Some(parts.join("\n")),
+        (true, Some(Value::String(text))) => Some(text.clone()),
+        (true, _) => None,
+    }
+}

@@ -1,0 +1,245 @@
+//! The kinds of values settings have: how each is written, and what is wrong with what is not one.
+
+use std::collections::BTreeMap;
+use std::fmt::{self, Display};
+use std::net::{IpAddr, Ipv4Addr};
+use std::str::FromStr;
+
+use serde::{Deserialize, Deserializer};
+
+/// One `[[agents]]` of the file.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct AgentTable {
+    #[serde(deserialize_with = "parsed")]
+    pub(crate) id: AgentId,
+    name: Option<String>,
+    badge: Option<String>,
+    pub(crate) command: String,
+    #[serde(default)]
+    pub(crate) args: Vec<String>,
+    #[serde(default)]
+    pub(crate) env: BTreeMap<String, String>,
+}
+
+impl AgentTable {
+    pub(crate) fn name(&self) -> String {
+        self.name.clone().unwrap_or_else(|| self.id.0.clone())
+    }
+
+    /// Two letters of its name, unless it has chosen its own.
+    pub(crate) fn badge(&self) -> String {
+        let chosen = self.badge.as_ref().filter(|badge| !badge.trim().is_empty());
+        let source = chosen
+            .cloned()
+            .unwrap_or_else(|| self.name().to_uppercase());
+        source
+            .chars()
+            .filter(|c| c.is_alphanumeric())
+            .take(if chosen.is_some() { 3 } else { 2 })
+            .collect()
+    }
+}
+
+fn parsed<'de, D: Deserializer<'de>, T: FromStr<Err: Display>>(
+    deserializer: D,
+) -> Result<T, D::Error> {
+    Ok(Parsed::deserialize(deserializer)?.0)
+}
+
+/// What stands before the colon of a session's id.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct AgentId(pub(super) String);
+
+impl FromStr for AgentId {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let fits = (1..=32).contains(&text.len());
+        let plain = text
+            .bytes()
+            .all(|byte| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'-'));
+        match fits && plain {
+            true => Ok(Self(text.to_owned())),
+            false => Err("it must be 1 to 32 small letters, digits or hyphens"),
+        }
+    }
+}
+
+impl Display for AgentId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// A value of the file that is written as text, or as a number where that is natural.
+#[derive(Debug)]
+pub(super) struct Parsed<T>(pub(super) T);
+
+impl<'de, T: FromStr<Err: Display>> Deserialize<'de> for Parsed<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        #[derive(Deserialize)]
+        #[serde(untagged, expecting = "a text or a number is expected here")]
+        enum TextOrNumber {
+            Text(String),
+            Number(i64),
+        }
+        let text = match TextOrNumber::deserialize(deserializer)? {
+            TextOrNumber::Text(text) => text,
+            TextOrNumber::Number(number) => number.to_string(),
+        };
+        text.parse().map(Self).map_err(|reason| {
+            serde::de::Error::custom(format!("`{text}` is not usable here, {reason}"))
+        })
+    }
+}
+
+/// An address to listen on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Host(pub(crate) IpAddr);
+
+impl FromStr for Host {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        match text {
+            "localhost" => Ok(Self(Ipv4Addr::LOCALHOST.into())),
+            _ => text
+                .parse()
+                .map(Self)
+                .map_err(|_| "it must be an IP address or `localhost`"),
+        }
+    }
+}
+
+impl Display for Host {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+/// A port; 0 is any free one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Port(pub(crate) u16);
+
+impl FromStr for Port {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        text.parse()
+            .map(Self)
+            .map_err(|_| "it must be a port from 0 to 65535")
+    }
+}
+
+impl Display for Port {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+/// A port, or `None` for `off`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct GatewayPort(pub(crate) Option<u16>);
+
+impl FromStr for GatewayPort {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        match text {
+            "off" => Ok(Self(None)),
+            _ => text
+                .parse()
+                .map(|port| Self(Some(port)))
+                .map_err(|_| "it must be a port from 0 to 65535, or `off`"),
+        }
+    }
+}
+
+impl Display for GatewayPort {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            Some(port) => port.fmt(f),
+            None => f.write_str("off"),
+        }
+    }
+}
+
+/// What happens to a turn whose agent has said nothing for a while.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum StallAction {
+    Show,
+    Restart,
+}
+
+impl FromStr for StallAction {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        match text {
+            "show" => Ok(Self::Show),
+            "restart" => Ok(Self::Restart),
+            _ => Err("it must be `show` or `restart`"),
+        }
+    }
+}
+
+impl Display for StallAction {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Show => "show",
+            Self::Restart => "restart",
+        })
+    }
+}
+
+/// A command line split into words as a shell would; empty when none was set.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct CommandLine(Vec<String>);
+
+impl CommandLine {
+    pub(crate) fn words(&self) -> Option<Vec<String>> {
+        (!self.0.is_empty()).then(|| self.0.clone())
+    }
+}
+
+impl FromStr for CommandLine {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        match shlex::split(text) {
+            Some(words) if !words.is_empty() => Ok(Self(words)),
+            Some(_) => Err("it has no command"),
+            None => Err("it has a quote that is never closed"),
+        }
+    }
+}
+
+impl Display for CommandLine {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0.as_slice() {
+            [] => f.write_str("(look on PATH)"),
+            words => f.write_str(&words.join(" ")),
+        }
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Milliseconds(pub(crate) u64);
+
+impl FromStr for Milliseconds {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        match text.parse() {
+            Ok(number) if number > 0 => Ok(Self(number)),
+            _ => Err("it must be a number of milliseconds above 0"),
+        }
+    }
+}
+
+impl Display for Milliseconds {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
