@@ -237,6 +237,17 @@ fn a_call_that_never_ends_is_stopped_with_the_turn_and_may_still_be_corrected() 
 }
 
 #[test]
+fn saying_nothing_begins_nothing_and_ends_nothing() {
+    let shown = fold([
+        text(Author::Assistant, ""),
+        text(Author::Assistant, "a"),
+        text(Author::Thinking, ""),
+        text(Author::Assistant, "b"),
+    ]);
+    assert_eq!(shown.entries.len(), 1);
+}
+
+#[test]
 fn entries_are_numbered_after_those_that_are_there() {
     let changes = Entries::after(41).apply(text(Author::User, "hi"), NOW);
     assert!(matches!(&changes[0], EntryChange::Begin(entry) if entry.entry_id() == "e42"));

@@ -126,6 +126,10 @@ impl Entries {
         now: &str,
         changes: &mut Vec<EntryChange>,
     ) {
+        // Some agents begin a message with nothing, and some say nothing more.
+        if text.is_empty() {
+            return;
+        }
         if let Some(open) = &mut self.open {
             let same_message =
                 open.message_id.is_none() || message_id.is_none() || open.message_id == message_id;
