@@ -66,7 +66,7 @@ pub enum AgentError {
         name: String,
         code: i64,
         message: String,
-        data: Option<Value>,
+        data: Option<Box<Value>>,
     },
     #[error("Connection to {name} lost.{}", detail(.reason))]
     Lost { name: String, reason: String },
@@ -282,6 +282,12 @@ impl Connection {
         }
     }
 
+    /// Until the process has ended.
+    pub async fn gone(&self) {
+        let mut gone = self.inner.gone.clone();
+        let _ = gone.wait_for(|gone| *gone).await;
+    }
+
     /// Closes its input, gives it five seconds, then ends it and everything it started.
     pub async fn close(&self) {
         self.inner.stop.send_replace(true);
@@ -330,7 +336,7 @@ fn refused(name: &str, error: agent_client_protocol::Error) -> AgentError {
         name,
         code,
         message: error.message,
-        data: error.data,
+        data: error.data.map(Box::new),
     }
 }
 

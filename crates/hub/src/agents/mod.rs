@@ -6,8 +6,10 @@ pub mod entries;
 pub mod from_acp;
 mod gate;
 pub mod keeper;
+mod lifecycle;
 mod stderr_tail;
 
 pub use catalog::{AgentEntry, Catalog, Launch};
 pub use connection::{AgentError, AgentEvent, Answer, Connection, Start, Ticket, connect};
 pub use gate::Oddities;
+pub use lifecycle::{AgentHandle, Backoff, Life, Status};

@@ -1,0 +1,297 @@
+//! The life of one kind of agent: started when it is wanted, kept, lost, and brought back.
+//!
+//! One task per kind owns its process. Everybody who wants the agent while it starts shares that one
+//! start. A lost agent is brought back after growing pauses, a few times; after that, or when its
+//! very first start fails, it waits until somebody asks.
+//!
+//! Invariant: at most one process per kind, and each change of state is published once.
+
+use std::pin::Pin;
+use std::time::Duration;
+
+use tokio::sync::{mpsc, oneshot};
+use tokio::task::JoinHandle;
+use tokio::time::Instant;
+
+use super::connection::{AgentError, AgentEvent, Connection, Start, connect};
+
+/// How many may wait for the task's attention.
+const COMMANDS_MAX: usize = 64;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Status {
+    Idle,
+    Starting,
+    Connected,
+    Disconnected,
+    Reconnecting,
+}
+
+/// When to try again.
+#[derive(Debug, Clone, Copy)]
+pub struct Backoff {
+    pub first: Duration,
+    pub cap: Duration,
+    pub tries: u32,
+    /// One that lived this long is forgiven its earlier deaths.
+    pub stable: Duration,
+}
+
+impl Default for Backoff {
+    fn default() -> Self {
+        Self {
+            first: Duration::from_secs(1),
+            cap: Duration::from_secs(30),
+            tries: 5,
+            stable: Duration::from_secs(60),
+        }
+    }
+}
+
+impl Backoff {
+    /// The pause before try number `tried` (from 0), or nothing if there have been enough.
+    fn pause(&self, tried: u32) -> Option<Duration> {
+        let doubled = self.first.checked_mul(1_u32.checked_shl(tried)?)?;
+        (tried < self.tries).then_some(doubled.min(self.cap))
+    }
+}
+
+/// What a kind needs to live.
+pub struct Life {
+    /// How to start it, asked anew each time.
+    pub start: Box<dyn Fn() -> Start + Send>,
+    /// Where what it says goes.
+    pub events: mpsc::Sender<AgentEvent>,
+    /// Told of each change of state.
+    pub publish: Box<dyn Fn(Status) + Send>,
+    pub backoff: Backoff,
+}
+
+/// One kind of agent. Clones share it.
+#[derive(Clone)]
+pub struct AgentHandle {
+    commands: mpsc::Sender<Command>,
+}
+
+enum Command {
+    Connect { wants: Wants, answer: Waiter },
+    ShutDown { done: oneshot::Sender<()> },
+}
+
+#[derive(PartialEq, Eq)]
+enum Wants {
+    /// A connection, to use it.
+    It,
+    /// A fresh round of tries, because a person asked for one.
+    AnotherTry,
+}
+
+type Waiter = oneshot::Sender<Result<Connection, AgentError>>;
+
+impl AgentHandle {
+    pub fn new(life: Life) -> Self {
+        let (commands, waiting) = mpsc::channel(COMMANDS_MAX);
+        let keeper = Kind {
+            life,
+            status: Status::Idle,
+            connection: None,
+            connected_at: Instant::now(),
+            starting: None,
+            waiters: vec![],
+            tried: 0,
+            retry_at: None,
+        };
+        tokio::spawn(keeper.run(waiting));
+        Self { commands }
+    }
+
+    /// The agent's connection, after starting it if need be.
+    pub async fn connection(&self) -> Result<Connection, AgentError> {
+        self.connect(Wants::It).await
+    }
+
+    /// Tries again at once, whatever was tried before.
+    pub async fn reconnect(&self) -> Result<Connection, AgentError> {
+        self.connect(Wants::AnotherTry).await
+    }
+
+    async fn connect(&self, wants: Wants) -> Result<Connection, AgentError> {
+        let stopping = || AgentError::Lost {
+            name: "the agent".to_owned(),
+            reason: "the server is stopping".to_owned(),
+        };
+        let (answer, answered) = oneshot::channel();
+        let command = Command::Connect { wants, answer };
+        self.commands.send(command).await.map_err(|_| stopping())?;
+        answered.await.map_err(|_| stopping())?
+    }
+
+    /// Ends the agent and everything it started, and with it this kind's life.
+    pub async fn shut_down(&self) {
+        let (done, finished) = oneshot::channel();
+        if self.commands.send(Command::ShutDown { done }).await.is_ok() {
+            let _ = finished.await;
+        }
+    }
+}
+
+/// The task's own state.
+struct Kind {
+    life: Life,
+    status: Status,
+    connection: Option<Connection>,
+    connected_at: Instant,
+    starting: Option<JoinHandle<Result<Connection, AgentError>>>,
+    waiters: Vec<Waiter>,
+    /// Tries since it was last well.
+    tried: u32,
+    retry_at: Option<Instant>,
+}
+
+impl Kind {
+    async fn run(mut self, mut commands: mpsc::Receiver<Command>) {
+        loop {
+            tokio::select! {
+                command = commands.recv() => match command {
+                    Some(Command::Connect { wants, answer }) => self.wanted(&wants, answer),
+                    Some(Command::ShutDown { done }) => {
+                        self.shut_down().await;
+                        let _ = done.send(());
+                        return;
+                    }
+                    None => return self.shut_down().await,
+                },
+                started = finished(&mut self.starting) => self.started(started),
+                () = gone(self.connection.as_ref()) => self.lost(),
+                () = due(self.retry_at) => self.begin(Status::Reconnecting),
+            }
+        }
+    }
+
+    fn wanted(&mut self, wants: &Wants, answer: Waiter) {
+        if *wants == Wants::AnotherTry {
+            self.tried = 0;
+        }
+        match (&self.connection, &self.starting) {
+            (Some(connection), _) => drop(answer.send(Ok(connection.clone()))),
+            (None, Some(_)) => self.waiters.push(answer),
+            (None, None) => {
+                self.waiters.push(answer);
+                let first = self.status == Status::Idle;
+                self.begin(if first {
+                    Status::Starting
+                } else {
+                    Status::Reconnecting
+                });
+            }
+        }
+    }
+
+    fn begin(&mut self, status: Status) {
+        self.retry_at = None;
+        self.become_now(status);
+        let start = (self.life.start)();
+        self.starting = Some(tokio::spawn(connect(start, self.life.events.clone())));
+    }
+
+    fn started(&mut self, started: Result<Connection, AgentError>) {
+        self.starting = None;
+        match &started {
+            Ok(connection) => {
+                self.connection = Some(connection.clone());
+                self.connected_at = Instant::now();
+                self.become_now(Status::Connected);
+            }
+            Err(_) => {
+                let was_up_before = self.status == Status::Reconnecting;
+                self.become_now(Status::Disconnected);
+                if was_up_before {
+                    self.try_later();
+                }
+            }
+        }
+        for waiter in self.waiters.drain(..) {
+            let _ = waiter.send(started.clone());
+        }
+    }
+
+    fn lost(&mut self) {
+        self.connection = None;
+        if self.connected_at.elapsed() >= self.life.backoff.stable {
+            self.tried = 0;
+        }
+        self.become_now(Status::Disconnected);
+        self.try_later();
+    }
+
+    fn try_later(&mut self) {
+        if let Some(pause) = self.life.backoff.pause(self.tried) {
+            self.tried += 1;
+            self.retry_at = Some(Instant::now() + pause);
+        }
+    }
+
+    fn become_now(&mut self, status: Status) {
+        self.status = status;
+        (self.life.publish)(status);
+    }
+
+    async fn shut_down(&mut self) {
+        if let Some(starting) = self.starting.take() {
+            // Nobody waits for it any more, which is how it learns that it is to end.
+            starting.abort();
+        }
+        if let Some(connection) = self.connection.take() {
+            connection.close().await;
+        }
+    }
+}
+
+/// The result of the start under way; never, if there is none.
+async fn finished(
+    starting: &mut Option<JoinHandle<Result<Connection, AgentError>>>,
+) -> Result<Connection, AgentError> {
+    match starting {
+        Some(starting) => Pin::new(starting).await.unwrap_or_else(|_| {
+            Err(AgentError::NotConnected {
+                name: "the agent".to_owned(),
+                reason: "starting it failed".to_owned(),
+            })
+        }),
+        None => std::future::pending().await,
+    }
+}
+
+/// When the process has ended; never, if there is none.
+async fn gone(connection: Option<&Connection>) {
+    match connection {
+        Some(connection) => connection.gone().await,
+        None => std::future::pending().await,
+    }
+}
+
+async fn due(at: Option<Instant>) {
+    match at {
+        Some(at) => tokio::time::sleep_until(at).await,
+        None => std::future::pending().await,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_pauses_double_up_to_a_cap_and_end() {
+        let seconds = |tried| Backoff::default().pause(tried).map(|pause| pause.as_secs());
+        assert_eq!(
+            [0, 1, 2, 3, 4, 5, 99].map(seconds),
+            [Some(1), Some(2), Some(4), Some(8), Some(16), None, None]
+        );
+        let patient = Backoff {
+            tries: 9,
+            ..Backoff::default()
+        };
+        assert_eq!(patient.pause(8), Some(Duration::from_secs(30)));
+    }
+}
