@@ -203,6 +203,7 @@ test('projects of one name are told apart by where they are', async ({ page, lim
   await expect(projectHeads(page)).toHaveText(['api', 'other']);
   await addProject(page, liminal.folder('play/api'));
   await expect(projectHeads(page)).toHaveText(['apiwork', 'other', 'apiplay']);
+  await expect(page.getByRole('button', { name: 'Remove api in play' })).toBeAttached();
 });
 
 test('a name made of markup is only a name', async ({ page, liminal }) => {

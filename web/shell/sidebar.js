@@ -105,13 +105,11 @@ function projectGroup(project, actions) {
     place,
   );
   const sessions = h('div', { class: 'project-sessions', id: sessionsId }, h('p', {}, 'No sessions yet'));
-  const label = `Remove ${project.name}`;
   const remove = h(
     'button',
     {
       class: 'icon-button project-remove',
       type: 'button',
-      'aria-label': label,
       title: 'Remove from the sidebar (its files stay)',
       onclick: () => actions.remove(project),
     },
@@ -145,6 +143,7 @@ function projectGroup(project, actions) {
     /** @param {string | undefined} text */
     showPlace: (text) => {
       place.textContent = text ?? '';
+      remove.setAttribute('aria-label', text ? `Remove ${project.name} in ${text}` : `Remove ${project.name}`);
     },
   };
 }
