@@ -256,3 +256,21 @@ test('the focus returns to the button in the empty sidebar after a cancel', asyn
   await page.keyboard.press('Escape');
   await expect(opener).toBeFocused();
 });
+
+test('the buttons of the dialog stay where they are, whatever comes and goes above them', async ({ page, liminal }) => {
+  for (let number = 0; number < 30; number += 1) liminal.folder(`code/app${number}`);
+  await enter(page, liminal);
+  await page.getByRole('button', { name: 'Add project' }).first().click();
+  const field = page.getByRole('combobox', { name: 'Folder' });
+  const submit = page.getByRole('dialog').getByRole('button', { name: 'Add project' });
+  const before = await submit.boundingBox();
+  await expect(page.getByRole('option')).toHaveCount(1);
+  expect(await submit.boundingBox()).toEqual(before);
+  await field.fill('~/code/');
+  await expect(page.getByRole('option')).toHaveCount(30);
+  expect(await submit.boundingBox()).toEqual(before);
+  await field.fill('~/nowhere');
+  await field.press('Enter');
+  await expect(page.getByRole('alert')).toHaveText('Directory does not exist');
+  expect(await submit.boundingBox()).toEqual(before);
+});

@@ -91,7 +91,7 @@ type Waiter = oneshot::Sender<Result<Connection, AgentError>>;
 impl AgentHandle {
     pub fn new(life: Life) -> Self {
         let (commands, waiting) = mpsc::channel(COMMANDS_MAX);
-        let keeper = Kind {
+        let kind = Kind {
             life,
             status: Status::Idle,
             connection: None,
@@ -101,7 +101,7 @@ impl AgentHandle {
             tried: 0,
             retry_at: None,
         };
-        tokio::spawn(keeper.run(waiting));
+        tokio::spawn(kind.run(waiting));
         Self { commands }
     }
 
