@@ -1,7 +1,10 @@
 //! Who is let in: every mix of `Origin`, `Host` and token, over real connections.
 
+use std::net::SocketAddr;
+
 use anyhow::Result;
 use testkit::{Server, ServerSetup, Socket, http};
+use tokio::task::JoinHandle;
 
 async fn start() -> Result<(ServerSetup, Server)> {
     let setup = ServerSetup::new(env!("CARGO_BIN_EXE_liminal"))?;
@@ -336,23 +339,27 @@ async fn files_are_revalidated_by_etag_and_readable_by_sandboxed_frames() -> Res
     Ok(())
 }
 
+/// That many wrong tokens, all at once.
+fn guess(address: SocketAddr, count: usize) -> Vec<JoinHandle<Result<u16>>> {
+    let attempt = |number| async move {
+        let head = [
+            "GET /auth HTTP/1.1".to_owned(),
+            format!("Host: {address}"),
+            format!("Authorization: Bearer guess-{number}"),
+        ];
+        Ok(http(address, &head, "").await?.status)
+    };
+    (0..count)
+        .map(|number| tokio::spawn(attempt(number)))
+        .collect()
+}
+
 #[tokio::test]
 async fn guessing_is_slow_for_everyone_at_once_and_the_cookie_is_not_held_up_by_it() -> Result<()> {
     let (_setup, server) = start().await?;
     let cookie = format!("Cookie: {}", login(&server).await?);
     let address = server.address;
-    let guesses: Vec<_> = (0..100)
-        .map(|number| {
-            tokio::spawn(async move {
-                let head = [
-                    "GET /auth HTTP/1.1".to_owned(),
-                    format!("Host: {address}"),
-                    format!("Authorization: Bearer guess-{number}"),
-                ];
-                Ok::<_, anyhow::Error>(http(address, &head, "").await?.status)
-            })
-        })
-        .collect();
+    let guesses = guess(address, 100);
     for _ in 0..20 {
         assert_eq!(server.get("/auth", &[&cookie]).await?.status, 204);
     }
@@ -397,18 +404,7 @@ async fn other_methods_are_refused() -> Result<()> {
 async fn the_right_token_is_not_held_up_by_those_who_guess() -> Result<()> {
     let (_setup, server) = start().await?;
     let address = server.address;
-    let guesses: Vec<_> = (0..60)
-        .map(|number| {
-            tokio::spawn(async move {
-                let head = [
-                    "GET /auth HTTP/1.1".to_owned(),
-                    format!("Host: {address}"),
-                    format!("Authorization: Bearer guess-{number}"),
-                ];
-                http(address, &head, "").await.map(|answer| answer.status)
-            })
-        })
-        .collect();
+    let guesses = guess(address, 60);
     let right = format!("Authorization: Bearer {}", server.token);
     for _ in 0..10 {
         assert_eq!(server.get("/auth", &[&right]).await?.status, 204);
