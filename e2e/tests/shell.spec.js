@@ -194,6 +194,23 @@ for (const colorScheme of /** @type {const} */ (['dark', 'light'])) {
   }
 }
 
+for (const colorScheme of /** @type {const} */ (['dark', 'light'])) {
+  test(`nothing for axe to find while something is wrong, ${colorScheme}`, async ({ page, liminal }) => {
+    await page.emulateMedia({ colorScheme, reducedMotion: 'reduce' });
+    await liminal.stop();
+    writeFileSync(`${liminal.home}/.liminal-builder/projects.json`, '{ torn');
+    await liminal.start();
+    await enter(page, liminal);
+    await expect(page.locator('.notice')).toBeVisible();
+    await addProject(page, liminal.folder('work/api'));
+    await addProject(page, liminal.folder('play/api'));
+    expect(await violations(page)).toEqual([]);
+    await liminal.kill();
+    await expect(page.getByRole('button', { name: 'Retry now' })).toBeVisible();
+    expect(await violations(page)).toEqual([]);
+  });
+}
+
 /**
  * Takes the server's place for a while: completes each WebSocket handshake and hangs up.
  * @param {string} origin
