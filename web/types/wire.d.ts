@@ -22,6 +22,11 @@ name: string,
 addedAt: string, };
 
 /**
+ * Where one kind of agent is in its life.
+ */
+export type AgentState = "idle" | "starting" | "connected" | "disconnected" | "reconnecting";
+
+/**
  * One agent of the catalog, as a person choosing between them sees it.
  */
 export type AgentSummary = { 
@@ -36,7 +41,11 @@ badge: string,
 /**
  * Whether a command to start it was found on this machine.
  */
-found: boolean, 
+found: boolean, status: AgentState, 
+/**
+ * Its version, once it has said one.
+ */
+version?: string, 
 /**
  * What to type to install it, when it was not found and we know.
  */
@@ -50,7 +59,7 @@ export type PermissionPolicy = "allow" | "ask";
 /**
  * What a program branches on; people read the message beside it.
  */
-export type ErrorCode = "INVALID_MESSAGE" | "PROJECT_PATH_INVALID" | "PROJECT_DUPLICATE" | "PROJECT_NOT_FOUND" | "STORE_UNAVAILABLE" | "INTERNAL_ERROR";
+export type ErrorCode = "INVALID_MESSAGE" | "PROJECT_PATH_INVALID" | "PROJECT_DUPLICATE" | "PROJECT_NOT_FOUND" | "SESSION_NOT_FOUND" | "AGENT_UNAVAILABLE" | "AGENT_PROTOCOL_ERROR" | "SESSION_BUSY" | "STORE_UNAVAILABLE" | "INTERNAL_ERROR";
 
 export type FolderSuggestion = { name: string, 
 /**
@@ -120,17 +129,179 @@ result?: string,
  */
 error?: string, content?: Array<ToolContent>, locations?: Array<Location>, rawInput?: unknown, rawOutput?: unknown, };
 
+export type TurnOutcome = "ended" | "cancelled" | "refused" | "max-tokens" | "max-turn-requests" | "failed" | "interrupted" | "other";
+
+/**
+ * How a turn ended.
+ */
+export type TurnEntry = { entryId: string, outcome: TurnOutcome, 
+/**
+ * What the agent, or we, have to say about it.
+ */
+message?: string, durationMs?: number, 
+/**
+ * Tokens in and out, where the agent says.
+ */
+tokens?: number, timestamp: string, };
+
 /**
  * One element of a conversation, in the order in which it was said.
  */
-export type ChatEntry = { "type": "user", entryId: string, content: string, timestamp: string, } | { "type": "assistant", entryId: string, content: string, timestamp: string, } | { "type": "thinking", entryId: string, content: string, } | { "type": "tool-call" } & ToolCallEntry | { "type": "plan", entryId: string, items: Array<PlanItem>, } | { "type": "media", entryId: string, author: Author, block: MediaBlock, timestamp: string, } | { "type": "notice", entryId: string, severity: NoticeSeverity, title: string, description?: string, };
+export type ChatEntry = { "type": "user", entryId: string, content: string, timestamp: string, 
+/**
+ * The request that sent it, so that whoever shows it already can tell.
+ */
+requestId?: string, 
+/**
+ * Ids of the pictures that go with it.
+ */
+images?: Array<string>, } | { "type": "assistant", entryId: string, content: string, timestamp: string, } | { "type": "thinking", entryId: string, content: string, } | { "type": "tool-call" } & ToolCallEntry | { "type": "plan", entryId: string, items: Array<PlanItem>, } | { "type": "media", entryId: string, author: Author, block: MediaBlock, timestamp: string, } | { "type": "notice", entryId: string, severity: NoticeSeverity, title: string, description?: string, } | { "type": "turn" } & TurnEntry;
 
-export type ClientMessage = { "type": "project:list", } | { "type": "project:add", path: string, } | { "type": "project:remove", projectId: string, } | { "type": "project:restore", projectId: string, } | { "type": "folder:complete", path: string, };
+/**
+ * What a session is doing, for a mark in a list.
+ */
+export type SessionState = "idle" | "running" | "waiting" | "failed";
+
+/**
+ * One line of a session list.
+ */
+export type SessionListItem = { 
+/**
+ * Canonical: `{cliType}:{the agent's own id}`.
+ */
+id: string, projectId: string, title: string, lastActiveAt: string, createdAt: string, cliType: string, archived: boolean, state: SessionState, };
+
+export type TurnPhase = "starting" | "working" | "cancelling";
+
+export type RunningTurn = { startedAt: string, phase: TurnPhase, 
+/**
+ * Since when the agent has said nothing, once that is long.
+ */
+quietSince?: string, };
+
+export type Attachment = "detached" | "attaching" | "attached";
+
+export type QueuedMessage = { queueId: string, content: string, images?: Array<string>, 
+/**
+ * The request that brought it, so that it runs at most once.
+ */
+requestId?: string, };
+
+export type PermissionOption = { optionId: string, name: string, 
+/**
+ * `allow_once`, `allow_always`, `reject_once`, `reject_always`, or one we do not know.
+ */
+kind: string, };
+
+/**
+ * Something an agent may do only if the person agrees.
+ */
+export type PermissionQuestion = { permissionId: string, 
+/**
+ * The tool call it is about; an entry of the conversation shows it.
+ */
+toolCallId: string, title: string, options: Array<PermissionOption>, askedAt: string, };
+
+export type SlashCommand = { name: string, description: string, hint?: string, };
+
+export type Mode = { id: string, name: string, description?: string, };
+
+export type Modes = { current: string, available: Array<Mode>, };
+
+/**
+ * How full the agent's context is, and what it has cost so far.
+ */
+export type ContextUsage = { used: number, size: number, 
+/**
+ * Such as `0.42 USD`.
+ */
+cost?: string, };
+
+/**
+ * Everything about an open session that is not part of the conversation. Sent whole on each change.
+ */
+export type SessionInfo = { state: SessionState, 
+/**
+ * The turn that runs now.
+ */
+turn?: RunningTurn, 
+/**
+ * Whether the agent has this session open.
+ */
+attachment: Attachment, policy: PermissionPolicy, 
+/**
+ * Messages that wait for the turn to end.
+ */
+queue: Array<QueuedMessage>, 
+/**
+ * True when the queue waits for the person rather than for a turn.
+ */
+queueHeld: boolean, permissions: Array<PermissionQuestion>, commands: Array<{ name: string, description: string, hint?: string }>, modes?: Modes, 
+/**
+ * What the agent lets one choose, as the protocol writes it.
+ */
+options: Array<Record<string, unknown>>, usage?: ContextUsage, 
+/**
+ * Whether the agent takes pictures.
+ */
+takesImages: boolean, };
+
+/**
+ * How far a browser has come with a session.
+ */
+export type Position = { bootId: string, seq: number, };
+
+/**
+ * Text as safe HTML while it grows.
+ */
+export type Rendered = { 
+/**
+ * What is finished. In a chunk: what has been finished since the last one, to be added.
+ */
+blocks: string, 
+/**
+ * What may still change. Replaces the last tail.
+ */
+tail: string, };
+
+export type ClientMessage = { "type": "project:list", } | { "type": "project:add", path: string, } | { "type": "project:remove", projectId: string, } | { "type": "project:restore", projectId: string, } | { "type": "folder:complete", path: string, } | { "type": "session:list", projectId: string, 
+/**
+ * The archived ones instead of the others.
+ */
+archived?: boolean, } | { "type": "session:create", projectId: string, cliType: string, } | { "type": "session:open", sessionId: string, 
+/**
+ * What the browser has already.
+ */
+after?: Position, 
+/**
+ * Only this many entries, from the end.
+ */
+tail?: number, } | { "type": "session:page", sessionId: string, before: number, limit: number, } | { "type": "session:leave", sessionId: string, } | { "type": "session:send", sessionId: string, content: string, 
+/**
+ * Ids of uploaded pictures.
+ */
+images?: Array<string>, } | { "type": "session:cancel", sessionId: string, } | { "type": "session:archive", sessionId: string, } | { "type": "session:unarchive", sessionId: string, } | { "type": "session:rename", sessionId: string, title: string, } | { "type": "session:delete", sessionId: string, } | { "type": "session:restore", sessionId: string, } | { "type": "session:reconnect", cliType: string, } | { "type": "session:queue-edit", sessionId: string, queueId: string, content: string, } | { "type": "session:queue-remove", sessionId: string, queueId: string, } | { "type": "session:queue-resume", sessionId: string, } | { "type": "session:permit", sessionId: string, permissionId: string, optionId: string, } | { "type": "session:policy", sessionId: string, policy: PermissionPolicy, } | { "type": "session:set-mode", sessionId: string, modeId: string, } | { "type": "session:set-option", sessionId: string, optionId: string, value: string | boolean, };
 
 /**
  * A message from a browser, with the id its answer should carry.
  */
-export type ClientFrame = { requestId?: string, } & ({ "type": "project:list", } | { "type": "project:add", path: string, } | { "type": "project:remove", projectId: string, } | { "type": "project:restore", projectId: string, } | { "type": "folder:complete", path: string, });
+export type ClientFrame = { requestId?: string, } & ({ "type": "project:list", } | { "type": "project:add", path: string, } | { "type": "project:remove", projectId: string, } | { "type": "project:restore", projectId: string, } | { "type": "folder:complete", path: string, } | { "type": "session:list", projectId: string, 
+/**
+ * The archived ones instead of the others.
+ */
+archived?: boolean, } | { "type": "session:create", projectId: string, cliType: string, } | { "type": "session:open", sessionId: string, 
+/**
+ * What the browser has already.
+ */
+after?: Position, 
+/**
+ * Only this many entries, from the end.
+ */
+tail?: number, } | { "type": "session:page", sessionId: string, before: number, limit: number, } | { "type": "session:leave", sessionId: string, } | { "type": "session:send", sessionId: string, content: string, 
+/**
+ * Ids of uploaded pictures.
+ */
+images?: Array<string>, } | { "type": "session:cancel", sessionId: string, } | { "type": "session:archive", sessionId: string, } | { "type": "session:unarchive", sessionId: string, } | { "type": "session:rename", sessionId: string, title: string, } | { "type": "session:delete", sessionId: string, } | { "type": "session:restore", sessionId: string, } | { "type": "session:reconnect", cliType: string, } | { "type": "session:queue-edit", sessionId: string, queueId: string, content: string, } | { "type": "session:queue-remove", sessionId: string, queueId: string, } | { "type": "session:queue-resume", sessionId: string, } | { "type": "session:permit", sessionId: string, permissionId: string, optionId: string, } | { "type": "session:policy", sessionId: string, policy: PermissionPolicy, } | { "type": "session:set-mode", sessionId: string, modeId: string, } | { "type": "session:set-option", sessionId: string, optionId: string, value: string | boolean, });
 
 export type ServerMessage = { "type": "hello", 
 /**
@@ -148,4 +319,44 @@ path: string, folders: Array<FolderSuggestion>,
 /**
  * Whether there were more than we list.
  */
-truncated: boolean, requestId?: string, } | { "type": "error", code: ErrorCode, message: string, requestId?: string, };
+truncated: boolean, requestId?: string, } | { "type": "session:list", projectId: string, archived: boolean, sessions: Array<SessionListItem>, requestId?: string, } | { "type": "session:created", sessionId: string, projectId: string, session: SessionListItem, requestId?: string, } | { "type": "session:history", sessionId: string, entries: Array<ChatEntry>, 
+/**
+ * Entries as safe HTML, by their ids.
+ */
+html?: { [key in string]: Rendered }, 
+/**
+ * The number of the first of these entries, from 0.
+ */
+first: number, 
+/**
+ * How many there are in all.
+ */
+total: number, seq: number, bootId: string, info: SessionInfo, requestId?: string, } | { "type": "session:resumed", sessionId: string, seq: number, info: SessionInfo, requestId?: string, } | { "type": "session:page", sessionId: string, entries: Array<ChatEntry>, 
+/**
+ * Entries as safe HTML, by their ids.
+ */
+html?: { [key in string]: Rendered }, first: number, total: number, requestId?: string, } | { "type": "session:update", sessionId: string, entry: ChatEntry, 
+/**
+ * The text as safe HTML, where there is any.
+ */
+html?: Rendered, seq: number, requestId?: string, } | { "type": "session:chunk", sessionId: string, entryId: string, content: string, 
+/**
+ * The text as safe HTML, where there is any.
+ */
+html?: Rendered, 
+/**
+ * Set for a tool call: the terminal inside it that has more output.
+ */
+terminalId?: string, seq: number, } | { "type": "session:complete", sessionId: string, entryId: string, 
+/**
+ * The text as safe HTML, where there is any.
+ */
+html?: Rendered, seq: number, } | { "type": "session:cancelled", sessionId: string, entryId: string, seq: number, } | { "type": "session:info", sessionId: string, info: SessionInfo, } | { "type": "session:state", sessionId: string, projectId: string, state: SessionState, lastActiveAt: string, } | { "type": "session:archived", sessionId: string, requestId?: string, } | { "type": "session:unarchived", sessionId: string, session: SessionListItem, requestId?: string, } | { "type": "session:deleted", sessionId: string, requestId?: string, } | { "type": "session:title-updated", sessionId: string, title: string, requestId?: string, } | { "type": "session:done", sessionId: string, requestId?: string, } | { "type": "agent:status", cliType: string, status: AgentState, 
+/**
+ * Why it is not connected, when it should be.
+ */
+reason?: string, } | { "type": "error", code: ErrorCode, message: string, 
+/**
+ * The session it is about, if it is about one.
+ */
+sessionId?: string, requestId?: string, };

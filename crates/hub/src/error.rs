@@ -3,6 +3,7 @@ use std::sync::Arc;
 
 use wire::ErrorCode;
 
+use crate::agents::AgentError;
 use crate::store::OpenError;
 
 /// What can go wrong behind the doors. The text is for people, the code for programs.
@@ -14,6 +15,20 @@ pub enum HubError {
     ProjectDuplicate,
     #[error("No such project")]
     ProjectNotFound,
+    #[error("Session not found")]
+    SessionNotFound,
+    #[error("The agent gave a new session the id of another one ({0})")]
+    SessionDuplicate(String),
+    #[error("Could not load session: {0}")]
+    SessionUnreadable(String),
+    #[error("{message}")]
+    SessionRefused { code: ErrorCode, message: String },
+    #[error("There is no agent called `{0}`. `liminal doctor` lists those there are.")]
+    AgentUnknown(String),
+    #[error("Could not create session: {0}")]
+    NotCreated(AgentError),
+    #[error(transparent)]
+    Agent(#[from] AgentError),
     #[error("The change could not be saved and was not made: {0}")]
     Write(Arc<io::Error>),
     #[error(transparent)]
@@ -29,6 +44,18 @@ impl HubError {
             Self::ProjectPath(_) => ErrorCode::ProjectPathInvalid,
             Self::ProjectDuplicate => ErrorCode::ProjectDuplicate,
             Self::ProjectNotFound => ErrorCode::ProjectNotFound,
+            Self::SessionNotFound => ErrorCode::SessionNotFound,
+            Self::SessionUnreadable(_) => ErrorCode::StoreUnavailable,
+            Self::SessionRefused { code, .. } => *code,
+            Self::AgentUnknown(_) => ErrorCode::AgentUnavailable,
+            Self::SessionDuplicate(_) => ErrorCode::AgentProtocolError,
+            Self::NotCreated(error) | Self::Agent(error) => match error {
+                AgentError::Refused { .. } => ErrorCode::AgentProtocolError,
+                AgentError::NotStarted { .. }
+                | AgentError::NotConnected { .. }
+                | AgentError::SignInNeeded { .. }
+                | AgentError::Lost { .. } => ErrorCode::AgentUnavailable,
+            },
             Self::Write(_) | Self::Closed => ErrorCode::StoreUnavailable,
             Self::Open(_) => ErrorCode::InternalError,
         }

@@ -1,7 +1,7 @@
 //! What has changed, told to every door.
 
 use tokio::sync::broadcast;
-use wire::Project;
+use wire::{AgentState, Project, SessionListItem, SessionState};
 
 /// How many events a subscriber may fall behind before it has to start over from a fresh list.
 const SUBSCRIBER_BACKLOG_MAX: usize = 1024;
@@ -16,7 +16,33 @@ pub struct Event {
 #[derive(Debug, Clone)]
 pub enum What {
     ProjectAdded(Project),
-    ProjectRemoved { project_id: String },
+    ProjectRemoved {
+        project_id: String,
+    },
+    SessionCreated(SessionListItem),
+    SessionArchived {
+        session_id: String,
+    },
+    /// It is back in the list: it was archived, or deleted.
+    SessionUnarchived(SessionListItem),
+    SessionDeleted {
+        session_id: String,
+    },
+    SessionTitle {
+        session_id: String,
+        title: String,
+    },
+    SessionState {
+        session_id: String,
+        project_id: String,
+        state: SessionState,
+        last_active_at: String,
+    },
+    AgentStatus {
+        cli_type: String,
+        status: AgentState,
+        reason: Option<String>,
+    },
 }
 
 /// A request, named by the connection it came in on and the id the client gave it.

@@ -8,10 +8,14 @@ mod error;
 mod events;
 mod folders;
 mod projects;
+mod session;
 pub mod store;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+
+use agents::{AgentSetup, Agents};
+use uuid::Uuid;
 
 use tokio::sync::broadcast;
 
@@ -19,6 +23,9 @@ pub use error::HubError;
 pub use events::{Event, Events, Origin, What};
 pub use folders::Completions;
 pub use projects::Projects;
+pub use session::{
+    Done, Fed, Feed, FeedReader, Page, SessionEvent, SessionRules, Sessions, TooSlow, feed,
+};
 use store::{DataDir, Lock};
 
 /// How to open a hub.
@@ -26,12 +33,14 @@ pub struct HubConfig {
     pub data_dir: DataDir,
     /// Where `~` leads.
     pub home: Option<PathBuf>,
-    pub agents: agents::Catalog,
+    pub agents: AgentSetup,
+    pub rules: SessionRules,
 }
 
 /// What is wrong with the files of a data directory, as sentences, without touching them.
 pub fn store_problems(data_dir: &Path) -> Vec<String> {
-    projects::problem(data_dir).into_iter().collect()
+    let problems = [projects::problem(data_dir), session::problem(data_dir)];
+    problems.into_iter().flatten().collect()
 }
 
 #[derive(Clone)]
@@ -40,10 +49,12 @@ pub struct Hub {
 }
 
 struct Inner {
+    boot_id: Arc<str>,
     projects: Projects,
+    sessions: Sessions,
     events: Events,
     home: Option<PathBuf>,
-    agents: agents::Catalog,
+    agents: Arc<Agents>,
     notices: Vec<String>,
     /// As long as the hub lives, no other server may use the directory.
     lock: Lock,
@@ -55,16 +66,40 @@ impl Hub {
         let lock = config.data_dir.lock()?;
         let events = Events::new();
         let mut notices = Vec::new();
-        let projects = Projects::open(&config.data_dir, events.clone(), &mut notices)?;
+        let dir = &config.data_dir;
+        let projects = Projects::open(dir, events.clone(), &mut notices)?;
+        let told = events.clone();
+        let agents = Arc::new(Agents::new(
+            config.agents,
+            move |cli_type, status, reason| {
+                let what = What::AgentStatus {
+                    cli_type: cli_type.to_owned(),
+                    status,
+                    reason,
+                };
+                told.publish(what, Origin::default());
+            },
+        ));
+        let boot_id: Arc<str> = Uuid::new_v4().to_string().into();
+        let sessions = Sessions::open(
+            dir,
+            agents.clone(),
+            config.rules,
+            boot_id.clone(),
+            events.clone(),
+            &mut notices,
+        )?;
         for notice in &notices {
             tracing::warn!("{notice}");
         }
         Ok(Self {
             inner: Arc::new(Inner {
+                boot_id,
                 projects,
+                sessions,
                 events,
                 home: config.home,
-                agents: config.agents,
+                agents,
                 notices,
                 lock,
             }),
@@ -75,8 +110,17 @@ impl Hub {
         &self.inner.projects
     }
 
-    pub fn agents(&self) -> &agents::Catalog {
+    pub fn sessions(&self) -> &Sessions {
+        &self.inner.sessions
+    }
+
+    pub fn agents(&self) -> &Agents {
         &self.inner.agents
+    }
+
+    /// New with every start.
+    pub fn boot_id(&self) -> &str {
+        &self.inner.boot_id
     }
 
     /// Tells whoever finds the data directory locked where this server can be reached.
@@ -116,8 +160,9 @@ impl Hub {
         folders::complete(typed.to_owned(), self.inner.home.clone(), added).await
     }
 
-    /// Waits until nothing is left to write.
+    /// Ends every session and waits until nothing is left to write.
     pub async fn close(&self) {
+        self.inner.sessions.close().await;
         self.inner.projects.close().await;
     }
 }

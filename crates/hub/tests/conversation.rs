@@ -4,7 +4,8 @@ use hub::agents::entries::{Entries, EntryChange};
 use hub::agents::from_acp::{SessionChange, ToolCallPatch, Update, read};
 use proptest::prelude::*;
 use wire::{
-    Author, ChatEntry, PlanItem, PlanPriority, PlanStatus, ToolCallEntry, ToolContent, ToolStatus,
+    Author, ChatEntry, ContextUsage, PlanItem, PlanPriority, PlanStatus, ToolCallEntry,
+    ToolContent, ToolStatus,
 };
 
 const NOW: &str = "2026-01-01T00:00:00.000Z";
@@ -305,11 +306,11 @@ fn what_is_about_the_session_leaves_the_conversation_alone() {
     let (_, update) = read(usage).unwrap();
     assert_eq!(
         update,
-        Update::Session(SessionChange::Usage {
+        Update::Session(SessionChange::Usage(ContextUsage {
             used: 5,
             size: 10,
             cost: None
-        })
+        }))
     );
     assert!(Entries::after(0).apply(update, NOW).is_empty());
 }

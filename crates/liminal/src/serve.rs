@@ -5,12 +5,12 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
-use hub::agents::Catalog;
+use hub::agents::{AgentEntry, AgentSetup, Backoff, Catalog};
 use hub::store::DataDir;
-use hub::{Hub, HubConfig};
+use hub::{Hub, HubConfig, SessionRules};
 use tokio::signal::unix::{SignalKind, signal};
 
-use crate::config::Settings;
+use crate::config::{Settings, StallAction};
 use crate::door::Door;
 use crate::http::{self, App};
 use crate::token::Token;
@@ -33,7 +33,12 @@ pub(crate) async fn serve(settings: Settings) -> anyhow::Result<()> {
     let hub = Hub::open(HubConfig {
         data_dir: dir.clone(),
         home: settings.home.clone(),
-        agents: catalog(&settings),
+        agents: agent_setup(&settings)?,
+        rules: SessionRules {
+            policy: settings.permissions.value,
+            quiet_after: settings.acp_prompt_timeout_ms.value.duration(),
+            restarts_when_quiet: settings.stall_action.value == StallAction::Restart,
+        },
     })?;
     let token = Token::obtain(&dir, settings.token.as_deref())?;
     let wanted = SocketAddr::new(settings.host.value.0, settings.port.value.0);
@@ -52,7 +57,6 @@ pub(crate) async fn serve(settings: Settings) -> anyhow::Result<()> {
         door: Arc::new(Door::new(address.ip(), address.port(), token.clone())),
         browser: browser::Context {
             hub: hub.clone(),
-            boot_id: uuid::Uuid::new_v4().to_string().into(),
             permissions: settings.permissions.value,
             stop: stopping.clone(),
         },
@@ -80,13 +84,25 @@ pub(crate) async fn serve(settings: Settings) -> anyhow::Result<()> {
     open_browser::clean_up(&dir);
     serving.await?;
     stop.wait(STOP_DEADLINE).await;
-    if tokio::time::timeout(STORE_DEADLINE, hub.close())
-        .await
-        .is_err()
-    {
+    let closed = tokio::time::timeout(STORE_DEADLINE, hub.close()).await;
+    // Also when the disk is stuck: nothing that agents started may stay behind.
+    hub.agents().shut_down().await;
+    if closed.is_err() {
         tracing::error!("the disk did not answer; changes that were not acknowledged are lost");
     }
     Ok(())
+}
+
+fn agent_setup(settings: &Settings) -> io::Result<AgentSetup> {
+    let home = settings.home.clone();
+    Ok(AgentSetup {
+        catalog: catalog(settings),
+        keeper: vec![std::env::current_exe()?.into(), "keeper".into()],
+        env: std::env::vars_os().collect(),
+        home: home.unwrap_or_else(|| settings.data_dir.value.clone()),
+        start_timeout: settings.acp_start_timeout_ms.value.duration(),
+        backoff: Backoff::default(),
+    })
 }
 
 pub(crate) fn catalog(settings: &Settings) -> Catalog {
@@ -97,14 +113,15 @@ pub(crate) fn catalog(settings: &Settings) -> Catalog {
     );
     settings.agents.iter().fold(known, |catalog, agent| {
         let command = [std::slice::from_ref(&agent.command), agent.args.as_slice()].concat();
-        let env = agent.env.clone().into_iter().collect();
-        catalog.with(
-            agent.id.to_string(),
-            agent.name(),
-            agent.badge(),
+        let mut entry = AgentEntry::own(
+            &agent.id.to_string(),
+            &agent.name(),
+            &agent.badge(),
             command,
-            env,
-        )
+        );
+        entry.env = agent.env.clone().into_iter().collect();
+        entry.cwd = agent.cwd(settings.home.as_deref());
+        catalog.with(entry)
     })
 }
 

@@ -128,7 +128,7 @@ fn brief(event: &AgentEvent) -> String {
             result: Err(error), ..
         } => format!("failed: {error}"),
         AgentEvent::Request { method, .. } => format!("request {method}"),
-        AgentEvent::Exited { reason } => format!("exited: {reason}"),
+        AgentEvent::Exited { reason, .. } => format!("exited: {reason}"),
     }
 }
 

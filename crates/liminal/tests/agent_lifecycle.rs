@@ -6,7 +6,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use anyhow::{Context, Result};
-use hub::agents::{AgentError, AgentEvent, AgentHandle, Backoff, Launch, Life, Start, Status};
+use hub::agents::{
+    AgentError, AgentEvent, AgentHandle, Backoff, Connection, Launch, Life, Start, Status,
+};
 use testkit::HANG_GUARD;
 use tokio::sync::mpsc;
 
@@ -27,7 +29,7 @@ fn world(scripts: &'static [&'static str]) -> Result<World> {
     let start = move || {
         let number = counted.fetch_add(1, Ordering::SeqCst);
         let script = scripts[number.min(scripts.len() - 1)];
-        Start {
+        Ok(Start {
             name: "Scripted".to_owned(),
             launch: Launch {
                 program: program.clone(),
@@ -41,7 +43,7 @@ fn world(scripts: &'static [&'static str]) -> Result<World> {
             cwd: "/".into(),
             timeout: HANG_GUARD,
             capabilities: Default::default(),
-        }
+        })
     };
     let backoff = Backoff {
         first: Duration::from_millis(5),
@@ -49,9 +51,11 @@ fn world(scripts: &'static [&'static str]) -> Result<World> {
         tries: 3,
         stable: Duration::from_secs(3600),
     };
-    let publish = Box::new(move |status| {
-        let _ = publish.send(status);
-    });
+    let publish = Box::new(
+        move |status, _: Option<&std::result::Result<Connection, AgentError>>| {
+            let _ = publish.send(status);
+        },
+    );
     let agent = AgentHandle::new(Life {
         start: Box::new(start),
         events,

@@ -3,6 +3,7 @@
 //! Only for tests. Every wait has a generous guard, so that a hang is a failure and not a stuck run.
 
 mod agent;
+mod conversation;
 mod http;
 mod server;
 mod socket;
@@ -10,6 +11,7 @@ mod socket;
 use std::time::Duration;
 
 pub use agent::scripted_agent;
+pub use conversation::Conversation;
 pub use http::{HttpResponse, http};
 pub use server::{Server, ServerSetup};
 pub use socket::{Refused, Socket};

@@ -44,6 +44,23 @@ impl ServerSetup {
         self
     }
 
+    /// Claude Code is our scripted agent, started as `script` says. It remembers, and logs what it is asked.
+    pub fn with_scripted_agent(self, script: &str) -> anyhow::Result<Self> {
+        let memory = self.home().join("agent-memory");
+        std::fs::create_dir_all(&memory)?;
+        let log = self.agent_log();
+        Ok(self
+            .env("CLAUDE_ACP_CMD", crate::scripted_agent()?)
+            .env("SCRIPTED_AGENT", script)
+            .env("SCRIPTED_AGENT_MEMORY", memory)
+            .env("SCRIPTED_AGENT_LOG", log))
+    }
+
+    /// What the scripted agent was asked: one line each, the method, the session, the text.
+    pub fn agent_log(&self) -> PathBuf {
+        self.home().join("agent.log")
+    }
+
     /// The home directory, which outlives the servers started from this setup.
     pub fn home(&self) -> &Path {
         self.home.path()

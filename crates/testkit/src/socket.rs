@@ -1,6 +1,7 @@
 //! A WebSocket client that speaks JSON and gives up after a while.
 
 use std::net::SocketAddr;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use anyhow::{Context, bail};
 use futures_util::{SinkExt, StreamExt};
@@ -102,7 +103,9 @@ impl Socket {
 
     /// Sends a request and waits for the message that carries its id.
     pub async fn ask(&mut self, mut message: Value) -> anyhow::Result<Value> {
-        let id = format!("ask-{}", message["type"].as_str().unwrap_or_default());
+        static NEXT: AtomicU64 = AtomicU64::new(1);
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        let id = format!("{}-{number}", message["type"].as_str().unwrap_or_default());
         message["requestId"] = Value::from(id.as_str());
         self.send(message).await?;
         loop {

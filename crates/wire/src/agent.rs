@@ -15,10 +15,27 @@ pub struct AgentSummary {
     pub badge: String,
     /// Whether a command to start it was found on this machine.
     pub found: bool,
+    pub status: AgentState,
+    /// Its version, once it has said one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[ts(optional)]
+    pub version: Option<String>,
     /// What to type to install it, when it was not found and we know.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[ts(optional)]
     pub install: Option<String>,
+}
+
+/// Where one kind of agent is in its life.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, TS)]
+#[serde(rename_all = "lowercase")]
+pub enum AgentState {
+    /// Not needed so far.
+    Idle,
+    Starting,
+    Connected,
+    Disconnected,
+    Reconnecting,
 }
 
 /// What happens when an agent asks whether it may do something.

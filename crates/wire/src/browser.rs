@@ -1,12 +1,17 @@
 //! The messages of the browser's WebSocket (`/ws`).
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 use ts_rs::TS;
 
-use crate::{AgentSummary, ErrorCode, PermissionPolicy, Project};
+use crate::{
+    AgentState, AgentSummary, ChatEntry, ErrorCode, PermissionPolicy, Position, Project,
+    SessionInfo, SessionListItem, SessionState,
+};
 
 /// A message from a browser, with the id its answer should carry.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize, TS)]
+#[derive(Debug, Clone, PartialEq, Deserialize, TS)]
 #[serde(rename_all = "camelCase")]
 pub struct ClientFrame {
     #[serde(default)]
@@ -16,7 +21,7 @@ pub struct ClientFrame {
     pub message: ClientMessage,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize, TS)]
+#[derive(Debug, Clone, PartialEq, Deserialize, TS)]
 #[serde(tag = "type", rename_all_fields = "camelCase", deny_unknown_fields)]
 pub enum ClientMessage {
     #[serde(rename = "project:list")]
@@ -31,9 +36,107 @@ pub enum ClientMessage {
     /// Asks which folders the typed path could become.
     #[serde(rename = "folder:complete")]
     FolderComplete { path: String },
+    #[serde(rename = "session:list")]
+    SessionList {
+        project_id: String,
+        /// The archived ones instead of the others.
+        #[serde(default)]
+        #[ts(optional, as = "Option<bool>")]
+        archived: bool,
+    },
+    #[serde(rename = "session:create")]
+    SessionCreate {
+        project_id: String,
+        cli_type: String,
+    },
+    /// Asks for the conversation and everything that happens to it from now on.
+    #[serde(rename = "session:open")]
+    SessionOpen {
+        session_id: String,
+        /// What the browser has already.
+        #[serde(default)]
+        #[ts(optional)]
+        after: Option<Position>,
+        /// Only this many entries, from the end.
+        #[serde(default)]
+        #[ts(optional)]
+        tail: Option<u32>,
+    },
+    /// Asks for entries before the one numbered `before`.
+    #[serde(rename = "session:page")]
+    SessionPage {
+        session_id: String,
+        #[ts(type = "number")]
+        before: u64,
+        limit: u32,
+    },
+    /// Nothing more of this session is wanted.
+    #[serde(rename = "session:leave")]
+    SessionLeave { session_id: String },
+    #[serde(rename = "session:send")]
+    SessionSend {
+        session_id: String,
+        content: String,
+        /// Ids of uploaded pictures.
+        #[serde(default)]
+        #[ts(optional, as = "Option<Vec<String>>")]
+        images: Vec<String>,
+    },
+    #[serde(rename = "session:cancel")]
+    SessionCancel { session_id: String },
+    #[serde(rename = "session:archive")]
+    SessionArchive { session_id: String },
+    #[serde(rename = "session:unarchive")]
+    SessionUnarchive { session_id: String },
+    #[serde(rename = "session:rename")]
+    SessionRename { session_id: String, title: String },
+    /// Moves the session to the trash folder.
+    #[serde(rename = "session:delete")]
+    SessionDelete { session_id: String },
+    /// Takes a deletion back.
+    #[serde(rename = "session:restore")]
+    SessionRestore { session_id: String },
+    /// Starts the agent anew, whatever state it is in.
+    #[serde(rename = "session:reconnect")]
+    SessionReconnect { cli_type: String },
+    #[serde(rename = "session:queue-edit")]
+    SessionQueueEdit {
+        session_id: String,
+        queue_id: String,
+        content: String,
+    },
+    #[serde(rename = "session:queue-remove")]
+    SessionQueueRemove {
+        session_id: String,
+        queue_id: String,
+    },
+    /// Sends what is waiting, after a turn that did not end well.
+    #[serde(rename = "session:queue-resume")]
+    SessionQueueResume { session_id: String },
+    /// Answers a permission question with one of its options.
+    #[serde(rename = "session:permit")]
+    SessionPermit {
+        session_id: String,
+        permission_id: String,
+        option_id: String,
+    },
+    #[serde(rename = "session:policy")]
+    SessionPolicy {
+        session_id: String,
+        policy: PermissionPolicy,
+    },
+    #[serde(rename = "session:set-mode")]
+    SessionSetMode { session_id: String, mode_id: String },
+    #[serde(rename = "session:set-option")]
+    SessionSetOption {
+        session_id: String,
+        option_id: String,
+        #[ts(type = "string | boolean")]
+        value: serde_json::Value,
+    },
 }
 
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, TS)]
+#[derive(Debug, Clone, PartialEq, Serialize, TS)]
 #[serde(tag = "type", rename_all_fields = "camelCase")]
 pub enum ServerMessage {
     /// The first message on every connection.
@@ -79,10 +182,194 @@ pub enum ServerMessage {
         #[ts(optional)]
         request_id: Option<String>,
     },
+    #[serde(rename = "session:list")]
+    SessionList {
+        project_id: String,
+        archived: bool,
+        sessions: Vec<SessionListItem>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        #[ts(optional)]
+        request_id: Option<String>,
+    },
+    #[serde(rename = "session:created")]
+    SessionCreated {
+        session_id: String,
+        project_id: String,
+        session: SessionListItem,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        #[ts(optional)]
+        request_id: Option<String>,
+    },
+    /// The conversation as it is now; it replaces whatever the browser had.
+    #[serde(rename = "session:history")]
+    SessionHistory {
+        session_id: String,
+        entries: Vec<ChatEntry>,
+        /// Entries as safe HTML, by their ids.
+        #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+        #[ts(as = "Option<BTreeMap<String, Rendered>>", optional)]
+        html: BTreeMap<String, Rendered>,
+        /// The number of the first of these entries, from 0.
+        #[ts(type = "number")]
+        first: u64,
+        /// How many there are in all.
+        #[ts(type = "number")]
+        total: u64,
+        #[ts(type = "number")]
+        seq: u64,
+        boot_id: String,
+        info: Box<SessionInfo>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        #[ts(optional)]
+        request_id: Option<String>,
+    },
+    /// The browser has everything up to here; what follows comes after this.
+    #[serde(rename = "session:resumed")]
+    SessionResumed {
+        session_id: String,
+        #[ts(type = "number")]
+        seq: u64,
+        info: Box<SessionInfo>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        #[ts(optional)]
+        request_id: Option<String>,
+    },
+    #[serde(rename = "session:page")]
+    SessionPage {
+        session_id: String,
+        entries: Vec<ChatEntry>,
+        /// Entries as safe HTML, by their ids.
+        #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+        #[ts(as = "Option<BTreeMap<String, Rendered>>", optional)]
+        html: BTreeMap<String, Rendered>,
+        #[ts(type = "number")]
+        first: u64,
+        #[ts(type = "number")]
+        total: u64,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        #[ts(optional)]
+        request_id: Option<String>,
+    },
+    /// A new entry, or one as it is now.
+    #[serde(rename = "session:update")]
+    SessionUpdate {
+        session_id: String,
+        entry: ChatEntry,
+        /// The text as safe HTML, where there is any.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        #[ts(optional)]
+        html: Option<Rendered>,
+        #[ts(type = "number")]
+        seq: u64,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        #[ts(optional)]
+        request_id: Option<String>,
+    },
+    /// More text for an entry.
+    #[serde(rename = "session:chunk")]
+    SessionChunk {
+        session_id: String,
+        entry_id: String,
+        content: String,
+        /// The text as safe HTML, where there is any.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        #[ts(optional)]
+        html: Option<Rendered>,
+        /// Set for a tool call: the terminal inside it that has more output.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        #[ts(optional)]
+        terminal_id: Option<String>,
+        #[ts(type = "number")]
+        seq: u64,
+    },
+    /// The turn is over and this entry is final.
+    #[serde(rename = "session:complete")]
+    SessionComplete {
+        session_id: String,
+        entry_id: String,
+        /// The text as safe HTML, where there is any.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        #[ts(optional)]
+        html: Option<Rendered>,
+        #[ts(type = "number")]
+        seq: u64,
+    },
+    /// The turn was cancelled while this entry was being written; it is final.
+    #[serde(rename = "session:cancelled")]
+    SessionCancelled {
+        session_id: String,
+        entry_id: String,
+        #[ts(type = "number")]
+        seq: u64,
+    },
+    #[serde(rename = "session:info")]
+    SessionInfo {
+        session_id: String,
+        info: Box<SessionInfo>,
+    },
+    /// For the mark in a list; to every browser.
+    #[serde(rename = "session:state")]
+    SessionState {
+        session_id: String,
+        project_id: String,
+        state: SessionState,
+        last_active_at: String,
+    },
+    #[serde(rename = "session:archived")]
+    SessionArchived {
+        session_id: String,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        #[ts(optional)]
+        request_id: Option<String>,
+    },
+    #[serde(rename = "session:unarchived")]
+    SessionUnarchived {
+        session_id: String,
+        session: SessionListItem,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        #[ts(optional)]
+        request_id: Option<String>,
+    },
+    #[serde(rename = "session:deleted")]
+    SessionDeleted {
+        session_id: String,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        #[ts(optional)]
+        request_id: Option<String>,
+    },
+    #[serde(rename = "session:title-updated")]
+    SessionTitleUpdated {
+        session_id: String,
+        title: String,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        #[ts(optional)]
+        request_id: Option<String>,
+    },
+    /// A request that has no other answer was carried out.
+    #[serde(rename = "session:done")]
+    SessionDone {
+        session_id: String,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        #[ts(optional)]
+        request_id: Option<String>,
+    },
+    #[serde(rename = "agent:status")]
+    AgentStatus {
+        cli_type: String,
+        status: AgentState,
+        /// Why it is not connected, when it should be.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        #[ts(optional)]
+        reason: Option<String>,
+    },
     #[serde(rename = "error")]
     Error {
         code: ErrorCode,
         message: String,
+        /// The session it is about, if it is about one.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        #[ts(optional)]
+        session_id: Option<String>,
         #[serde(skip_serializing_if = "Option::is_none")]
         #[ts(optional)]
         request_id: Option<String>,
@@ -97,4 +384,14 @@ pub struct FolderSuggestion {
     pub path: String,
     /// Whether it is a project already.
     pub added: bool,
+}
+
+/// Text as safe HTML while it grows.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, TS)]
+#[serde(rename_all = "camelCase")]
+pub struct Rendered {
+    /// What is finished. In a chunk: what has been finished since the last one, to be added.
+    pub blocks: String,
+    /// What may still change. Replaces the last tail.
+    pub tail: String,
 }

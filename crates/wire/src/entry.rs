@@ -15,6 +15,14 @@ pub enum ChatEntry {
         entry_id: String,
         content: String,
         timestamp: String,
+        /// The request that sent it, so that whoever shows it already can tell.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        #[ts(optional)]
+        request_id: Option<String>,
+        /// Ids of the pictures that go with it.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        #[ts(as = "Option<Vec<String>>", optional)]
+        images: Vec<String>,
     },
     Assistant {
         entry_id: String,
@@ -47,6 +55,8 @@ pub enum ChatEntry {
         #[ts(optional)]
         description: Option<String>,
     },
+    /// The end of a turn.
+    Turn(TurnEntry),
 }
 
 impl ChatEntry {
@@ -59,8 +69,59 @@ impl ChatEntry {
             | Self::Media { entry_id, .. }
             | Self::Notice { entry_id, .. } => entry_id,
             Self::ToolCall(call) => &call.entry_id,
+            Self::Turn(turn) => &turn.entry_id,
         }
     }
+
+    pub fn set_entry_id(&mut self, id: String) {
+        match self {
+            Self::User { entry_id, .. }
+            | Self::Assistant { entry_id, .. }
+            | Self::Thinking { entry_id, .. }
+            | Self::Plan { entry_id, .. }
+            | Self::Media { entry_id, .. }
+            | Self::Notice { entry_id, .. } => *entry_id = id,
+            Self::ToolCall(call) => call.entry_id = id,
+            Self::Turn(turn) => turn.entry_id = id,
+        }
+    }
+}
+
+/// How a turn ended.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, TS)]
+#[serde(rename_all = "camelCase")]
+pub struct TurnEntry {
+    pub entry_id: String,
+    pub outcome: TurnOutcome,
+    /// What the agent, or we, have to say about it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[ts(optional)]
+    pub message: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[ts(optional, type = "number")]
+    pub duration_ms: Option<u64>,
+    /// Tokens in and out, where the agent says.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[ts(optional, type = "number")]
+    pub tokens: Option<u64>,
+    pub timestamp: String,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, TS)]
+#[serde(rename_all = "kebab-case")]
+pub enum TurnOutcome {
+    Ended,
+    Cancelled,
+    /// The agent declined to go on.
+    Refused,
+    MaxTokens,
+    MaxTurnRequests,
+    /// The agent answered with an error.
+    Failed,
+    /// The agent, or this server, died in the middle of it.
+    Interrupted,
+    /// It ended for a reason we do not know; the message has it.
+    Other,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, TS)]

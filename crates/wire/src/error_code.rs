@@ -13,6 +13,14 @@ pub enum ErrorCode {
     ProjectDuplicate,
     /// No project has that id.
     ProjectNotFound,
+    /// No session has that id.
+    SessionNotFound,
+    /// The agent is missing, could not be started, or is gone.
+    AgentUnavailable,
+    /// The agent answered with an error.
+    AgentProtocolError,
+    /// It cannot be done in the state the session is in.
+    SessionBusy,
     /// The change could not be written to disk and was not made.
     StoreUnavailable,
     /// Our fault.

@@ -8,12 +8,18 @@ mod browser;
 mod entry;
 mod error_code;
 mod project;
+mod session;
 
-pub use agent::{AgentSummary, PermissionPolicy};
-pub use browser::{ClientFrame, ClientMessage, FolderSuggestion, ServerMessage};
+pub use agent::{AgentState, AgentSummary, PermissionPolicy};
+pub use browser::{ClientFrame, ClientMessage, FolderSuggestion, Rendered, ServerMessage};
 pub use entry::{
     Author, ChatEntry, Location, MediaBlock, NoticeSeverity, PlanItem, PlanPriority, PlanStatus,
-    TerminalExit, ToolCallEntry, ToolContent, ToolKind, ToolStatus,
+    TerminalExit, ToolCallEntry, ToolContent, ToolKind, ToolStatus, TurnEntry, TurnOutcome,
 };
 pub use error_code::ErrorCode;
 pub use project::Project;
+pub use session::{
+    Attachment, ContextUsage, Mode, Modes, PermissionOption, PermissionQuestion, Position,
+    QueuedMessage, RunningTurn, SessionInfo, SessionListItem, SessionState, SlashCommand,
+    TurnPhase,
+};

@@ -46,6 +46,7 @@ fn unknown_types_and_fields_are_refused() {
 #[test]
 fn an_error_without_a_request_leaves_the_id_out() {
     let error = ServerMessage::Error {
+        session_id: None,
         code: ErrorCode::ProjectPathInvalid,
         message: "Directory does not exist".into(),
         request_id: None,

@@ -21,6 +21,8 @@ pub struct AgentEntry {
     pub chosen: Option<Vec<String>>,
     /// Variables it gets besides its usual environment.
     pub env: Vec<(String, String)>,
+    /// Where its process is started, if not in the home directory. Sessions have a folder of their own.
+    pub cwd: Option<PathBuf>,
     /// What to look for when no command line was chosen.
     known: Option<KnownAdapter>,
 }
@@ -63,6 +65,7 @@ impl Catalog {
                 badge: "CC".to_owned(),
                 chosen: claude_code,
                 env: vec![],
+                cwd: None,
                 known: Some(KnownAdapter {
                     programs: &["claude-agent-acp", "claude-code-acp"],
                     npm_package: "@agentclientprotocol/claude-agent-acp",
@@ -74,6 +77,7 @@ impl Catalog {
                 badge: "CX".to_owned(),
                 chosen: codex,
                 env: vec![],
+                cwd: None,
                 known: Some(KnownAdapter {
                     programs: &["codex-acp"],
                     npm_package: "@agentclientprotocol/codex-acp",
@@ -86,23 +90,9 @@ impl Catalog {
         }
     }
 
-    /// The same catalog with one more agent, started by the command line it brings.
-    pub fn with(
-        mut self,
-        cli_type: String,
-        name: String,
-        badge: String,
-        command: Vec<String>,
-        env: Vec<(String, String)>,
-    ) -> Self {
-        self.entries.push(AgentEntry {
-            cli_type,
-            name,
-            badge,
-            chosen: Some(command),
-            env,
-            known: None,
-        });
+    /// The same catalog with one more agent.
+    pub fn with(mut self, entry: AgentEntry) -> Self {
+        self.entries.push(entry);
         self
     }
 
@@ -141,6 +131,8 @@ impl Catalog {
                 name: entry.name.clone(),
                 badge: entry.badge.clone(),
                 found,
+                status: wire::AgentState::Idle,
+                version: None,
                 install: entry.install_command().filter(|_| !found),
             }
         };
@@ -161,6 +153,19 @@ impl Catalog {
 }
 
 impl AgentEntry {
+    /// An agent that is started by the command line it brings.
+    pub fn own(cli_type: &str, name: &str, badge: &str, command: Vec<String>) -> Self {
+        Self {
+            cli_type: cli_type.to_owned(),
+            name: name.to_owned(),
+            badge: badge.to_owned(),
+            chosen: Some(command),
+            env: vec![],
+            cwd: None,
+            known: None,
+        }
+    }
+
     /// What to type to install it, if we know.
     pub fn install_command(&self) -> Option<String> {
         let known = self.known?;
@@ -244,8 +249,7 @@ mod tests {
         let (_dir, path) = machine_with(&["gemini"]);
         let words = |text: &str| text.split(' ').map(str::to_owned).collect();
         let own = |catalog: Catalog, id: &str, command: &str| {
-            let id = id.to_owned();
-            catalog.with(id.clone(), id, "GM".to_owned(), words(command), vec![])
+            catalog.with(AgentEntry::own(id, id, "GM", words(command)))
         };
         let catalog = own(Catalog::new(path, None, None), "gemini", "gemini --acp");
         let summaries = own(catalog, "lost", "not-there").summaries();

@@ -59,7 +59,7 @@ pub enum AgentError {
     NotStarted { name: String, reason: String },
     #[error("Could not connect to {name}.{}", detail(.reason))]
     NotConnected { name: String, reason: String },
-    #[error("{name} wants you to sign in first.{}", detail(&methods.join(", ")))]
+    #[error("{name} wants you to sign in first.{}", detail(&methods.join("; ")))]
     SignInNeeded { name: String, methods: Vec<String> },
     #[error("{name} refused: {message}")]
     Refused {
@@ -99,8 +99,9 @@ pub enum AgentEvent {
         params: Value,
         answer: Answer,
     },
-    /// The process is gone. Nothing follows.
+    /// The process behind this connection is gone. Nothing of it follows.
     Exited {
+        connection: u64,
         reason: String,
     },
 }
@@ -129,7 +130,10 @@ pub struct Connection {
 }
 
 struct Inner {
+    id: u64,
     name: String,
+    /// What its own greeting says about signing in.
+    sign_in: Arc<[String]>,
     rpc: ConnectionTo<Agent>,
     initialized: acp::InitializeResponse,
     open: Arc<OpenTickets>,
@@ -177,10 +181,12 @@ pub async fn connect(
     start: Start,
     events: mpsc::Sender<AgentEvent>,
 ) -> Result<Connection, AgentError> {
+    static NEXT_ID: AtomicU64 = AtomicU64::new(1);
+    let id = NEXT_ID.fetch_add(1, Ordering::Relaxed);
     let name = start.name.clone();
     let timeout = start.timeout;
     let (ready, handshake) = oneshot::channel();
-    let running = run(start, events, ready);
+    let running = run(id, start, events, ready);
     tokio::spawn(running);
     match tokio::time::timeout(timeout, handshake).await {
         Ok(Ok(result)) => result,
@@ -196,6 +202,11 @@ pub async fn connect(
 }
 
 impl Connection {
+    /// Different for each process.
+    pub fn id(&self) -> u64 {
+        self.inner.id
+    }
+
     pub fn initialized(&self) -> &acp::InitializeResponse {
         &self.inner.initialized
     }
@@ -219,13 +230,14 @@ impl Connection {
         let ticket = self.inner.open.issue();
         let (open, ended) = (self.inner.open.clone(), self.inner.ended.clone());
         let (name, answers) = (self.inner.name.clone(), events.clone());
+        let sign_in = self.inner.sign_in.clone();
         let sent = UntypedMessage::new(method, params).and_then(|message| {
             let request = self.inner.rpc.prepare_request(message);
             request.on_receiving_result(async move |result| {
                 // The crate fails what is pending when the agent's output ends; why it ended, `run` knows.
                 let lost = result.is_err() && ended.load(Ordering::Acquire);
                 if !lost && open.claim(ticket) {
-                    let result = result.map_err(|error| refused(&name, error));
+                    let result = result.map_err(|error| refused(&name, &sign_in, error));
                     let _ = answers.send(AgentEvent::Answered { ticket, result }).await;
                 }
                 Ok(())
@@ -237,6 +249,10 @@ impl Connection {
             tokio::spawn(async move { events.send(AgentEvent::Answered { ticket, result }).await });
         }
         ticket
+    }
+
+    fn refused(&self, error: agent_client_protocol::Error) -> AgentError {
+        refused(&self.inner.name, &self.inner.sign_in, error)
     }
 
     fn lost(&self) -> AgentError {
@@ -253,8 +269,7 @@ impl Connection {
         params: impl serde::Serialize,
     ) -> Result<Value, AgentError> {
         let (answer, answered) = oneshot::channel();
-        let message = UntypedMessage::new(method, params)
-            .map_err(|error| refused(&self.inner.name, error))?;
+        let message = UntypedMessage::new(method, params).map_err(|error| self.refused(error))?;
         self.inner
             .rpc
             .prepare_request(message)
@@ -267,7 +282,7 @@ impl Connection {
         tokio::select! {
             answer = answered => match answer.map_err(|_| self.lost())? {
                 Err(_) if self.inner.ended.load(Ordering::Acquire) => Err(self.lost()),
-                answer => answer.map_err(|error| refused(&self.inner.name, error)),
+                answer => answer.map_err(|error| self.refused(error)),
             },
             _ = gone.wait_for(|gone| *gone) => Err(self.lost()),
         }
@@ -315,21 +330,17 @@ fn end_keeper(pid: Option<u32>) {
     }
 }
 
-fn refused(name: &str, error: agent_client_protocol::Error) -> AgentError {
+fn refused(name: &str, sign_in: &[String], error: agent_client_protocol::Error) -> AgentError {
     let name = name.to_owned();
     let code = i64::from(i32::from(error.code));
     if code == -32000 {
-        let listed = error
-            .data
-            .as_ref()
-            .and_then(|data| data["authMethods"].as_array());
-        let title = |method: &Value| {
-            method["name"]
-                .as_str()
-                .or(method["id"].as_str())
-                .map(str::to_owned)
+        let listed = error.data.as_ref().map(|data| &data["authMethods"]);
+        let listed: Vec<String> = listed.into_iter().flat_map(sign_in_methods).collect();
+        let methods = if listed.is_empty() {
+            sign_in.to_vec()
+        } else {
+            listed
         };
-        let methods = listed.into_iter().flatten().filter_map(title).collect();
         return AgentError::SignInNeeded { name, methods };
     }
     AgentError::Refused {
@@ -340,10 +351,32 @@ fn refused(name: &str, error: agent_client_protocol::Error) -> AgentError {
     }
 }
 
+/// How to sign in, a line for each way: its name and, where there is one, the command to run.
+fn sign_in_methods(listed: &Value) -> Vec<String> {
+    let line = |method: &Value| {
+        let name = method["name"].as_str().or(method["id"].as_str())?;
+        let terminal = &method["_meta"]["terminal-auth"];
+        let command = terminal["command"].as_str().map(|command| {
+            let args = terminal["args"].as_array().into_iter().flatten();
+            let words = args.filter_map(Value::as_str);
+            std::iter::once(command)
+                .chain(words)
+                .collect::<Vec<_>>()
+                .join(" ")
+        });
+        Some(match command {
+            Some(command) => format!("{name}: run `{command}`"),
+            None => name.to_owned(),
+        })
+    };
+    let methods = listed.as_array().into_iter().flatten();
+    methods.filter_map(line).collect()
+}
+
 type Ready = oneshot::Sender<Result<Connection, AgentError>>;
 
 /// The life of one agent process.
-async fn run(start: Start, events: mpsc::Sender<AgentEvent>, ready: Ready) {
+async fn run(id: u64, start: Start, events: mpsc::Sender<AgentEvent>, ready: Ready) {
     let name = start.name.clone();
     let mut child = match spawn(&start) {
         Ok(child) => child,
@@ -375,6 +408,7 @@ async fn run(start: Start, events: mpsc::Sender<AgentEvent>, ready: Ready) {
     let outgoing = outgoing.sink_map_err(std::io::Error::other);
     let transport = Lines::new(outgoing, from_agent.map(Ok::<String, std::io::Error>));
     let shared = Shared {
+        id,
         name: name.clone(),
         open: open.clone(),
         ended,
@@ -459,7 +493,11 @@ async fn run(start: Start, events: mpsc::Sender<AgentEvent>, ready: Ready) {
         let _ = events.send(AgentEvent::Answered { ticket, result }).await;
     }
     gone.send_replace(true);
-    let _ = events.send(AgentEvent::Exited { reason }).await;
+    let exited = AgentEvent::Exited {
+        connection: id,
+        reason,
+    };
+    let _ = events.send(exited).await;
 }
 
 /// What agents may ask of us. Anything else is refused at once.
@@ -495,6 +533,7 @@ fn spawn(start: &Start) -> std::io::Result<tokio::process::Child> {
 }
 
 struct Shared {
+    id: u64,
     name: String,
     open: Arc<OpenTickets>,
     ended: Arc<AtomicBool>,
@@ -522,11 +561,14 @@ async fn shake_hands(
         .block_task()
         .await
         .map_err(in_words)?;
+    let sign_in = sign_in_methods(&answer["authMethods"]).into();
     let initialized: acp::InitializeResponse = serde_json::from_value(answer)
         .map_err(|error| format!("its greeting was not understood: {error}"))?;
     Ok(Connection {
         inner: Arc::new(Inner {
+            id: shared.id,
             name: shared.name,
+            sign_in,
             rpc,
             initialized,
             open: shared.open,

@@ -9,7 +9,8 @@ use std::collections::HashMap;
 
 use serde_json::Value;
 use wire::{
-    Author, ChatEntry, PlanItem, TerminalExit, ToolCallEntry, ToolContent, ToolKind, ToolStatus,
+    Author, ChatEntry, PlanItem, QueuedMessage, TerminalExit, ToolCallEntry, ToolContent, ToolKind,
+    ToolStatus, TurnEntry,
 };
 
 use super::from_acp::{ToolCallPatch, Update};
@@ -24,6 +25,12 @@ pub enum EntryChange {
     Begin(ChatEntry),
     /// More text for the open entry.
     Append { entry_id: String, text: String },
+    /// More output of a terminal inside a tool call.
+    AppendTerminal {
+        entry_id: String,
+        terminal_id: String,
+        text: String,
+    },
     /// An entry as it is now.
     Replace(ChatEntry),
     /// No more text will come for this entry.
@@ -35,10 +42,20 @@ pub enum EntryChange {
 pub struct Entries {
     next_entry: u64,
     open: Option<OpenText>,
-    /// By the agent's id, those of the running turn and, for stragglers, of earlier ones.
+    /// By the agent's id, those of the running turn or, for stragglers, of the last one.
     tool_calls: HashMap<String, ToolCallEntry>,
+    /// What terminals of ours have said that no tool call has shown yet.
+    terminals: HashMap<String, Terminal>,
     /// The plan of the running turn.
     plan: Option<String>,
+    /// Outside of a turn an entry may be put away any time, so it is always shown whole.
+    in_turn: bool,
+}
+
+#[derive(Debug, Default)]
+struct Terminal {
+    output: String,
+    exit: Option<TerminalExit>,
 }
 
 #[derive(Debug)]
@@ -55,7 +72,9 @@ impl Entries {
             next_entry: entries + 1,
             open: None,
             tool_calls: HashMap::new(),
+            terminals: HashMap::new(),
             plan: None,
+            in_turn: false,
         }
     }
 
@@ -99,11 +118,71 @@ impl Entries {
         changes
     }
 
+    /// A turn begins with what the person says.
+    pub fn begin_turn(&mut self, message: &QueuedMessage, now: &str) -> Vec<EntryChange> {
+        let mut changes = Vec::new();
+        self.finish_text(&mut changes);
+        self.plan = None;
+        self.in_turn = true;
+        self.tool_calls.clear();
+        self.terminals.clear();
+        changes.push(EntryChange::Begin(ChatEntry::User {
+            entry_id: self.next_id(),
+            content: message.content.clone(),
+            timestamp: now.to_owned(),
+            request_id: message.request_id.clone(),
+            images: message.images.clone(),
+        }));
+        changes
+    }
+
+    /// The last line of a turn.
+    pub fn close_turn(&mut self, mut turn: TurnEntry) -> EntryChange {
+        turn.entry_id = self.next_id();
+        EntryChange::Begin(ChatEntry::Turn(turn))
+    }
+
+    /// Output of a terminal that we run for the agent.
+    pub fn terminal(
+        &mut self,
+        terminal_id: &str,
+        text: String,
+        exit: Option<TerminalExit>,
+    ) -> Vec<EntryChange> {
+        for call in self.tool_calls.values_mut() {
+            let entry_id = call.entry_id.clone();
+            let Some((output, known_exit)) = terminal_in(call, terminal_id) else {
+                continue;
+            };
+            let mut changes = vec![];
+            output.push_str(&text);
+            keep_end(output, TERMINAL_OUTPUT_MAX);
+            if self.in_turn && !text.is_empty() {
+                changes.push(EntryChange::AppendTerminal {
+                    entry_id,
+                    terminal_id: terminal_id.to_owned(),
+                    text,
+                });
+            }
+            if exit.is_some() || !self.in_turn {
+                *known_exit = exit.or(known_exit.take());
+                changes.push(EntryChange::Replace(ChatEntry::ToolCall(call.clone())));
+            }
+            return changes;
+        }
+        let waiting = self.terminals.entry(terminal_id.to_owned()).or_default();
+        waiting.output.push_str(&text);
+        keep_end(&mut waiting.output, TERMINAL_OUTPUT_MAX);
+        waiting.exit = exit.or(waiting.exit.take());
+        vec![]
+    }
+
     /// The turn is over: nothing stays open. A tool call that never ended did not succeed.
     pub fn end_turn(&mut self) -> Vec<EntryChange> {
         let mut changes = Vec::new();
         self.finish_text(&mut changes);
         self.plan = None;
+        self.in_turn = false;
         let mut stopped: Vec<&mut ToolCallEntry> = self
             .tool_calls
             .values_mut()
@@ -155,6 +234,8 @@ impl Entries {
                 entry_id,
                 content,
                 timestamp,
+                request_id: None,
+                images: vec![],
             },
             Author::Assistant => ChatEntry::Assistant {
                 entry_id,
@@ -168,7 +249,21 @@ impl Entries {
     fn tool_call(&mut self, patch: ToolCallPatch, changes: &mut Vec<EntryChange>) {
         if let Some(call) = self.tool_calls.get_mut(&patch.tool_call_id) {
             // Whatever is being said meanwhile goes on: this belongs to something above it.
+            if self.in_turn
+                && let Some(text) = only_output(&patch, call)
+            {
+                let (output, _) = terminal_of(call);
+                output.push_str(&text);
+                keep_end(output, TERMINAL_OUTPUT_MAX);
+                changes.push(EntryChange::AppendTerminal {
+                    entry_id: call.entry_id.clone(),
+                    terminal_id: terminal_id_of(call),
+                    text,
+                });
+                return;
+            }
             apply_patch(call, patch);
+            show_waiting(call, &mut self.terminals);
             changes.push(EntryChange::Replace(ChatEntry::ToolCall(call.clone())));
             return;
         }
@@ -188,6 +283,7 @@ impl Entries {
             raw_output: None,
         };
         apply_patch(&mut call, patch);
+        show_waiting(&mut call, &mut self.terminals);
         self.tool_calls
             .insert(call.tool_call_id.clone(), call.clone());
         changes.push(EntryChange::Begin(ChatEntry::ToolCall(call)));
@@ -219,7 +315,8 @@ impl Entries {
     }
 }
 
-fn entry_number(entry_id: &str) -> u64 {
+/// Entries are numbered from 1, and their ids say so.
+pub fn entry_number(entry_id: &str) -> u64 {
     entry_id.trim_start_matches('e').parse().unwrap_or_default()
 }
 
@@ -289,6 +386,84 @@ fn terminal_of(call: &mut ToolCallEntry) -> (&mut String, &mut Option<TerminalEx
     match &mut call.content[at] {
         ToolContent::Terminal { output, exit, .. } => (output, exit),
         _ => unreachable!("`position` found a terminal, or one was just pushed"),
+    }
+}
+
+/// The text, if more of it is all that the update brings to a call that is running.
+fn only_output(patch: &ToolCallPatch, call: &ToolCallEntry) -> Option<String> {
+    let text = patch.terminal_output.clone()?;
+    let shown = |part: &ToolContent| matches!(part, ToolContent::Terminal { .. });
+    let status = patch.status.filter(|status| *status == call.status);
+    let bare = ToolCallPatch {
+        tool_call_id: patch.tool_call_id.clone(),
+        status,
+        terminal_output: Some(text.clone()),
+        ..ToolCallPatch::default()
+    };
+    let running = call.status == ToolStatus::Running;
+    (running && call.content.iter().any(shown) && *patch == bare).then_some(text)
+}
+
+fn terminal_id_of(call: &ToolCallEntry) -> String {
+    let id = call.content.iter().find_map(|part| match part {
+        ToolContent::Terminal { terminal_id, .. } => Some(terminal_id.clone()),
+        _ => None,
+    });
+    id.unwrap_or_default()
+}
+
+fn terminal_in<'a>(
+    call: &'a mut ToolCallEntry,
+    id: &str,
+) -> Option<(&'a mut String, &'a mut Option<TerminalExit>)> {
+    call.content.iter_mut().find_map(|part| match part {
+        ToolContent::Terminal {
+            terminal_id,
+            output,
+            exit,
+        } if terminal_id == id => Some((output, exit)),
+        _ => None,
+    })
+}
+
+/// A terminal that had something to say before a call showed it.
+fn show_waiting(call: &mut ToolCallEntry, terminals: &mut HashMap<String, Terminal>) {
+    for part in &mut call.content {
+        if let ToolContent::Terminal {
+            terminal_id,
+            output,
+            exit,
+        } = part
+            && let Some(waiting) = terminals.remove(terminal_id)
+        {
+            output.push_str(&waiting.output);
+            keep_end(output, TERMINAL_OUTPUT_MAX);
+            *exit = waiting.exit.or(exit.take());
+        }
+    }
+}
+
+/// Puts a change into the entry it is about, as whoever keeps the conversation does.
+pub fn extend(entry: &mut ChatEntry, change: &EntryChange) {
+    match (entry, change) {
+        (
+            ChatEntry::User { content, .. }
+            | ChatEntry::Assistant { content, .. }
+            | ChatEntry::Thinking { content, .. },
+            EntryChange::Append { text, .. },
+        ) => content.push_str(text),
+        (
+            ChatEntry::ToolCall(call),
+            EntryChange::AppendTerminal {
+                terminal_id, text, ..
+            },
+        ) => {
+            if let Some((output, _)) = terminal_in(call, terminal_id) {
+                output.push_str(text);
+                keep_end(output, TERMINAL_OUTPUT_MAX);
+            }
+        }
+        _ => {}
     }
 }
 

@@ -8,8 +8,9 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 use wire::{
-    Author, Location, MediaBlock, NoticeSeverity, PlanItem, PlanPriority, PlanStatus, TerminalExit,
-    ToolContent, ToolKind, ToolStatus,
+    Author, ContextUsage, Location, MediaBlock, Mode, Modes, NoticeSeverity, PermissionOption,
+    PlanItem, PlanPriority, PlanStatus, SlashCommand, TerminalExit, ToolContent, ToolKind,
+    ToolStatus,
 };
 
 /// One thing an agent said about a session.
@@ -43,15 +44,36 @@ pub enum Update {
 
 #[derive(Debug, Clone, PartialEq)]
 pub enum SessionChange {
-    Commands(Vec<acp::AvailableCommand>),
+    Commands(Vec<SlashCommand>),
     Mode(String),
-    ConfigOptions(Vec<acp::SessionConfigOption>),
-    Usage {
-        used: u64,
-        size: u64,
-        cost: Option<acp::Cost>,
-    },
+    /// As the protocol writes them.
+    ConfigOptions(Vec<Value>),
+    Usage(ContextUsage),
     Title(String),
+}
+
+impl Update {
+    /// Takes in what comes next if it is more of the same text; gives it back otherwise.
+    pub fn merge(&mut self, next: Self) -> Option<Self> {
+        match (self, next) {
+            (
+                Self::Text {
+                    author,
+                    text,
+                    message_id,
+                },
+                Self::Text {
+                    author: next_author,
+                    text: more,
+                    message_id: next_id,
+                },
+            ) if *author == next_author && *message_id == next_id => {
+                text.push_str(&more);
+                None
+            }
+            (_, next) => Some(next),
+        }
+    }
 }
 
 /// What an announcement or an update says of a tool call. Missing means unchanged.
@@ -115,19 +137,26 @@ fn update(said: acp::SessionUpdate) -> Update {
             Update::Plan(plan.entries.into_iter().map(plan_item).collect())
         }
         acp::SessionUpdate::AvailableCommandsUpdate(update) => {
-            Update::Session(SessionChange::Commands(update.available_commands))
+            let commands = update.available_commands.into_iter();
+            Update::Session(SessionChange::Commands(commands.map(command).collect()))
         }
         acp::SessionUpdate::CurrentModeUpdate(update) => {
             Update::Session(SessionChange::Mode(update.current_mode_id.0.to_string()))
         }
         acp::SessionUpdate::ConfigOptionUpdate(update) => {
-            Update::Session(SessionChange::ConfigOptions(update.config_options))
+            let options = update.config_options.into_iter().map(serde_json::to_value);
+            let options = options.filter_map(Result::ok).collect();
+            Update::Session(SessionChange::ConfigOptions(options))
         }
-        acp::SessionUpdate::UsageUpdate(usage) => Update::Session(SessionChange::Usage {
-            used: usage.used,
-            size: usage.size,
-            cost: usage.cost,
-        }),
+        acp::SessionUpdate::UsageUpdate(usage) => {
+            Update::Session(SessionChange::Usage(ContextUsage {
+                used: usage.used,
+                size: usage.size,
+                cost: usage
+                    .cost
+                    .map(|cost| format!("{:.2} {}", cost.amount, cost.currency)),
+            }))
+        }
         acp::SessionUpdate::SessionInfoUpdate(info) => match info.title.value() {
             Some(title) => Update::Session(SessionChange::Title(title.clone())),
             None => Update::Ignored,
@@ -262,6 +291,47 @@ fn with_terminal(mut patch: ToolCallPatch, meta: Option<Map<String, Value>>) -> 
         });
     }
     patch
+}
+
+fn command(command: acp::AvailableCommand) -> SlashCommand {
+    let hint = match command.input {
+        Some(acp::AvailableCommandInput::Unstructured(input)) => Some(input.hint),
+        _ => None,
+    };
+    SlashCommand {
+        name: command.name,
+        description: command.description,
+        hint,
+    }
+}
+
+/// The modes in the answer to opening a session, if it has any.
+pub fn modes(answer: &Value) -> Option<Modes> {
+    let state: acp::SessionModeState = serde_json::from_value(answer["modes"].clone()).ok()?;
+    let mode = |mode: acp::SessionMode| Mode {
+        id: mode.id.0.to_string(),
+        name: mode.name,
+        description: mode.description,
+    };
+    Some(Modes {
+        current: state.current_mode_id.0.to_string(),
+        available: state.available_modes.into_iter().map(mode).collect(),
+    })
+}
+
+/// A permission request: the tool call it is about, and what one can answer.
+pub fn permission(params: &Value) -> Option<(ToolCallPatch, Vec<PermissionOption>)> {
+    let call = serde_json::from_value(params["toolCall"].clone()).ok()?;
+    let option = |option: &Value| {
+        let text = |field: &str| Some(option[field].as_str()?.to_owned());
+        Some(PermissionOption {
+            option_id: text("optionId")?,
+            name: text("name")?,
+            kind: text("kind").unwrap_or_default(),
+        })
+    };
+    let options = params["options"].as_array()?.iter().filter_map(option);
+    Some((patch(call), options.collect()))
 }
 
 fn tool_kind(kind: acp::ToolKind) -> ToolKind {

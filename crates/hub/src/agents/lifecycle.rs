@@ -56,14 +56,17 @@ impl Backoff {
     }
 }
 
+/// Takes a state and, when a start has ended, what came of it.
+pub type Publish = Box<dyn Fn(Status, Option<&Result<Connection, AgentError>>) + Send>;
+
 /// What a kind needs to live.
 pub struct Life {
-    /// How to start it, asked anew each time.
-    pub start: Box<dyn Fn() -> Start + Send>,
+    /// How to start it, or why it cannot be, asked anew each time.
+    pub start: Box<dyn Fn() -> Result<Start, AgentError> + Send>,
     /// Where what it says goes.
     pub events: mpsc::Sender<AgentEvent>,
-    /// Told of each change of state.
-    pub publish: Box<dyn Fn(Status) + Send>,
+    /// Told of each change of state, with what it came to, if it came to anything.
+    pub publish: Publish,
     pub backoff: Backoff,
 }
 
@@ -75,6 +78,7 @@ pub struct AgentHandle {
 
 enum Command {
     Connect { wants: Wants, answer: Waiter },
+    Kill,
     ShutDown { done: oneshot::Sender<()> },
 }
 
@@ -110,9 +114,14 @@ impl AgentHandle {
         self.connect(Wants::It).await
     }
 
-    /// Tries again at once, whatever was tried before.
+    /// Starts it anew: ends it if it runs, and tries at once, whatever was tried before.
     pub async fn reconnect(&self) -> Result<Connection, AgentError> {
         self.connect(Wants::AnotherTry).await
+    }
+
+    /// Ends the process, as if it had crashed.
+    pub async fn kill(&self) {
+        let _ = self.commands.send(Command::Kill).await;
     }
 
     async fn connect(&self, wants: Wants) -> Result<Connection, AgentError> {
@@ -154,6 +163,11 @@ impl Kind {
             tokio::select! {
                 command = commands.recv() => match command {
                     Some(Command::Connect { wants, answer }) => self.wanted(&wants, answer),
+                    Some(Command::Kill) => {
+                        if let Some(connection) = &self.connection {
+                            connection.kill();
+                        }
+                    }
                     Some(Command::ShutDown { done }) => {
                         self.shut_down().await;
                         let _ = done.send(());
@@ -171,6 +185,12 @@ impl Kind {
     fn wanted(&mut self, wants: &Wants, answer: Waiter) {
         if *wants == Wants::AnotherTry {
             self.tried = 0;
+            if let Some(connection) = &self.connection {
+                connection.kill();
+                // It goes down first; `lost` begins anew for whoever waits.
+                self.waiters.push(answer);
+                return;
+            }
         }
         match (&self.connection, &self.starting) {
             (Some(connection), _) => drop(answer.send(Ok(connection.clone()))),
@@ -189,9 +209,10 @@ impl Kind {
 
     fn begin(&mut self, status: Status) {
         self.retry_at = None;
-        self.become_now(status);
+        self.become_now(status, None);
         let start = (self.life.start)();
-        self.starting = Some(tokio::spawn(connect(start, self.life.events.clone())));
+        let events = self.life.events.clone();
+        self.starting = Some(tokio::spawn(async { connect(start?, events).await }));
     }
 
     fn started(&mut self, started: Result<Connection, AgentError>) {
@@ -200,11 +221,11 @@ impl Kind {
             Ok(connection) => {
                 self.connection = Some(connection.clone());
                 self.connected_at = Instant::now();
-                self.become_now(Status::Connected);
+                self.become_now(Status::Connected, Some(&started));
             }
             Err(_) => {
                 let was_up_before = self.status == Status::Reconnecting;
-                self.become_now(Status::Disconnected);
+                self.become_now(Status::Disconnected, Some(&started));
                 if was_up_before {
                     self.try_later();
                 }
@@ -220,8 +241,12 @@ impl Kind {
         if self.connected_at.elapsed() >= self.life.backoff.stable {
             self.tried = 0;
         }
-        self.become_now(Status::Disconnected);
-        self.try_later();
+        self.become_now(Status::Disconnected, None);
+        if self.waiters.is_empty() {
+            self.try_later();
+        } else {
+            self.begin(Status::Reconnecting);
+        }
     }
 
     fn try_later(&mut self) {
@@ -231,9 +256,9 @@ impl Kind {
         }
     }
 
-    fn become_now(&mut self, status: Status) {
+    fn become_now(&mut self, status: Status, came_to: Option<&Result<Connection, AgentError>>) {
         self.status = status;
-        (self.life.publish)(status);
+        (self.life.publish)(status, came_to);
     }
 
     async fn shut_down(&mut self) {

@@ -6,10 +6,14 @@ pub mod entries;
 pub mod from_acp;
 mod gate;
 pub mod keeper;
+mod kinds;
 mod lifecycle;
 mod stderr_tail;
 
 pub use catalog::{AgentEntry, Catalog, Launch};
 pub use connection::{AgentError, AgentEvent, Answer, Connection, Start, Ticket, connect};
 pub use gate::Oddities;
-pub use lifecycle::{AgentHandle, Backoff, Life, Status};
+pub use kinds::{
+    AgentKind, AgentSession, AgentSetup, Agents, Attach, FromAgent, Picture, environment,
+};
+pub use lifecycle::{AgentHandle, Backoff, Life, Publish, Status};

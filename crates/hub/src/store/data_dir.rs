@@ -17,12 +17,18 @@ const LOCK_ATTEMPTS: u32 = 5;
 const LOCK_PAUSE: Duration = Duration::from_millis(50);
 
 /// What else may be there before the first start, or after a moved one.
-const OURS: [&str; 6] = [
+const OURS: [&str; 12] = [
+    "agent",
+    "audit.jsonl",
     "config.toml",
     "lost+found",
     "open.html",
     "projects.json",
+    "sessions",
+    "sessions.json",
     "token",
+    "trash",
+    "uploads",
     "workspace",
 ];
 
@@ -59,6 +65,7 @@ struct Holder {
 
 impl DataDir {
     pub(crate) const PROJECTS: &'static str = "projects.json";
+    pub(crate) const SESSIONS: &'static str = "sessions.json";
     pub const TOKEN: &'static str = "token";
 
     /// Creates the directory or makes the existing one private. A directory with somebody else's
@@ -99,6 +106,29 @@ impl DataDir {
 
     pub(crate) fn projects_file(&self) -> PathBuf {
         self.path.join(Self::PROJECTS)
+    }
+
+    pub(crate) fn sessions_file(&self) -> PathBuf {
+        self.path.join(Self::SESSIONS)
+    }
+
+    /// Where the transcripts are; made if need be.
+    pub(crate) fn sessions_folder(&self) -> Result<PathBuf, OpenError> {
+        self.folder("sessions")
+    }
+
+    /// A private folder in here; made if need be.
+    fn folder(&self, name: &str) -> Result<PathBuf, OpenError> {
+        let path = self.path.join(name);
+        let made = DirBuilder::new()
+            .recursive(true)
+            .mode(PRIVATE_DIRECTORY)
+            .create(&path);
+        let private = || fs::set_permissions(&path, Permissions::from_mode(PRIVATE_DIRECTORY));
+        match made.and_then(|()| private()) {
+            Ok(()) => Ok(path),
+            Err(source) => Err(OpenError::Directory { path, source }),
+        }
     }
 
     /// Writes a private file, durably.

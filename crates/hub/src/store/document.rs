@@ -47,7 +47,24 @@ type Finish = Box<dyn FnOnce(&Result<(), Arc<io::Error>>) + Send>;
 impl<T: Versioned> Document<T> {
     /// Reads the file, or starts empty. One that cannot be understood is set aside with a notice.
     pub(crate) fn open(path: PathBuf, notices: &mut Vec<String>) -> Result<Self, OpenError> {
-        let content = load::<T>(&path, notices)?;
+        Self::open_with(path, notices, |_, _| false)
+    }
+
+    /// The same; `repair` may change what was read, and says whether it did.
+    pub(crate) fn open_with(
+        path: PathBuf,
+        notices: &mut Vec<String>,
+        repair: impl FnOnce(&mut T, &mut Vec<String>) -> bool,
+    ) -> Result<Self, OpenError> {
+        let mut content = load::<T>(&path, notices)?;
+        if repair(&mut content, notices) {
+            let text = to_text(&content).map_err(io::Error::from);
+            let written = text.and_then(|text| durable::replace(&path, text.as_bytes()));
+            written.map_err(|source| OpenError::Directory {
+                path: path.clone(),
+                source,
+            })?;
+        }
         let current = Arc::new(RwLock::new(Arc::new(content)));
         let (changes, waiting) = mpsc::channel(WAITING_MAX);
         tokio::spawn(write_changes(path, current.clone(), waiting));

@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 pub(crate) type Migration = fn(Value) -> Result<Value, String>;
 
 pub(crate) const PROJECTS: &[Migration] = &[wrap_bare_projects];
+pub(crate) const SESSIONS: &[Migration] = &[no_older_sessions];
 
 /// Version 0 was a bare list, from before files had a version.
 fn wrap_bare_projects(old: Value) -> Result<Value, String> {
@@ -16,4 +17,9 @@ fn wrap_bare_projects(old: Value) -> Result<Value, String> {
         Value::Array(projects) => Ok(json!({ "projects": projects })),
         _ => Err("neither a version nor a list of projects".to_owned()),
     }
+}
+
+/// Sessions have had a version from the first day.
+fn no_older_sessions(_: Value) -> Result<Value, String> {
+    Err("it has no version".to_owned())
 }

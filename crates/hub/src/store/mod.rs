@@ -1,13 +1,14 @@
 //! Files in the data directory.
 //!
 //! `data_dir` owns the directory itself and its lock, `document` keeps one versioned JSON file,
-//! `durable` replaces a file so that a crash leaves the old one or the new one, `migrations` turns
-//! old versions into new ones. Everything is readable by its owner only, whatever the umask.
+//! `transcript` one conversation, `durable` replaces a file so that a crash leaves the old one or the
+//! new one, `migrations` turns old versions into new ones. Everything is readable by its owner only, whatever the umask.
 
 mod data_dir;
 mod document;
 mod durable;
 pub(crate) mod migrations;
+pub(crate) mod transcript;
 
 use std::io;
 use std::path::PathBuf;

@@ -1,19 +1,24 @@
 //! The browser's WebSocket: one connection is one task.
 //!
-//! The task reads requests, answers them, and forwards what the hub publishes. It keeps no queue of
-//! its own: a browser that reads too slowly falls behind the hub's bounded backlog and is closed
-//! with 4008, and on its next connection it starts from fresh lists.
+//! The task reads requests (`frame`), has them carried out (`requests`) and forwards what the hub
+//! publishes (`messages`). A browser that reads too slowly falls behind a bounded backlog and is closed
+//! with 4008; on its next connection it starts from fresh lists, and each session where it was.
 
 mod frame;
+mod messages;
+mod requests;
 
 use std::collections::{HashMap, VecDeque};
-use std::sync::Arc;
+use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use axum::extract::ws::{CloseFrame, Message, WebSocket, WebSocketUpgrade};
 use axum::response::Response;
-use hub::{Event, Hub, HubError, Origin, What};
+use futures_util::SinkExt;
+use hub::{Fed, Feed, FeedReader, Hub, Origin};
+use messages::error;
+use requests::Queue;
 use tokio::sync::broadcast::error::RecvError;
 use tokio::task::{self, JoinError, JoinSet};
 use wire::{ClientFrame, ClientMessage, ErrorCode, PermissionPolicy, ServerMessage};
@@ -25,6 +30,8 @@ const FRAME_BYTES_MAX: usize = 1024 * 1024;
 const BUFFER_BYTES: usize = 8 * 1024;
 /// Requests of one browser that may be under way before we stop reading more.
 const REQUESTS_MAX: usize = 16;
+/// What is sent together when it waits together.
+const TOGETHER_BYTES_MAX: usize = 256 * 1024;
 /// How long a browser may leave a message unread before it is taken for gone.
 const SEND_DEADLINE: Duration = Duration::from_secs(20);
 
@@ -33,26 +40,26 @@ const CLOSE_PROTOCOL_ERROR: u16 = 1002;
 const CLOSE_NOT_TEXT: u16 = 1007;
 const CLOSE_TOO_BIG: u16 = 1009;
 const CLOSE_TOO_SLOW: u16 = 4008;
+const TOO_SLOW: &str = "too slow, please reconnect";
 
 /// What a connection needs to know.
 #[derive(Clone)]
 pub(crate) struct Context {
     pub(crate) hub: Hub,
-    pub(crate) boot_id: Arc<str>,
     pub(crate) permissions: PermissionPolicy,
     pub(crate) stop: StopSignal,
 }
 
 /// Upgrades an admitted request and starts the connection's task.
-pub(crate) fn accept(upgrade: WebSocketUpgrade, context: Context) -> Response {
+pub(crate) fn accept(upgrade: WebSocketUpgrade, batches: bool, context: Context) -> Response {
     upgrade
         .max_message_size(FRAME_BYTES_MAX)
         .max_frame_size(FRAME_BYTES_MAX)
         .read_buffer_size(BUFFER_BYTES)
-        .write_buffer_size(0)
-        .on_upgrade(|socket| async move {
-            let connection = Connection::new(socket, context);
-            if let Err(gone) = connection.run().await {
+        .write_buffer_size(TOGETHER_BYTES_MAX)
+        .on_upgrade(move |socket| async move {
+            let (connection, sessions) = Connection::new(socket, context, batches);
+            if let Err(gone) = connection.run(sessions).await {
                 tracing::debug!(reason = gone.0, "browser is gone");
             }
         })
@@ -62,35 +69,42 @@ struct Connection {
     id: u64,
     socket: WebSocket,
     context: Context,
+    /// Whether several messages may come in one frame.
+    batches: bool,
+    feed: Feed,
     /// Requests under way; each ends in an answer, or in an event that is the answer.
     requests: JoinSet<Option<ServerMessage>>,
-    /// Which answer each owes, should it panic.
-    request_ids: HashMap<task::Id, Option<String>>,
-    /// The one among them that changes something. The next waits for it: one window's changes are
-    /// carried out in the order in which it sent them.
-    changing: Option<task::Id>,
-    waiting_changes: VecDeque<(ClientMessage, Origin)>,
+    /// Of each: its queue, and which answer it owes, should it panic.
+    under_way: HashMap<task::Id, (Queue, Option<String>)>,
+    /// Requests that wait for the one before them in their queue. A queue with nothing under way is
+    /// not in here.
+    queues: HashMap<Queue, VecDeque<(ClientMessage, Origin)>>,
+    next_request: u64,
 }
 
 /// The socket can no longer be used.
 struct Gone(&'static str);
 
 impl Connection {
-    fn new(socket: WebSocket, context: Context) -> Self {
+    fn new(socket: WebSocket, context: Context, batches: bool) -> (Self, FeedReader) {
         static NEXT_ID: AtomicU64 = AtomicU64::new(1);
         let id = NEXT_ID.fetch_add(1, Ordering::Relaxed);
-        Self {
+        let (feed, reader) = hub::feed(id);
+        let connection = Self {
             id,
             socket,
             context,
+            batches,
+            feed,
             requests: JoinSet::new(),
-            request_ids: HashMap::new(),
-            changing: None,
-            waiting_changes: VecDeque::new(),
-        }
+            under_way: HashMap::new(),
+            queues: HashMap::new(),
+            next_request: 0,
+        };
+        (connection, reader)
     }
 
-    async fn run(mut self) -> Result<(), Gone> {
+    async fn run(mut self, mut sessions: FeedReader) -> Result<(), Gone> {
         // Before anything is listed, or a change between the list and the subscription would be lost.
         let mut events = self.context.hub.subscribe();
         let mut stop = self.context.stop.clone();
@@ -101,29 +115,20 @@ impl Connection {
                     return self.close(CLOSE_GOING_AWAY, "Liminal Builder is stopping").await;
                 }
                 event = events.recv() => match event {
-                    Ok(event) => self.send(to_message(event, self.id)).await?,
-                    Err(RecvError::Lagged(_)) => return self.close(CLOSE_TOO_SLOW, "too slow, please reconnect").await,
+                    Ok(event) => self.send(messages::of_event(event, self.id)).await?,
+                    Err(RecvError::Lagged(_)) => return self.close(CLOSE_TOO_SLOW, TOO_SLOW).await,
                     Err(RecvError::Closed) => return Ok(()),
                 },
-                Some(ended) = self.requests.join_next_with_id() => {
-                    let id = ended.as_ref().map_or_else(JoinError::id, |(id, _)| *id);
-                    let request_id = self.request_ids.remove(&id).flatten();
-                    let answer = match ended {
-                        Ok((_, answer)) => answer,
-                        Err(_) => {
-                            let sorry = "Unexpected server error.".to_owned();
-                            Some(error(ErrorCode::InternalError, sorry, request_id))
+                fed = sessions.next() => match fed {
+                    Ok(fed) => {
+                        if self.pass_on(fed, &mut sessions).await?.is_break() {
+                            return self.close(CLOSE_TOO_SLOW, TOO_SLOW).await;
                         }
-                    };
-                    if self.changing == Some(id) {
-                        self.changing = None;
-                        self.start_next_change();
                     }
-                    if let Some(answer) = answer {
-                        self.send(answer).await?;
-                    }
-                }
-                message = self.socket.recv(), if self.requests.len() + self.waiting_changes.len() < REQUESTS_MAX => match message {
+                    Err(hub::TooSlow) => return self.close(CLOSE_TOO_SLOW, TOO_SLOW).await,
+                },
+                Some(ended) = self.requests.join_next_with_id() => self.answered(ended).await?,
+                message = self.socket.recv(), if self.waiting() < REQUESTS_MAX => match message {
                     Some(Ok(Message::Text(text))) => self.receive(&text).await?,
                     Some(Ok(Message::Binary(_))) => {
                         let reason = "Invalid request payload: only text frames are understood.".to_owned();
@@ -141,13 +146,19 @@ impl Connection {
     }
 
     fn hello(&self) -> ServerMessage {
+        let hub = &self.context.hub;
         ServerMessage::Hello {
-            boot_id: self.context.boot_id.to_string(),
+            boot_id: hub.boot_id().to_owned(),
             version: env!("CARGO_PKG_VERSION").to_owned(),
-            agents: self.context.hub.agents().summaries(),
+            agents: hub.agents().summaries(),
             permissions: self.context.permissions,
-            notices: self.context.hub.notices().to_vec(),
+            notices: hub.notices().to_vec(),
         }
+    }
+
+    fn waiting(&self) -> usize {
+        let queued = self.queues.values().map(VecDeque::len);
+        self.requests.len() + queued.sum::<usize>()
     }
 
     async fn receive(&mut self, text: &str) -> Result<(), Gone> {
@@ -157,74 +168,101 @@ impl Connection {
         } = match frame::parse(text) {
             Ok(frame) => frame,
             Err(invalid) => {
-                let answer = error(
-                    ErrorCode::InvalidMessage,
-                    invalid.message,
-                    invalid.request_id,
-                );
-                return self.send(answer).await;
+                let (code, message) = (ErrorCode::InvalidMessage, invalid.message);
+                return self.send(error(code, message, invalid.request_id)).await;
             }
         };
-        let hub = self.context.hub.clone();
-        match message {
-            ClientMessage::ProjectList {} => {
-                let projects = hub.projects().list();
-                self.send(ServerMessage::ProjectList {
-                    projects,
-                    request_id,
-                })
-                .await?;
-            }
-            // The disk may be slow; the socket goes on meanwhile.
-            ClientMessage::FolderComplete { path } => {
-                let owed = request_id.clone();
-                let task = self.requests.spawn(async move {
-                    let found = hub.complete_folder(&path).await;
-                    let (folders, truncated) = (found.folders, found.truncated);
-                    Some(ServerMessage::FolderCompletions {
-                        path,
-                        folders,
-                        truncated,
-                        request_id,
-                    })
-                });
-                self.request_ids.insert(task.id(), owed);
-            }
-            ClientMessage::ProjectAdd { .. }
-            | ClientMessage::ProjectRemove { .. }
-            | ClientMessage::ProjectRestore { .. } => {
-                let origin = Origin {
-                    connection: self.id,
-                    request_id,
-                };
-                self.waiting_changes.push_back((message, origin));
-                self.start_next_change();
+        // Lists are made when they are sent: one made earlier could overwrite a change that overtook it.
+        if let Some(list) = requests::list(&self.context.hub, &message, request_id.as_deref()) {
+            return self.send(list).await;
+        }
+        self.next_request += 1;
+        let queue = requests::queue_of(&message, self.next_request);
+        let origin = Origin {
+            connection: self.id,
+            request_id,
+        };
+        match self.queues.get_mut(&queue) {
+            Some(waiting) => waiting.push_back((message, origin)),
+            None => {
+                self.queues.insert(queue.clone(), VecDeque::new());
+                self.begin(queue, message, origin);
             }
         }
         Ok(())
     }
 
-    fn start_next_change(&mut self) {
-        if self.changing.is_none()
-            && let Some((message, origin)) = self.waiting_changes.pop_front()
-        {
-            let owed = origin.request_id.clone();
-            let change = change(self.context.hub.clone(), message, origin);
-            let task = self.requests.spawn(change).id();
-            self.request_ids.insert(task, owed);
-            self.changing = Some(task);
+    fn begin(&mut self, queue: Queue, message: ClientMessage, origin: Origin) {
+        let owed = origin.request_id.clone();
+        let (hub, feed) = (self.context.hub.clone(), self.feed.clone());
+        let request = requests::carry_out(hub, message, feed, origin);
+        let task = self.requests.spawn(request).id();
+        self.under_way.insert(task, (queue, owed));
+    }
+
+    async fn answered(
+        &mut self,
+        ended: Result<(task::Id, Option<ServerMessage>), JoinError>,
+    ) -> Result<(), Gone> {
+        let id = ended.as_ref().map_or_else(JoinError::id, |(id, _)| *id);
+        let (queue, owed) = self.under_way.remove(&id).unzip();
+        let answer = match ended {
+            Ok((_, answer)) => answer,
+            Err(_) => {
+                let sorry = "Unexpected server error.".to_owned();
+                Some(error(ErrorCode::InternalError, sorry, owed.flatten()))
+            }
+        };
+        if let Some(queue) = queue {
+            match self.queues.get_mut(&queue).and_then(VecDeque::pop_front) {
+                Some((message, origin)) => self.begin(queue, message, origin),
+                None => drop(self.queues.remove(&queue)),
+            }
+        }
+        match answer {
+            Some(answer) => self.send(answer).await,
+            None => Ok(()),
         }
     }
 
-    async fn send(&mut self, message: ServerMessage) -> Result<(), Gone> {
-        let text = serde_json::to_string(&message)
-            .map_err(|_| Gone("a message could not be serialised"))?;
-        match tokio::time::timeout(SEND_DEADLINE, self.socket.send(Message::Text(text.into())))
-            .await
-        {
-            Ok(sent) => sent.map_err(|_| Gone("broken connection")),
-            Err(_) => Err(Gone("it does not read")),
+    /// Sends what happened in sessions, and whatever else of it is waiting, together.
+    async fn pass_on(
+        &mut self,
+        first: Fed,
+        sessions: &mut FeedReader,
+    ) -> Result<ControlFlow<()>, Gone> {
+        let mut fed = Some(first);
+        let mut texts = vec![];
+        let mut bytes = 0;
+        while let Some(next) = fed.take() {
+            let message = messages::of_session(&next, self.id, self.context.hub.boot_id());
+            let text = to_text(&message)?;
+            bytes += text.len();
+            texts.push(text);
+            if bytes < TOGETHER_BYTES_MAX {
+                match sessions.waiting() {
+                    Some(Ok(more)) => fed = Some(more),
+                    Some(Err(hub::TooSlow)) => return Ok(ControlFlow::Break(())),
+                    None => {}
+                }
+            }
         }
+        if self.batches && texts.len() > 1 {
+            texts = vec![format!("[{}]", texts.join(","))];
+        }
+        let sending = async {
+            for text in texts {
+                self.socket.feed(Message::Text(text.into())).await?;
+            }
+            self.socket.flush().await
+        };
+        in_time(sending).await?;
+        Ok(ControlFlow::Continue(()))
+    }
+
+    async fn send(&mut self, message: ServerMessage) -> Result<(), Gone> {
+        let text = to_text(&message)?;
+        in_time(self.socket.send(Message::Text(text.into()))).await
     }
 
     async fn close(mut self, code: u16, reason: &'static str) -> Result<(), Gone> {
@@ -240,6 +278,17 @@ impl Connection {
     }
 }
 
+fn to_text(message: &ServerMessage) -> Result<String, Gone> {
+    serde_json::to_string(message).map_err(|_| Gone("a message could not be serialised"))
+}
+
+async fn in_time(sending: impl Future<Output = Result<(), axum::Error>>) -> Result<(), Gone> {
+    match tokio::time::timeout(SEND_DEADLINE, sending).await {
+        Ok(sent) => sent.map_err(|_| Gone("broken connection")),
+        Err(_) => Err(Gone("it does not read")),
+    }
+}
+
 /// What to tell a browser whose frames cannot be read on from here.
 fn why_broken(error: axum::Error) -> (u16, &'static str) {
     match error.into_inner().downcast_ref() {
@@ -248,48 +297,5 @@ fn why_broken(error: axum::Error) -> (u16, &'static str) {
         }
         Some(tungstenite::Error::Utf8(_)) => (CLOSE_NOT_TEXT, "that is not UTF-8"),
         _ => (CLOSE_PROTOCOL_ERROR, "that is not the WebSocket protocol"),
-    }
-}
-
-/// Carries out one change. `None` when it succeeded: the hub's event is the answer.
-async fn change(hub: Hub, message: ClientMessage, origin: Origin) -> Option<ServerMessage> {
-    let request_id = origin.request_id.clone();
-    let done = match message {
-        ClientMessage::ProjectAdd { path } => hub.add_project(&path, origin).await.map(drop),
-        ClientMessage::ProjectRemove { project_id } => {
-            hub.projects().remove(&project_id, origin).await
-        }
-        ClientMessage::ProjectRestore { project_id } => {
-            hub.projects().restore(&project_id, origin).await.map(drop)
-        }
-        ClientMessage::ProjectList {} | ClientMessage::FolderComplete { .. } => Ok(()),
-    };
-    done.err()
-        .map(|problem: HubError| error(problem.code(), problem.to_string(), request_id))
-}
-
-/// A change as the browser is told of it. Only the one who asked for it sees the request id.
-fn to_message(event: Event, connection: u64) -> ServerMessage {
-    let request_id = event
-        .origin
-        .request_id
-        .filter(|_| event.origin.connection == connection);
-    match event.what {
-        What::ProjectAdded(project) => ServerMessage::ProjectAdded {
-            project,
-            request_id,
-        },
-        What::ProjectRemoved { project_id } => ServerMessage::ProjectRemoved {
-            project_id,
-            request_id,
-        },
-    }
-}
-
-fn error(code: ErrorCode, message: String, request_id: Option<String>) -> ServerMessage {
-    ServerMessage::Error {
-        code,
-        message,
-        request_id,
     }
 }

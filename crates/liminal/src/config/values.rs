@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt::{self, Display};
 use std::net::{IpAddr, Ipv4Addr};
+use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 use serde::{Deserialize, Deserializer};
@@ -20,9 +21,36 @@ pub(crate) struct AgentTable {
     pub(crate) args: Vec<String>,
     #[serde(default)]
     pub(crate) env: BTreeMap<String, String>,
+    /// Where its process is started: an absolute path, or one below `~`. Home, if nothing is said.
+    #[serde(default, deserialize_with = "parsed_if_any")]
+    cwd: Option<Folder>,
+}
+
+/// An absolute path, or one that begins with `~`.
+#[derive(Debug, Clone)]
+struct Folder(PathBuf);
+
+impl FromStr for Folder {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let path = PathBuf::from(text);
+        match path.is_absolute() || path.starts_with("~") {
+            true => Ok(Self(path)),
+            false => Err("it must be an absolute path, or begin with `~/`"),
+        }
+    }
 }
 
 impl AgentTable {
+    pub(crate) fn cwd(&self, home: Option<&Path>) -> Option<PathBuf> {
+        let Folder(path) = self.cwd.as_ref()?;
+        Some(match (path.strip_prefix("~"), home) {
+            (Ok(rest), Some(home)) => home.join(rest),
+            _ => path.clone(),
+        })
+    }
+
     pub(crate) fn name(&self) -> String {
         self.name.clone().unwrap_or_else(|| self.id.0.clone())
     }
@@ -45,6 +73,12 @@ fn parsed<'de, D: Deserializer<'de>, T: FromStr<Err: Display>>(
     deserializer: D,
 ) -> Result<T, D::Error> {
     Ok(Parsed::deserialize(deserializer)?.0)
+}
+
+fn parsed_if_any<'de, D: Deserializer<'de>, T: FromStr<Err: Display>>(
+    deserializer: D,
+) -> Result<Option<T>, D::Error> {
+    Ok(Some(Parsed::deserialize(deserializer)?.0))
 }
 
 /// What stands before the colon of a session's id.
@@ -226,6 +260,12 @@ impl Display for CommandLine {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Milliseconds(pub(crate) u64);
+
+impl Milliseconds {
+    pub(crate) fn duration(self) -> std::time::Duration {
+        std::time::Duration::from_millis(self.0)
+    }
+}
 
 impl FromStr for Milliseconds {
     type Err = &'static str;

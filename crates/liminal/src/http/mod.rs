@@ -10,7 +10,7 @@ use axum::body::Body;
 use axum::extract::ws::rejection::WebSocketUpgradeRejection;
 use axum::extract::{DefaultBodyLimit, FromRequest, Request, State, WebSocketUpgrade};
 use axum::http::header::{CONTENT_TYPE, HeaderValue, RETRY_AFTER, SET_COOKIE, WWW_AUTHENTICATE};
-use axum::http::{HeaderMap, StatusCode};
+use axum::http::{HeaderMap, StatusCode, Uri};
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{any, get, post};
@@ -111,13 +111,14 @@ async fn login(State(app): State<App>, request: Request) -> Result<Response, Res
 
 async fn socket(
     State(app): State<App>,
+    uri: Uri,
     headers: HeaderMap,
     upgrade: Result<WebSocketUpgrade, WebSocketUpgradeRejection>,
 ) -> Result<Response, Refusal> {
     // Before the upgrade is judged: a stranger learns nothing but that they are one.
     app.door.admit_socket(&headers).await?;
     Ok(match upgrade {
-        Ok(upgrade) => browser::accept(upgrade, app.browser),
+        Ok(upgrade) => browser::accept(upgrade, uri.query() == Some("batch=1"), app.browser),
         Err(rejection) => rejection.into_response(),
     })
 }

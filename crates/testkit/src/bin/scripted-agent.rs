@@ -2,19 +2,23 @@
 //!
 //! It speaks the protocol by hand, so that it can also speak it badly. How it starts is told by
 //! `SCRIPTED_AGENT`, words separated by spaces; what it remembers for `session/load` is kept in the
-//! folder `SCRIPTED_AGENT_MEMORY`, if that is set.
+//! folder `SCRIPTED_AGENT_MEMORY`, and what it is asked is logged in the file `SCRIPTED_AGENT_LOG`,
+//! if those are set.
 //!
 //! | start | |
 //! |---|---|
 //! | `slow-start:MS` | answers `initialize` late |
 //! | `hang-start`, `exit-start` | never answers it, or exits instead |
 //! | `version:N` | answers with protocol version N |
-//! | `no-load`, `refuse-new`, `auth` | cannot load; refuses `session/new`; wants authentication |
+//! | `no-load`, `no-resume` | cannot load; can neither resume nor list |
+//! | `refuse-new`, `auth` | refuses `session/new`; wants authentication |
 //!
 //! | command | |
 //! |---|---|
 //! | `say TEXT`, `think TEXT`, `echo TEXT` | a chunk of answer, thought, or the user's own message |
 //! | `flood N BYTES` | N chunks, as fast as it can |
+//! | `rate N BYTES PER_SECOND` | N chunks, evenly |
+//! | `usage USED SIZE` | how full its context is |
 //! | `tool ID KIND TITLE`, `tool-done ID TEXT`, `tool-fail ID TEXT` | a tool call, and its end |
 //! | `diff ID PATH TEXT`, `plan A\|B` | a diff in a tool call, a plan |
 //! | `permission ID TITLE` | asks, then says the outcome |
@@ -48,6 +52,7 @@ struct Agent {
     next_request: AtomicU64,
     start: Vec<String>,
     memory: Option<std::path::PathBuf>,
+    log: Option<Mutex<std::fs::File>>,
 }
 
 fn main() {
@@ -55,6 +60,7 @@ fn main() {
     let agent = Arc::new(Agent {
         start: start.split_whitespace().map(str::to_owned).collect(),
         memory: std::env::var_os("SCRIPTED_AGENT_MEMORY").map(Into::into),
+        log: std::env::var_os("SCRIPTED_AGENT_LOG").map(|path| Mutex::new(append_to(path))),
         ..Agent::default()
     });
     for line in std::io::stdin().lock().lines() {
@@ -67,6 +73,11 @@ fn main() {
         }
         agent.receive(message);
     }
+}
+
+fn append_to(path: impl AsRef<std::path::Path>) -> std::fs::File {
+    let mut options = std::fs::OpenOptions::new();
+    options.create(true).append(true).open(path).unwrap()
 }
 
 fn write_line(text: &str) {
@@ -99,6 +110,11 @@ impl Agent {
 
     fn receive(self: &Arc<Self>, message: Value) {
         let (id, params) = (message["id"].clone(), message["params"].clone());
+        if let (Some(log), Some(method)) = (&self.log, message["method"].as_str()) {
+            let text = params["prompt"][0]["text"].as_str().unwrap_or_default();
+            let line = format!("{method} {} {text:?}\n", params["sessionId"]);
+            log.lock().unwrap().write_all(line.as_bytes()).unwrap();
+        }
         match message["method"].as_str() {
             None => {
                 let waiting = id
@@ -118,17 +134,39 @@ impl Agent {
             }
             Some("session/new") => {
                 let number = self.next_request.fetch_add(1, Ordering::SeqCst);
-                let session = format!("session-{}-{number}", std::process::id());
-                answer(&id, json!({"sessionId": session}));
+                let now = std::time::SystemTime::now()
+                    .duration_since(std::time::UNIX_EPOCH)
+                    .unwrap();
+                let session = format!("s{:x}-{number}", now.as_nanos());
+                if let Some(memory) = &self.memory {
+                    append_to(memory.join(&session));
+                }
+                let mut opened = options("fast");
+                opened["sessionId"] = json!(session);
+                answer(&id, opened);
                 let commands = json!([{"name": "dance", "description": "Dances."}]);
                 self.update(&session, json!({"sessionUpdate": "available_commands_update", "availableCommands": commands}));
             }
             Some("session/load") => {
                 let session = params["sessionId"].as_str().unwrap_or_default();
+                if !self.knows(session) {
+                    return refuse(&id, -32002, "Resource not found", Value::Null);
+                }
                 for update in self.remembered(session) {
                     send_update(session, update);
                 }
-                answer(&id, json!({}));
+                answer(&id, options("fast"));
+            }
+            Some("session/resume") => {
+                let session = params["sessionId"].as_str().unwrap_or_default();
+                match self.knows(session) {
+                    true => answer(&id, options("fast")),
+                    false => refuse(&id, -32002, "Resource not found", Value::Null),
+                }
+            }
+            Some("session/list") => answer(&id, json!({"sessions": self.listed()})),
+            Some("session/set_config_option") => {
+                answer(&id, options(params["value"].as_str().unwrap_or_default()));
             }
             Some("session/prompt") => {
                 let agent = self.clone();
@@ -139,15 +177,7 @@ impl Agent {
                 self.cancel_flag(session).store(true, Ordering::SeqCst);
             }
             Some(_) if id.is_null() => {}
-            Some(
-                "session/resume"
-                | "session/close"
-                | "session/set_mode"
-                | "session/set_config_option"
-                | "authenticate",
-            ) => {
-                answer(&id, json!({}));
-            }
+            Some("session/close" | "session/set_mode" | "authenticate") => answer(&id, json!({})),
             Some(_) => refuse(&id, -32601, "Method not found", Value::Null),
         }
     }
@@ -166,6 +196,10 @@ impl Agent {
         let version: u64 = self
             .starts_with("version:")
             .map_or(1, |version| version.parse().unwrap());
+        let capabilities = match self.starts_with("no-resume") {
+            Some(_) => json!({"close": {}}),
+            None => json!({"resume": {}, "list": {}, "close": {}}),
+        };
         answer(
             id,
             json!({
@@ -174,7 +208,7 @@ impl Agent {
                 "agentCapabilities": {
                     "loadSession": self.starts_with("no-load").is_none(),
                     "promptCapabilities": {"image": true},
-                    "sessionCapabilities": {"resume": {}, "close": {}}
+                    "sessionCapabilities": capabilities
                 },
                 "authMethods": []
             }),
@@ -223,6 +257,18 @@ impl Agent {
             ("think", _) => self.update(session, chunk("agent_thought_chunk", rest)),
             ("echo", _) => self.update(session, chunk("user_message_chunk", rest)),
             ("flood", [count, bytes]) => flood(session, count.parse().unwrap(), bytes.parse().unwrap()),
+            ("rate", [count, bytes, per_second]) => {
+                let pause = Duration::from_secs(1) / per_second.parse().unwrap();
+                let begin = Instant::now();
+                for number in 1..=count.parse().unwrap() {
+                    flood(session, 1, bytes.parse().unwrap());
+                    std::thread::sleep((begin + pause * number).saturating_duration_since(Instant::now()));
+                }
+            }
+            ("usage", [used, size]) => {
+                let number = |text: &str| text.parse::<u64>().unwrap();
+                self.update(session, json!({"sessionUpdate": "usage_update", "used": number(used), "size": number(size)}));
+            }
             ("tool", [id, kind, title @ ..]) => self.update(
                 session,
                 json!({"sessionUpdate": "tool_call", "toolCallId": id, "kind": kind, "title": title.join(" "), "status": "in_progress"}),
@@ -306,11 +352,31 @@ impl Agent {
 
     fn remember(&self, session: &str, update: &Value) {
         let Some(memory) = &self.memory else { return };
-        let file = std::fs::OpenOptions::new()
-            .create(true)
-            .append(true)
-            .open(memory.join(session));
-        writeln!(file.unwrap(), "{update}").unwrap();
+        writeln!(append_to(memory.join(session)), "{update}").unwrap();
+    }
+
+    /// Without a memory it believes everything.
+    fn knows(&self, session: &str) -> bool {
+        let memory = self.memory.as_ref();
+        memory.is_none_or(|memory| memory.join(session).exists())
+    }
+
+    fn listed(&self) -> Vec<Value> {
+        let entries = self
+            .memory
+            .iter()
+            .flat_map(|memory| std::fs::read_dir(memory).unwrap());
+        let session = |entry: std::io::Result<std::fs::DirEntry>| {
+            let entry = entry.unwrap();
+            let modified = entry.metadata().unwrap().modified().unwrap();
+            let modified = jiff::Timestamp::try_from(modified).unwrap();
+            json!({
+                "sessionId": entry.file_name().to_str().unwrap(),
+                "cwd": "/",
+                "updatedAt": modified.to_string(),
+            })
+        };
+        entries.map(session).collect()
     }
 
     fn remembered(&self, session: &str) -> Vec<Value> {
@@ -322,6 +388,19 @@ impl Agent {
             .map(|line| serde_json::from_str(line).unwrap())
             .collect()
     }
+}
+
+/// What can be chosen, with this model chosen.
+fn options(model: &str) -> Value {
+    let choice = |value: &str| json!({"value": value, "name": value.to_uppercase()});
+    let mode = |id: &str| json!({"id": id, "name": id.to_uppercase()});
+    json!({
+        "modes": {"currentModeId": "code", "availableModes": [mode("code"), mode("plan")]},
+        "configOptions": [{
+            "id": "model", "name": "Model", "category": "model", "type": "select",
+            "currentValue": model, "options": [choice("fast"), choice("deep")],
+        }],
+    })
 }
 
 fn chunk(kind: &str, text: &str) -> Value {

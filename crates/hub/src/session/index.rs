@@ -1,0 +1,489 @@
+//! Which sessions there are: `sessions.json`, an index over the transcripts.
+//!
+//! What a person decides about a session (that it exists, its name, that it is archived or gone) is
+//! written to the index before anybody hears of it. When it was last active is not: that stands in
+//! the transcript, so a message costs the same however many sessions there are, and the index is
+//! brought up to date when it is written anyway. After a crash the transcripts tell.
+
+use std::collections::{HashMap, HashSet};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use jiff::{SignedDuration, Timestamp};
+use serde::{Deserialize, Serialize};
+use wire::{ChatEntry, Project, SessionListItem, SessionState};
+
+use super::title::UNTITLED;
+use crate::error::HubError;
+use crate::events::{Events, Origin, What};
+use crate::store::transcript::{Header, Note, Transcript, live_path};
+use crate::store::{DataDir, Document, Versioned, migrations};
+
+/// Deleted sessions that can be brought back.
+const DELETED_MAX: usize = 1000;
+/// A transcript written this much later than the index knows has something new to tell.
+const SAME_TIME: SignedDuration = SignedDuration::from_secs(2);
+/// Where the last word about a session stands.
+const TAIL: u64 = 50;
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct SessionMeta {
+    /// Canonical: `{cliType}:{the agent's own id}`.
+    pub(crate) id: String,
+    /// Names its files, and the session at the gateway.
+    pub(crate) key: String,
+    pub(crate) project_id: String,
+    pub(crate) project_path: String,
+    pub(crate) cli_type: String,
+    pub(crate) archived: bool,
+    pub(crate) title: String,
+    pub(crate) last_active_at: String,
+    pub(crate) created_at: String,
+}
+
+impl SessionMeta {
+    /// The agent's own id.
+    pub(crate) fn agent_session_id(&self) -> &str {
+        self.id
+            .strip_prefix(&self.cli_type)
+            .and_then(|rest| rest.strip_prefix(':'))
+            .unwrap_or(&self.id)
+    }
+
+    pub(crate) fn header(&self) -> Header {
+        Header {
+            version: 1,
+            key: self.key.clone(),
+            session: self.id.clone(),
+            cli_type: self.cli_type.clone(),
+            project_id: self.project_id.clone(),
+            project_path: self.project_path.clone(),
+            created_at: self.created_at.clone(),
+        }
+    }
+
+    fn belongs_to(&self, project: &Project) -> bool {
+        self.project_id == project.id || self.project_path == project.path
+    }
+}
+
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+struct SessionsFile {
+    sessions: Vec<Arc<SessionMeta>>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    deleted: Vec<Arc<SessionMeta>>,
+}
+
+impl Versioned for SessionsFile {
+    const MIGRATIONS: &'static [migrations::Migration] = migrations::SESSIONS;
+}
+
+/// What is wrong with the index in this data directory, if anything, without touching it.
+pub(crate) fn problem(data_dir: &Path) -> Option<String> {
+    crate::store::problem::<SessionsFile>(&data_dir.join(DataDir::SESSIONS))
+}
+
+pub(crate) struct Index {
+    document: Document<SessionsFile>,
+    folder: PathBuf,
+    events: Events,
+    /// What has happened since the index was written, by session id.
+    news: Mutex<HashMap<String, News>>,
+}
+
+#[derive(Debug, Clone)]
+struct News {
+    last_active_at: Option<String>,
+    state: SessionState,
+}
+
+impl Index {
+    /// Reads the index, and repairs it from the transcripts. Also returns the sessions whose last turn
+    /// never ended.
+    pub(crate) fn open(
+        dir: &DataDir,
+        events: Events,
+        notices: &mut Vec<String>,
+    ) -> Result<(Self, Vec<Arc<SessionMeta>>), HubError> {
+        let folder = dir.sessions_folder()?;
+        let mut unended = vec![];
+        let document = Document::open_with(dir.sessions_file(), notices, |file, notices| {
+            let found = repair(file, &folder, notices);
+            unended = found.unended;
+            found.changed
+        })?;
+        let index = Self {
+            document,
+            folder,
+            events,
+            news: Mutex::default(),
+        };
+        Ok((index, unended))
+    }
+
+    pub(crate) fn find(&self, id: &str) -> Option<Arc<SessionMeta>> {
+        let file = self.document.read();
+        file.sessions.iter().find(|meta| meta.id == id).cloned()
+    }
+
+    pub(crate) fn path(&self, meta: &SessionMeta) -> PathBuf {
+        self.folder.join(format!("{}.jsonl", meta.key))
+    }
+
+    /// The sessions of a project, the last active one first.
+    pub(crate) fn list(&self, project: &Project, archived: bool) -> Vec<SessionListItem> {
+        let file = self.document.read();
+        let news = self.news();
+        let wanted =
+            |meta: &&Arc<SessionMeta>| meta.archived == archived && meta.belongs_to(project);
+        let mut items: Vec<SessionListItem> = file
+            .sessions
+            .iter()
+            .filter(wanted)
+            .map(|meta| item(meta, &project.id, news.get(&meta.id)))
+            .collect();
+        items.sort_by(|a, b| b.last_active_at.cmp(&a.last_active_at));
+        items
+    }
+
+    pub(crate) async fn insert(&self, meta: SessionMeta, origin: Origin) -> Result<(), HubError> {
+        let meta = Arc::new(meta);
+        let added = meta.clone();
+        let what = What::SessionCreated(item(&meta, &meta.project_id, None));
+        let change = move |file: &mut SessionsFile| {
+            if file.sessions.iter().any(|known| known.id == added.id) {
+                return Err(HubError::SessionDuplicate(added.id.clone()));
+            }
+            file.sessions.push(added);
+            Ok(())
+        };
+        self.change(change, what, origin).await
+    }
+
+    pub(crate) async fn set_title(
+        &self,
+        id: &str,
+        title: String,
+        origin: Origin,
+    ) -> Result<(), HubError> {
+        let what = What::SessionTitle {
+            session_id: id.to_owned(),
+            title: title.clone(),
+        };
+        self.edit(id, move |meta| meta.title = title, |_| what, origin)
+            .await
+    }
+
+    pub(crate) async fn set_archived(
+        &self,
+        id: &str,
+        archived: bool,
+        origin: Origin,
+    ) -> Result<(), HubError> {
+        let told = move |meta: &SessionMeta| match archived {
+            true => What::SessionArchived {
+                session_id: meta.id.clone(),
+            },
+            false => What::SessionUnarchived(item(meta, &meta.project_id, None)),
+        };
+        self.edit(id, move |meta| meta.archived = archived, told, origin)
+            .await
+    }
+
+    /// Takes it out of the index; its files are moved to the trash folder.
+    pub(crate) async fn delete(&self, id: &str, origin: Origin) -> Result<(), HubError> {
+        let what = What::SessionDeleted {
+            session_id: id.to_owned(),
+        };
+        let (id, active) = (id.to_owned(), self.active());
+        let (folder, events) = (self.folder.clone(), self.events.clone());
+        let change = move |file: &mut SessionsFile| {
+            bring_up_to_date(file, &active);
+            let at = position(&file.sessions, &id)?;
+            let meta = file.sessions.remove(at);
+            file.deleted.push(meta.clone());
+            if file.deleted.len() > DELETED_MAX {
+                file.deleted.remove(0);
+            }
+            Ok(meta)
+        };
+        // Afterwards: a transcript without a line in the index is found again, the other way it would not.
+        let committed = move |meta: &Arc<SessionMeta>| {
+            if let Err(error) = move_files(&meta.key, &folder, &trash(&folder)) {
+                tracing::error!(%error, "could not move a deleted session to the trash");
+            }
+            events.publish(what, origin);
+        };
+        self.document.change(change, committed).await.map(drop)
+    }
+
+    /// Brings a deleted session back as it was.
+    pub(crate) async fn restore(&self, id: &str, origin: Origin) -> Result<(), HubError> {
+        let deleted = self.document.read();
+        let at = position(&deleted.deleted, id)?;
+        let meta = &deleted.deleted[at];
+        let what = What::SessionUnarchived(item(meta, &meta.project_id, None));
+        let (id, folder) = (id.to_owned(), self.folder.clone());
+        let change = move |file: &mut SessionsFile| {
+            let at = position(&file.deleted, &id)?;
+            let meta = file.deleted.remove(at);
+            move_files(&meta.key, &trash(&folder), &folder)?;
+            file.sessions.push(meta);
+            Ok(())
+        };
+        self.change(change, what, origin).await
+    }
+
+    /// Something happened in the session.
+    pub(crate) fn note(&self, meta: &SessionMeta, state: SessionState, active: Option<Timestamp>) {
+        let last_active_at = {
+            let mut news = self.news();
+            let news = news.entry(meta.id.clone()).or_insert_with(|| News {
+                last_active_at: None,
+                state: SessionState::Idle,
+            });
+            news.state = state;
+            if let Some(active) = active {
+                news.last_active_at = Some(super::state::stamp(active));
+            }
+            news.last_active_at.clone()
+        };
+        let what = What::SessionState {
+            session_id: meta.id.clone(),
+            project_id: meta.project_id.clone(),
+            state,
+            last_active_at: last_active_at.unwrap_or_else(|| meta.last_active_at.clone()),
+        };
+        self.events.publish(what, Origin::default());
+    }
+
+    /// Brings the index up to date and stops.
+    pub(crate) async fn close(&self) {
+        let active = self.active();
+        if !active.is_empty() {
+            let change = move |file: &mut SessionsFile| {
+                bring_up_to_date(file, &active);
+                Ok(())
+            };
+            let _ = self.document.change(change, |()| ()).await;
+        }
+        self.document.close().await;
+    }
+
+    async fn edit(
+        &self,
+        id: &str,
+        edit: impl FnOnce(&mut SessionMeta) + Send + 'static,
+        told: impl FnOnce(&SessionMeta) -> What + Send + 'static,
+        origin: Origin,
+    ) -> Result<(), HubError> {
+        let (id, active, events) = (id.to_owned(), self.active(), self.events.clone());
+        let change = move |file: &mut SessionsFile| {
+            let at = position(&file.sessions, &id)?;
+            bring_up_to_date(file, &active);
+            edit(Arc::make_mut(&mut file.sessions[at]));
+            Ok(file.sessions[at].clone())
+        };
+        let committed = move |meta: &Arc<SessionMeta>| events.publish(told(meta), origin);
+        self.document.change(change, committed).await.map(drop)
+    }
+
+    async fn change(
+        &self,
+        change: impl FnOnce(&mut SessionsFile) -> Result<(), HubError> + Send + 'static,
+        what: What,
+        origin: Origin,
+    ) -> Result<(), HubError> {
+        let (active, events) = (self.active(), self.events.clone());
+        let change = move |file: &mut SessionsFile| {
+            bring_up_to_date(file, &active);
+            change(file)
+        };
+        self.document
+            .change(change, move |()| events.publish(what, origin))
+            .await
+    }
+
+    /// When each session was last active, as far as the index does not know.
+    fn active(&self) -> HashMap<String, String> {
+        let news = self.news();
+        let active = news
+            .iter()
+            .filter_map(|(id, news)| Some((id.clone(), news.last_active_at.clone()?)));
+        active.collect()
+    }
+
+    fn news(&self) -> MutexGuard<'_, HashMap<String, News>> {
+        self.news.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn item(meta: &SessionMeta, project_id: &str, news: Option<&News>) -> SessionListItem {
+    let active = news.and_then(|news| news.last_active_at.clone());
+    SessionListItem {
+        id: meta.id.clone(),
+        project_id: project_id.to_owned(),
+        title: meta.title.clone(),
+        last_active_at: active.unwrap_or_else(|| meta.last_active_at.clone()),
+        created_at: meta.created_at.clone(),
+        cli_type: meta.cli_type.clone(),
+        archived: meta.archived,
+        state: news.map_or(SessionState::Idle, |news| news.state),
+    }
+}
+
+fn position(metas: &[Arc<SessionMeta>], id: &str) -> Result<usize, HubError> {
+    metas
+        .iter()
+        .position(|meta| meta.id == id)
+        .ok_or(HubError::SessionNotFound)
+}
+
+fn bring_up_to_date(file: &mut SessionsFile, active: &HashMap<String, String>) {
+    for meta in &mut file.sessions {
+        if let Some(at) = active.get(&meta.id)
+            && *at > meta.last_active_at
+        {
+            Arc::make_mut(meta).last_active_at.clone_from(at);
+        }
+    }
+}
+
+fn trash(folder: &Path) -> PathBuf {
+    folder.with_file_name("trash")
+}
+
+/// Moves whatever there is of a session's files.
+fn move_files(key: &str, from: &Path, to: &Path) -> Result<(), HubError> {
+    let moved = || -> std::io::Result<()> {
+        std::fs::create_dir_all(to)?;
+        let name = format!("{key}.jsonl");
+        for name in [live_path(Path::new(&name)), PathBuf::from(name)] {
+            match std::fs::rename(from.join(&name), to.join(&name)) {
+                Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error),
+                _ => {}
+            }
+        }
+        Ok(())
+    };
+    moved().map_err(|error| HubError::Write(Arc::new(error)))
+}
+
+#[derive(Default)]
+struct Repaired {
+    changed: bool,
+    unended: Vec<Arc<SessionMeta>>,
+}
+
+/// Holds the index against the transcripts that are there.
+fn repair(file: &mut SessionsFile, folder: &Path, notices: &mut Vec<String>) -> Repaired {
+    let mut repaired = Repaired::default();
+    let mut live = HashSet::new();
+    let mut written: HashMap<String, Timestamp> = HashMap::new();
+    for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
+        let Ok(name) = entry.file_name().into_string() else {
+            continue;
+        };
+        let Some(key) = name.strip_suffix(".jsonl") else {
+            continue;
+        };
+        if let Some(key) = key.strip_suffix(".live") {
+            live.insert(key.to_owned());
+            continue;
+        }
+        let modified = entry.metadata().and_then(|metadata| metadata.modified());
+        let modified = modified
+            .ok()
+            .and_then(|time| Timestamp::try_from(time).ok())
+            .unwrap_or_default();
+        written.insert(key.to_owned(), modified);
+    }
+    for meta in &mut file.sessions {
+        let known: Timestamp = meta.last_active_at.parse().unwrap_or_default();
+        let Some(modified) = written.remove(&meta.key) else {
+            continue;
+        };
+        if modified.duration_since(known) > SAME_TIME
+            && let Some(told) = told_by(&folder.join(format!("{}.jsonl", meta.key)), Some(meta))
+            && told != **meta
+        {
+            *meta = Arc::new(told);
+            repaired.changed = true;
+        }
+    }
+    let mut again = 0;
+    let mut lost = 0;
+    for key in written.into_keys() {
+        match told_by(&folder.join(format!("{key}.jsonl")), None) {
+            Some(meta) => {
+                file.sessions.push(Arc::new(meta));
+                again += 1;
+            }
+            None => lost += 1,
+        }
+    }
+    if again > 0 {
+        repaired.changed = true;
+        notices.push(format!(
+            "{again} session{} not in the list and {} found again by {} transcript{}.",
+            if again == 1 { " was" } else { "s were" },
+            if again == 1 { "was" } else { "were" },
+            if again == 1 { "its" } else { "their" },
+            if again == 1 { "" } else { "s" },
+        ));
+    }
+    if lost > 0 {
+        notices.push(format!(
+            "{lost} file{} in {} could not be understood and {} left as {}.",
+            if lost == 1 { "" } else { "s" },
+            folder.display(),
+            if lost == 1 { "was" } else { "were" },
+            if lost == 1 { "it is" } else { "they are" },
+        ));
+    }
+    repaired.unended = file
+        .sessions
+        .iter()
+        .filter(|meta| live.contains(&meta.key))
+        .cloned()
+        .collect();
+    repaired
+}
+
+/// What a transcript says of its session.
+fn told_by(path: &Path, known: Option<&SessionMeta>) -> Option<SessionMeta> {
+    let (transcript, found) = Transcript::open(path).ok()?;
+    let mut meta = match (known, found.header) {
+        (Some(known), _) => known.clone(),
+        (None, Some(header)) => SessionMeta {
+            id: header.session,
+            key: header.key,
+            project_id: header.project_id,
+            project_path: header.project_path,
+            cli_type: header.cli_type,
+            archived: false,
+            title: UNTITLED.to_owned(),
+            last_active_at: header.created_at.clone(),
+            created_at: header.created_at,
+        },
+        (None, None) => return None,
+    };
+    let Note {
+        title, archived, ..
+    } = found.note;
+    meta.title = title.unwrap_or(meta.title);
+    meta.archived = archived.unwrap_or(meta.archived);
+    let total = transcript.total();
+    let mut entries = transcript.read(total.saturating_sub(TAIL), total).ok()?;
+    entries.extend(found.in_flight.into_values());
+    let times = entries.iter().filter_map(|entry| match entry {
+        ChatEntry::User { timestamp, .. } => Some(timestamp),
+        ChatEntry::Turn(turn) => Some(&turn.timestamp),
+        _ => None,
+    });
+    if let Some(last) = times.max().filter(|last| **last > meta.last_active_at) {
+        meta.last_active_at.clone_from(last);
+    }
+    Some(meta)
+}

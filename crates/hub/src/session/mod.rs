@@ -1,0 +1,388 @@
+//! Sessions: conversations with agents, each an actor of its own.
+//!
+//! `state` decides, `actor` does, `feed` carries what happened to whoever watches, `index` knows which
+//! sessions there are. A door holds [`Sessions`] through the hub and names sessions by their canonical id.
+
+mod actor;
+mod feed;
+mod index;
+mod reconcile;
+mod state;
+mod title;
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use jiff::Timestamp;
+use serde_json::Value;
+use tokio::sync::{mpsc, oneshot};
+use uuid::Uuid;
+use wire::{PermissionPolicy, Position, Project, QueuedMessage, SessionListItem};
+
+use actor::{Command, FROM_AGENT_MAX, Fresh, Setup, Subscribe};
+pub use actor::{Done, Page};
+pub use feed::{Fed, Feed, FeedReader, SessionEvent, TooSlow, feed};
+use index::Index;
+pub(crate) use index::problem;
+use state::Input;
+
+use crate::agents::Agents;
+use crate::error::HubError;
+use crate::events::{Events, Origin};
+use crate::store::DataDir;
+use crate::store::transcript::Transcript;
+
+/// The longest title a person can give.
+const TITLE_CHARS_MAX: usize = 200;
+
+/// What every session is started with.
+#[derive(Debug, Clone)]
+pub struct SessionRules {
+    /// What happens when an agent asks for permission, until the person decides otherwise.
+    pub policy: PermissionPolicy,
+    /// After how much silence a turn is shown as quiet.
+    pub quiet_after: Duration,
+    /// Whether a quiet agent is restarted.
+    pub restarts_when_quiet: bool,
+}
+
+pub struct Sessions {
+    index: Arc<Index>,
+    agents: Arc<Agents>,
+    rules: SessionRules,
+    boot_id: Arc<str>,
+    /// Those that have a task, by canonical id. Never held over an await.
+    running: Mutex<HashMap<String, mpsc::Sender<Command>>>,
+}
+
+impl Sessions {
+    pub(crate) fn open(
+        dir: &DataDir,
+        agents: Arc<Agents>,
+        rules: SessionRules,
+        boot_id: Arc<str>,
+        events: Events,
+        notices: &mut Vec<String>,
+    ) -> Result<Self, HubError> {
+        let (index, unended) = Index::open(dir, events, notices)?;
+        let sessions = Self {
+            index: Arc::new(index),
+            agents,
+            rules,
+            boot_id,
+            running: Mutex::default(),
+        };
+        // Their turns end now, so that lists and transcripts tell the truth from the start.
+        for meta in unended {
+            let _ = sessions.session(&meta.id);
+        }
+        Ok(sessions)
+    }
+
+    /// The sessions of a project, the last active one first. Asks no agent.
+    pub fn list(&self, project: &Project, archived: bool) -> Vec<SessionListItem> {
+        self.index.list(project, archived)
+    }
+
+    /// A new session with this agent in the project's folder. `feed` gets to see it from the beginning.
+    pub async fn create(
+        &self,
+        project: &Project,
+        cli_type: &str,
+        feed: Option<Feed>,
+        origin: Origin,
+    ) -> Result<String, HubError> {
+        let kind = self
+            .agents
+            .kind(cli_type)
+            .ok_or_else(|| HubError::AgentUnknown(cli_type.to_owned()))?;
+        let (inbox, from_agent) = mpsc::channel(FROM_AGENT_MAX);
+        let (agent, answer) = kind
+            .new_session(project.path.as_ref(), inbox.clone())
+            .await
+            .map_err(HubError::NotCreated)?;
+        let id = format!("{cli_type}:{}", agent.id());
+        if self.index.find(&id).is_some() {
+            return Err(HubError::SessionDuplicate(id));
+        }
+        let now = state::stamp(Timestamp::now());
+        let meta = Arc::new(index::SessionMeta {
+            id: id.clone(),
+            key: Uuid::new_v4().to_string(),
+            project_id: project.id.clone(),
+            project_path: project.path.clone(),
+            cli_type: cli_type.to_owned(),
+            archived: false,
+            title: title::UNTITLED.to_owned(),
+            last_active_at: now.clone(),
+            created_at: now,
+        });
+        let (path, header) = (self.index.path(&meta), meta.header());
+        let created = tokio::task::spawn_blocking(move || Transcript::create(&path, &header));
+        let transcript = created
+            .await
+            .map_err(std::io::Error::other)
+            .flatten()
+            .map_err(|error| HubError::Write(Arc::new(error)))?;
+        let fresh = Fresh {
+            transcript,
+            agent,
+            answer,
+            inbox,
+            from_agent,
+        };
+        let commands = actor::spawn(self.setup(meta.clone()), Some(fresh));
+        self.running().insert(id.clone(), commands);
+        if let Some(feed) = feed {
+            self.follow(&id, feed).await?;
+        }
+        let inserted = self.index.insert((*meta).clone(), origin).await;
+        if inserted.is_err() {
+            self.running().remove(&id);
+        }
+        inserted.map(|()| id)
+    }
+
+    /// Shows the session to `feed`: what there is, or what is new since `after`, and everything later.
+    pub async fn show(
+        &self,
+        id: &str,
+        feed: Feed,
+        after: Option<Position>,
+        tail: Option<u32>,
+        origin: Origin,
+    ) -> Result<(), HubError> {
+        let how = Subscribe::Open {
+            after,
+            tail,
+            origin,
+        };
+        self.ask(id, |reply| Command::Subscribe { feed, how, reply })
+            .await?
+    }
+
+    /// Everything that happens from now on.
+    pub async fn follow(&self, id: &str, feed: Feed) -> Result<(), HubError> {
+        let how = Subscribe::Follow;
+        self.ask(id, |reply| Command::Subscribe { feed, how, reply })
+            .await?
+    }
+
+    /// Nothing more of it for this connection.
+    pub async fn leave(&self, id: &str, connection: u64) {
+        let running = self.running().get(id).cloned();
+        if let Some(running) = running {
+            let _ = running.send(Command::Unsubscribe { connection }).await;
+        }
+    }
+
+    /// Nothing more of anything for this connection.
+    pub async fn leave_all(&self, connection: u64) {
+        let running: Vec<_> = self.running().values().cloned().collect();
+        for session in running {
+            let _ = session.send(Command::Unsubscribe { connection }).await;
+        }
+    }
+
+    pub async fn page(&self, id: &str, before: u64, limit: u32) -> Result<Page, HubError> {
+        self.ask(id, |reply| Command::Page {
+            before,
+            limit,
+            reply,
+        })
+        .await?
+    }
+
+    /// Sends a message, or queues it while a turn runs. A request id is accepted once.
+    pub async fn send(
+        &self,
+        id: &str,
+        content: String,
+        images: Vec<String>,
+        origin: Origin,
+    ) -> Result<Done, HubError> {
+        let message = QueuedMessage {
+            queue_id: Uuid::new_v4().to_string(),
+            content,
+            images,
+            request_id: origin.request_id.clone(),
+        };
+        self.act(id, Input::Send(message), origin).await
+    }
+
+    pub async fn cancel(&self, id: &str) -> Result<Done, HubError> {
+        self.act(id, Input::Cancel, Origin::default()).await
+    }
+
+    pub async fn edit_queued(
+        &self,
+        id: &str,
+        queue_id: String,
+        content: String,
+    ) -> Result<Done, HubError> {
+        let input = Input::EditQueued { queue_id, content };
+        self.act(id, input, Origin::default()).await
+    }
+
+    pub async fn remove_queued(&self, id: &str, queue_id: String) -> Result<Done, HubError> {
+        self.act(id, Input::RemoveQueued { queue_id }, Origin::default())
+            .await
+    }
+
+    pub async fn resume_queue(&self, id: &str) -> Result<Done, HubError> {
+        self.act(id, Input::ResumeQueue, Origin::default()).await
+    }
+
+    pub async fn permit(
+        &self,
+        id: &str,
+        permission_id: String,
+        option_id: String,
+    ) -> Result<Done, HubError> {
+        let input = Input::PermissionAnswered {
+            permission_id,
+            option_id,
+        };
+        self.act(id, input, Origin::default()).await
+    }
+
+    pub async fn set_policy(&self, id: &str, policy: PermissionPolicy) -> Result<Done, HubError> {
+        self.act(id, Input::SetPolicy(policy), Origin::default())
+            .await
+    }
+
+    pub async fn set_mode(&self, id: &str, mode_id: String) -> Result<Done, HubError> {
+        self.ask(id, |reply| Command::SetMode { mode_id, reply })
+            .await?
+    }
+
+    pub async fn set_option(
+        &self,
+        id: &str,
+        option_id: String,
+        value: Value,
+    ) -> Result<Done, HubError> {
+        self.ask(id, |reply| Command::SetOption {
+            option_id,
+            value,
+            reply,
+        })
+        .await?
+    }
+
+    pub async fn rename(&self, id: &str, title: &str, origin: Origin) -> Result<(), HubError> {
+        let title: String = title
+            .split_whitespace()
+            .collect::<Vec<_>>()
+            .join(" ")
+            .chars()
+            .take(TITLE_CHARS_MAX)
+            .collect();
+        if title.is_empty() {
+            return Err(HubError::SessionRefused {
+                code: wire::ErrorCode::InvalidMessage,
+                message: "A title needs at least one character.".to_owned(),
+            });
+        }
+        let noted = title.clone();
+        self.ask(id, |reply| Command::Titled {
+            title: noted,
+            reply,
+        })
+        .await??;
+        self.index.set_title(id, title, origin).await
+    }
+
+    pub async fn archive(&self, id: &str, archived: bool, origin: Origin) -> Result<(), HubError> {
+        let commands = self.session(id)?;
+        let _ = commands.send(Command::Archived(archived)).await;
+        self.index.set_archived(id, archived, origin).await
+    }
+
+    /// Ends what it is doing and moves it to the trash folder.
+    pub async fn delete(&self, id: &str, origin: Origin) -> Result<(), HubError> {
+        self.index.find(id).ok_or(HubError::SessionNotFound)?;
+        let running = self.running().remove(id);
+        if let Some(running) = running {
+            stop(&running).await;
+        }
+        self.index.delete(id, origin).await
+    }
+
+    pub async fn restore(&self, id: &str, origin: Origin) -> Result<(), HubError> {
+        self.index.restore(id, origin).await
+    }
+
+    /// Ends every session's task, each with its conversation on disk.
+    pub(crate) async fn close(&self) {
+        let running: Vec<_> = self.running().drain().map(|(_, session)| session).collect();
+        let ends: Vec<_> = running
+            .into_iter()
+            .map(|session| tokio::spawn(async move { stop(&session).await }))
+            .collect();
+        for end in ends {
+            let _ = end.await;
+        }
+        self.index.close().await;
+    }
+
+    async fn act(&self, id: &str, input: Input, origin: Origin) -> Result<Done, HubError> {
+        self.ask(id, |reply| Command::Act {
+            input,
+            origin,
+            reply,
+        })
+        .await?
+    }
+
+    async fn ask<R>(
+        &self,
+        id: &str,
+        command: impl FnOnce(oneshot::Sender<R>) -> Command,
+    ) -> Result<R, HubError> {
+        let (reply, answered) = oneshot::channel();
+        let session = self.session(id)?;
+        session
+            .send(command(reply))
+            .await
+            .map_err(|_| HubError::Closed)?;
+        answered.await.map_err(|_| HubError::Closed)
+    }
+
+    /// The session's task, started if need be. An id nobody knows never touches the disk.
+    fn session(&self, id: &str) -> Result<mpsc::Sender<Command>, HubError> {
+        let mut running = self.running();
+        if let Some(session) = running.get(id) {
+            return Ok(session.clone());
+        }
+        let meta = self.index.find(id).ok_or(HubError::SessionNotFound)?;
+        let session = actor::spawn(self.setup(meta), None);
+        running.insert(id.to_owned(), session.clone());
+        Ok(session)
+    }
+
+    fn setup(&self, meta: Arc<index::SessionMeta>) -> Setup {
+        Setup {
+            path: self.index.path(&meta),
+            kind: self.agents.kind(&meta.cli_type),
+            meta,
+            boot_id: self.boot_id.clone(),
+            index: self.index.clone(),
+            policy: self.rules.policy,
+            quiet_after: self.rules.quiet_after,
+            restarts_when_quiet: self.rules.restarts_when_quiet,
+        }
+    }
+
+    fn running(&self) -> MutexGuard<'_, HashMap<String, mpsc::Sender<Command>>> {
+        self.running.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+async fn stop(session: &mpsc::Sender<Command>) {
+    let (reply, stopped) = oneshot::channel();
+    if session.send(Command::Stop { reply }).await.is_ok() {
+        let _ = stopped.await;
+    }
+}

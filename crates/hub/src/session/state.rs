@@ -1,0 +1,719 @@
+//! What a session decides, without doing any of it.
+//!
+//! `step` takes one input and returns effects for `actor` to carry out, in order. No clock, no files,
+//! no channels: a test is a list of inputs and the effects they should produce.
+//!
+//! Invariants: at most one turn is in flight, each turn ends exactly once, and a request id that was
+//! accepted is never accepted again.
+
+use std::collections::VecDeque;
+
+use jiff::Timestamp;
+use serde_json::Value;
+use wire::{
+    Attachment, Author, ChatEntry, ContextUsage, ErrorCode, Modes, PermissionOption,
+    PermissionPolicy, PermissionQuestion, QueuedMessage, RunningTurn, SessionInfo, SessionState,
+    SlashCommand, TurnEntry, TurnOutcome, TurnPhase,
+};
+
+use super::title;
+use crate::agents::entries::{Entries, EntryChange};
+use crate::agents::from_acp::{self, SessionChange, ToolCallPatch, Update};
+
+/// Request ids that are remembered.
+const ACCEPTED_MAX: usize = 1000;
+/// Messages that may wait.
+const QUEUE_MAX: usize = 100;
+
+/// What happens to a session.
+#[derive(Debug)]
+pub(crate) enum Input {
+    Send(QueuedMessage),
+    EditQueued {
+        queue_id: String,
+        content: String,
+    },
+    RemoveQueued {
+        queue_id: String,
+    },
+    ResumeQueue,
+    Cancel,
+    /// Somebody looks at it, so its agent should have it.
+    Watched,
+    /// The agent has it open; the value is its answer.
+    Attached {
+        answer: Value,
+        takes_images: bool,
+    },
+    AttachFailed {
+        message: String,
+    },
+    Update(Update),
+    /// The answer to the prompt of this turn.
+    Answered {
+        turn: u64,
+        result: Result<Value, String>,
+    },
+    AgentLost {
+        reason: String,
+    },
+    PermissionAsked {
+        permission_id: String,
+        patch: Box<ToolCallPatch>,
+        options: Vec<PermissionOption>,
+    },
+    PermissionAnswered {
+        permission_id: String,
+        option_id: String,
+    },
+    SetPolicy(PermissionPolicy),
+    ModeSet(String),
+    OptionsSet(Value),
+    /// The agent has said nothing for long, since then.
+    Quiet {
+        since: Timestamp,
+    },
+    /// A cancel was not answered.
+    CancelUnanswered,
+    /// The server stops.
+    Stop,
+}
+
+/// What is to be done about it.
+#[derive(Debug, PartialEq)]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "they live as long as one step; nearly all of them are the large one"
+)]
+pub(crate) enum Effect {
+    /// Number it, write it, show it.
+    Change(EntryChange),
+    /// Where the sender's request id belongs to the next change.
+    Origin,
+    /// A turn begins; from now on a crash interrupts it.
+    TurnBegins,
+    /// These entries are final.
+    Complete(String),
+    Cancelled(String),
+    /// Everything shown so far is finished.
+    Fold,
+    /// What is beside the conversation has changed.
+    Info,
+    Title(String),
+    Touch,
+    SaveQueue,
+    SavePolicy,
+    Attach,
+    Prompt {
+        turn: u64,
+        message: QueuedMessage,
+    },
+    CancelPrompt,
+    /// `None` is the protocol's `cancelled`.
+    AnswerPermission {
+        permission_id: String,
+        option_id: Option<String>,
+        by_policy: bool,
+    },
+    RestartAgent,
+}
+
+/// Why a request was refused; nothing has changed.
+#[derive(Debug, PartialEq)]
+pub(crate) struct Refused {
+    pub(crate) code: ErrorCode,
+    pub(crate) message: String,
+}
+
+#[derive(Debug)]
+struct Turn {
+    number: u64,
+    message: QueuedMessage,
+    started: Timestamp,
+    phase: TurnPhase,
+    quiet_since: Option<Timestamp>,
+    /// The text entries of this turn that the agent wrote.
+    texts: Vec<String>,
+    /// What to name when there are none.
+    last_entry: String,
+}
+
+#[derive(Debug)]
+pub(crate) struct State {
+    entries: Entries,
+    turn: Option<Turn>,
+    next_number: u64,
+    attachment: Attachment,
+    queue: VecDeque<QueuedMessage>,
+    queue_held: bool,
+    accepted: VecDeque<String>,
+    permissions: Vec<PermissionQuestion>,
+    policy: PermissionPolicy,
+    restarts_when_quiet: bool,
+    titled: bool,
+    failed: bool,
+    commands: Vec<SlashCommand>,
+    modes: Option<Modes>,
+    options: Vec<Value>,
+    usage: Option<ContextUsage>,
+    takes_images: bool,
+}
+
+/// What is known of a session when its actor starts.
+#[derive(Debug)]
+pub(crate) struct Known {
+    /// How many entries there are.
+    pub(crate) total: u64,
+    pub(crate) titled: bool,
+    pub(crate) failed: bool,
+    pub(crate) policy: PermissionPolicy,
+    pub(crate) queue: Vec<QueuedMessage>,
+    pub(crate) accepted: Vec<String>,
+    pub(crate) restarts_when_quiet: bool,
+}
+
+impl State {
+    pub(crate) fn new(known: Known) -> Self {
+        Self {
+            entries: Entries::after(known.total),
+            turn: None,
+            next_number: 1,
+            attachment: Attachment::Detached,
+            queue_held: !known.queue.is_empty(),
+            queue: known.queue.into(),
+            accepted: known.accepted.into(),
+            permissions: vec![],
+            policy: known.policy,
+            restarts_when_quiet: known.restarts_when_quiet,
+            titled: known.titled,
+            failed: known.failed,
+            commands: vec![],
+            modes: None,
+            options: vec![],
+            usage: None,
+            takes_images: false,
+        }
+    }
+
+    pub(crate) fn step(&mut self, input: Input, now: Timestamp) -> Result<Vec<Effect>, Refused> {
+        let mut effects = vec![];
+        match input {
+            Input::Send(message) => return self.send(message, now),
+            Input::EditQueued { queue_id, content } => {
+                let content = said(content)?;
+                self.queued(&queue_id)?.content = content;
+                effects.extend([Effect::SaveQueue, Effect::Info]);
+            }
+            Input::RemoveQueued { queue_id } => {
+                self.queued(&queue_id)?;
+                self.queue.retain(|message| message.queue_id != queue_id);
+                self.queue_held &= !self.queue.is_empty();
+                effects.extend([Effect::SaveQueue, Effect::Info]);
+            }
+            Input::ResumeQueue => {
+                self.queue_held = false;
+                if self.turn.is_none() {
+                    self.next_queued(now, &mut effects);
+                }
+                effects.push(Effect::Info);
+            }
+            Input::Cancel => self.cancel(now, &mut effects),
+            Input::Watched => self.attach(&mut effects),
+            Input::Attached {
+                answer,
+                takes_images,
+            } => self.attached(&answer, takes_images, &mut effects),
+            Input::AttachFailed { message } => {
+                self.attachment = Attachment::Detached;
+                if self.is_starting() {
+                    self.end_turn(TurnOutcome::Failed, Some(message), None, now, &mut effects);
+                }
+                effects.push(Effect::Info);
+            }
+            Input::Update(update) => self.update(update, now, &mut effects),
+            Input::Answered { turn, result } => {
+                if self
+                    .turn
+                    .as_ref()
+                    .is_some_and(|running| running.number == turn)
+                {
+                    let (outcome, message, tokens) = outcome(result);
+                    self.end_turn(outcome, message, tokens, now, &mut effects);
+                }
+            }
+            Input::AgentLost { reason } => {
+                self.attachment = Attachment::Detached;
+                if self.turn.is_some() && !self.is_starting() {
+                    let outcome = TurnOutcome::Interrupted;
+                    self.end_turn(outcome, Some(reason), None, now, &mut effects);
+                }
+                effects.push(Effect::Info);
+            }
+            Input::PermissionAsked {
+                permission_id,
+                patch,
+                options,
+            } => self.asked(permission_id, *patch, options, now, &mut effects),
+            Input::PermissionAnswered {
+                permission_id,
+                option_id,
+            } => {
+                let question = self
+                    .permissions
+                    .iter()
+                    .find(|question| question.permission_id == permission_id);
+                let known = question.is_some_and(|question| {
+                    let options = &question.options;
+                    options.iter().any(|option| option.option_id == option_id)
+                });
+                if !known {
+                    return Err(refused(
+                        ErrorCode::SessionBusy,
+                        "That question has been answered, or is no longer asked.",
+                    ));
+                }
+                self.permissions
+                    .retain(|question| question.permission_id != permission_id);
+                effects.push(Effect::AnswerPermission {
+                    permission_id,
+                    option_id: Some(option_id),
+                    by_policy: false,
+                });
+                effects.push(Effect::Info);
+            }
+            Input::SetPolicy(policy) => {
+                self.policy = policy;
+                effects.extend([Effect::SavePolicy, Effect::Info]);
+            }
+            Input::ModeSet(mode_id) => {
+                if let Some(modes) = &mut self.modes {
+                    modes.current = mode_id;
+                }
+                effects.push(Effect::Info);
+            }
+            Input::OptionsSet(answer) => {
+                if let Value::Array(options) = &answer["configOptions"] {
+                    self.options.clone_from(options);
+                }
+                effects.push(Effect::Info);
+            }
+            Input::Quiet { since } => {
+                if let Some(turn) = &mut self.turn {
+                    turn.quiet_since = Some(since);
+                    effects.push(Effect::Info);
+                    if self.restarts_when_quiet && self.permissions.is_empty() {
+                        effects.push(Effect::RestartAgent);
+                    }
+                }
+            }
+            Input::CancelUnanswered => {
+                if self.phase() == Some(TurnPhase::Cancelling) {
+                    effects.push(Effect::RestartAgent);
+                }
+            }
+            Input::Stop => {
+                if self.turn.is_some() {
+                    let message = Some("Liminal Builder was stopped".to_owned());
+                    let outcome = TurnOutcome::Interrupted;
+                    self.end_turn(outcome, message, None, now, &mut effects);
+                }
+            }
+        }
+        Ok(effects)
+    }
+
+    pub(crate) fn phase(&self) -> Option<TurnPhase> {
+        self.turn.as_ref().map(|turn| turn.phase)
+    }
+
+    pub(crate) fn is_attaching(&self) -> bool {
+        self.attachment == Attachment::Attaching
+    }
+
+    pub(crate) fn policy(&self) -> PermissionPolicy {
+        self.policy
+    }
+
+    pub(crate) fn queue(&self) -> Vec<QueuedMessage> {
+        self.queue.iter().cloned().collect()
+    }
+
+    /// The mark in a list.
+    pub(crate) fn shown(&self) -> SessionState {
+        match (&self.turn, self.permissions.is_empty()) {
+            (_, false) => SessionState::Waiting,
+            (Some(_), true) => SessionState::Running,
+            (None, true) if self.failed => SessionState::Failed,
+            (None, true) => SessionState::Idle,
+        }
+    }
+
+    pub(crate) fn info(&self) -> SessionInfo {
+        SessionInfo {
+            state: self.shown(),
+            turn: self.turn.as_ref().map(|turn| RunningTurn {
+                started_at: stamp(turn.started),
+                phase: turn.phase,
+                quiet_since: turn.quiet_since.map(stamp),
+            }),
+            attachment: self.attachment,
+            policy: self.policy,
+            queue: self.queue(),
+            queue_held: self.queue_held,
+            permissions: self.permissions.clone(),
+            commands: self.commands.clone(),
+            modes: self.modes.clone(),
+            options: self.options.clone(),
+            usage: self.usage.clone(),
+            takes_images: self.takes_images,
+        }
+    }
+
+    /// The person chose a title, so none is derived.
+    pub(crate) fn titled(&mut self) {
+        self.titled = true;
+    }
+
+    /// The last turn was cut short before this state began.
+    pub(crate) fn interrupted(&mut self) {
+        self.failed = true;
+    }
+
+    /// New entries are numbered after this many.
+    pub(crate) fn renumber(&mut self, total: u64) {
+        self.entries = Entries::after(total);
+    }
+
+    fn is_starting(&self) -> bool {
+        self.phase() == Some(TurnPhase::Starting)
+    }
+
+    fn send(&mut self, mut message: QueuedMessage, now: Timestamp) -> Result<Vec<Effect>, Refused> {
+        if let Some(request_id) = &message.request_id
+            && self.accepted.contains(request_id)
+        {
+            return Ok(vec![]);
+        }
+        if message.images.is_empty() {
+            message.content = said(message.content)?;
+        }
+        if self.turn.is_some() && self.queue.len() >= QUEUE_MAX {
+            return Err(refused(
+                ErrorCode::SessionBusy,
+                "A hundred messages are waiting already. Let some be sent first.",
+            ));
+        }
+        if let Some(request_id) = &message.request_id {
+            self.accepted.push_back(request_id.clone());
+            if self.accepted.len() > ACCEPTED_MAX {
+                self.accepted.pop_front();
+            }
+        }
+        let mut effects = vec![];
+        if self.turn.is_some() {
+            self.queue.push_back(message);
+            effects.extend([Effect::SaveQueue, Effect::Info]);
+        } else {
+            self.begin_turn(message, now, &mut effects);
+        }
+        Ok(effects)
+    }
+
+    fn begin_turn(&mut self, message: QueuedMessage, now: Timestamp, effects: &mut Vec<Effect>) {
+        effects.push(Effect::TurnBegins);
+        let changes = self.entries.begin_turn(&message, &stamp(now));
+        let mut last_entry = String::new();
+        for change in changes {
+            if let EntryChange::Begin(entry) = &change {
+                entry.entry_id().clone_into(&mut last_entry);
+                if matches!(entry, ChatEntry::User { .. }) {
+                    effects.push(Effect::Origin);
+                }
+            }
+            effects.push(Effect::Change(change));
+        }
+        if !self.titled && !message.content.trim().is_empty() {
+            self.titled = true;
+            effects.push(Effect::Title(title::derive(&message.content)));
+        }
+        effects.push(Effect::Touch);
+        let number = self.next_number;
+        self.next_number += 1;
+        self.failed = false;
+        let attached = self.attachment == Attachment::Attached;
+        let phase = match attached {
+            true => TurnPhase::Working,
+            false => TurnPhase::Starting,
+        };
+        self.turn = Some(Turn {
+            number,
+            message: message.clone(),
+            started: now,
+            phase,
+            quiet_since: None,
+            texts: vec![],
+            last_entry,
+        });
+        if attached {
+            let turn = number;
+            effects.push(Effect::Prompt { turn, message });
+        } else {
+            self.attach(effects);
+        }
+        effects.push(Effect::Info);
+    }
+
+    fn attach(&mut self, effects: &mut Vec<Effect>) {
+        if self.attachment == Attachment::Detached {
+            self.attachment = Attachment::Attaching;
+            effects.extend([Effect::Attach, Effect::Info]);
+        }
+    }
+
+    fn attached(&mut self, answer: &Value, takes_images: bool, effects: &mut Vec<Effect>) {
+        self.attachment = Attachment::Attached;
+        self.takes_images = takes_images;
+        self.modes = from_acp::modes(answer).or(self.modes.take());
+        if let Value::Array(options) = &answer["configOptions"] {
+            self.options.clone_from(options);
+        }
+        if let Some(turn) = &mut self.turn
+            && turn.phase == TurnPhase::Starting
+        {
+            turn.phase = TurnPhase::Working;
+            effects.push(Effect::Prompt {
+                turn: turn.number,
+                message: turn.message.clone(),
+            });
+        }
+        effects.push(Effect::Info);
+    }
+
+    fn update(&mut self, update: Update, now: Timestamp, effects: &mut Vec<Effect>) {
+        if let Some(turn) = &mut self.turn
+            && turn.quiet_since.take().is_some()
+        {
+            effects.push(Effect::Info);
+        }
+        match update {
+            Update::Session(change) => {
+                self.session_change(change);
+                effects.push(Effect::Info);
+            }
+            // Some agents say back what they were just told.
+            Update::Text {
+                author: Author::User,
+                ..
+            }
+            | Update::Media {
+                author: Author::User,
+                ..
+            } => {}
+            update => {
+                let changes = self.entries.apply(update, &stamp(now));
+                self.change(changes, effects);
+            }
+        }
+    }
+
+    fn change(&mut self, changes: Vec<EntryChange>, effects: &mut Vec<Effect>) {
+        for change in changes {
+            if let (Some(turn), EntryChange::Begin(entry)) = (&mut self.turn, &change) {
+                entry.entry_id().clone_into(&mut turn.last_entry);
+                if matches!(
+                    entry,
+                    ChatEntry::Assistant { .. } | ChatEntry::Thinking { .. }
+                ) {
+                    turn.texts.push(entry.entry_id().to_owned());
+                }
+            }
+            effects.push(Effect::Change(change));
+        }
+    }
+
+    fn session_change(&mut self, change: SessionChange) {
+        match change {
+            SessionChange::Commands(commands) => self.commands = commands,
+            SessionChange::Mode(mode) => {
+                if let Some(modes) = &mut self.modes {
+                    modes.current = mode;
+                }
+            }
+            SessionChange::ConfigOptions(options) => self.options = options,
+            SessionChange::Usage(usage) => self.usage = Some(usage),
+            // Titles are ours: from the first message, or from the person.
+            SessionChange::Title(_) => {}
+        }
+    }
+
+    fn asked(
+        &mut self,
+        permission_id: String,
+        patch: ToolCallPatch,
+        options: Vec<PermissionOption>,
+        now: Timestamp,
+        effects: &mut Vec<Effect>,
+    ) {
+        let tool_call_id = patch.tool_call_id.clone();
+        let title = patch.title.clone().unwrap_or_default();
+        self.update(Update::ToolCall(Box::new(patch)), now, effects);
+        if matches!(self.phase(), None | Some(TurnPhase::Cancelling)) {
+            effects.push(Effect::AnswerPermission {
+                permission_id,
+                option_id: None,
+                by_policy: false,
+            });
+            return;
+        }
+        if self.policy == PermissionPolicy::Allow
+            && let Some(option) = least_that_allows(&options)
+        {
+            effects.push(Effect::AnswerPermission {
+                permission_id,
+                option_id: Some(option.option_id.clone()),
+                by_policy: true,
+            });
+            return;
+        }
+        self.permissions.push(PermissionQuestion {
+            permission_id,
+            tool_call_id,
+            title,
+            options,
+            asked_at: stamp(now),
+        });
+        effects.push(Effect::Info);
+    }
+
+    fn cancel(&mut self, now: Timestamp, effects: &mut Vec<Effect>) {
+        match self.phase() {
+            // Nothing was sent yet.
+            Some(TurnPhase::Starting) => {
+                self.end_turn(TurnOutcome::Cancelled, None, None, now, effects);
+            }
+            Some(TurnPhase::Working) => {
+                if let Some(turn) = &mut self.turn {
+                    turn.phase = TurnPhase::Cancelling;
+                }
+                effects.push(Effect::CancelPrompt);
+                self.drop_questions(effects);
+                effects.push(Effect::Info);
+            }
+            None | Some(TurnPhase::Cancelling) => {}
+        }
+    }
+
+    fn drop_questions(&mut self, effects: &mut Vec<Effect>) {
+        for question in self.permissions.drain(..) {
+            effects.push(Effect::AnswerPermission {
+                permission_id: question.permission_id,
+                option_id: None,
+                by_policy: false,
+            });
+        }
+    }
+
+    fn end_turn(
+        &mut self,
+        outcome: TurnOutcome,
+        message: Option<String>,
+        tokens: Option<u64>,
+        now: Timestamp,
+        effects: &mut Vec<Effect>,
+    ) {
+        let Some(mut turn) = self.turn.take() else {
+            return;
+        };
+        self.drop_questions(effects);
+        effects.extend(self.entries.end_turn().into_iter().map(Effect::Change));
+        let spent = now.duration_since(turn.started).as_millis();
+        effects.push(Effect::Change(self.entries.close_turn(TurnEntry {
+            entry_id: String::new(),
+            outcome,
+            message,
+            duration_ms: u64::try_from(spent).ok(),
+            tokens,
+            timestamp: stamp(now),
+        })));
+        let last = turn.texts.pop().unwrap_or(turn.last_entry);
+        effects.extend(turn.texts.into_iter().map(Effect::Complete));
+        effects.push(match outcome {
+            TurnOutcome::Cancelled => Effect::Cancelled(last),
+            _ => Effect::Complete(last),
+        });
+        effects.extend([Effect::Fold, Effect::Touch]);
+        self.failed = matches!(outcome, TurnOutcome::Failed | TurnOutcome::Interrupted);
+        if self.failed {
+            self.queue_held = !self.queue.is_empty();
+        } else {
+            self.next_queued(now, effects);
+        }
+        effects.push(Effect::Info);
+    }
+
+    fn next_queued(&mut self, now: Timestamp, effects: &mut Vec<Effect>) {
+        if self.queue_held {
+            return;
+        }
+        if let Some(message) = self.queue.pop_front() {
+            effects.push(Effect::SaveQueue);
+            self.begin_turn(message, now, effects);
+        }
+    }
+
+    fn queued(&mut self, queue_id: &str) -> Result<&mut QueuedMessage, Refused> {
+        self.queue
+            .iter_mut()
+            .find(|message| message.queue_id == queue_id)
+            .ok_or_else(|| {
+                refused(
+                    ErrorCode::SessionBusy,
+                    "That message is no longer waiting: it was sent or removed.",
+                )
+            })
+    }
+}
+
+fn refused(code: ErrorCode, message: &str) -> Refused {
+    Refused {
+        code,
+        message: message.to_owned(),
+    }
+}
+
+fn said(content: String) -> Result<String, Refused> {
+    match content.trim().is_empty() {
+        true => Err(refused(
+            ErrorCode::InvalidMessage,
+            "There is nothing in that message.",
+        )),
+        false => Ok(content),
+    }
+}
+
+/// As precise as everything else we write down.
+pub(crate) fn stamp(at: Timestamp) -> String {
+    format!("{:.3}", at)
+}
+
+fn least_that_allows(options: &[PermissionOption]) -> Option<&PermissionOption> {
+    let of_kind = |kind: &str| options.iter().find(|option| option.kind == kind);
+    of_kind("allow_once").or_else(|| of_kind("allow_always"))
+}
+
+/// How a turn ended, by the agent's own answer. An unknown reason is shown, never fatal.
+fn outcome(result: Result<Value, String>) -> (TurnOutcome, Option<String>, Option<u64>) {
+    let answer = match result {
+        Ok(answer) => answer,
+        Err(message) => return (TurnOutcome::Failed, Some(message), None),
+    };
+    let tokens = answer["usage"]["totalTokens"].as_u64();
+    match answer["stopReason"].as_str().unwrap_or_default() {
+        "end_turn" => (TurnOutcome::Ended, None, tokens),
+        "cancelled" => (TurnOutcome::Cancelled, None, tokens),
+        "refusal" => (TurnOutcome::Refused, None, tokens),
+        "max_tokens" => (TurnOutcome::MaxTokens, None, tokens),
+        "max_turn_requests" => (TurnOutcome::MaxTurnRequests, None, tokens),
+        other => (TurnOutcome::Other, Some(other.to_owned()), tokens),
+    }
+}

@@ -1,0 +1,152 @@
+//! From what happened in the hub to what a browser is told of it.
+
+use std::collections::BTreeMap;
+
+use hub::{Event, Fed, Origin, SessionEvent, What};
+use wire::{ErrorCode, ServerMessage};
+
+/// A change as the browser is told of it. Only the one who asked for it sees the request id.
+pub(super) fn of_event(event: Event, connection: u64) -> ServerMessage {
+    let request_id = own(&event.origin, connection);
+    match event.what {
+        What::ProjectAdded(project) => ServerMessage::ProjectAdded {
+            project,
+            request_id,
+        },
+        What::ProjectRemoved { project_id } => ServerMessage::ProjectRemoved {
+            project_id,
+            request_id,
+        },
+        What::SessionCreated(session) => ServerMessage::SessionCreated {
+            session_id: session.id.clone(),
+            project_id: session.project_id.clone(),
+            session,
+            request_id,
+        },
+        What::SessionArchived { session_id } => ServerMessage::SessionArchived {
+            session_id,
+            request_id,
+        },
+        What::SessionUnarchived(session) => ServerMessage::SessionUnarchived {
+            session_id: session.id.clone(),
+            session,
+            request_id,
+        },
+        What::SessionDeleted { session_id } => ServerMessage::SessionDeleted {
+            session_id,
+            request_id,
+        },
+        What::SessionTitle { session_id, title } => ServerMessage::SessionTitleUpdated {
+            session_id,
+            title,
+            request_id,
+        },
+        What::SessionState {
+            session_id,
+            project_id,
+            state,
+            last_active_at,
+        } => ServerMessage::SessionState {
+            session_id,
+            project_id,
+            state,
+            last_active_at,
+        },
+        What::AgentStatus {
+            cli_type,
+            status,
+            reason,
+        } => ServerMessage::AgentStatus {
+            cli_type,
+            status,
+            reason,
+        },
+    }
+}
+
+/// What happened in a session the browser has open.
+pub(super) fn of_session(fed: &Fed, connection: u64, boot_id: &str) -> ServerMessage {
+    let session_id = fed.session_id.to_string();
+    match &*fed.event {
+        SessionEvent::History {
+            entries,
+            first,
+            total,
+            seq,
+            info,
+            origin,
+        } => ServerMessage::SessionHistory {
+            session_id,
+            entries: entries.clone(),
+            html: BTreeMap::new(),
+            first: *first,
+            total: *total,
+            seq: *seq,
+            boot_id: boot_id.to_owned(),
+            info: info.clone(),
+            request_id: own(origin, connection),
+        },
+        SessionEvent::Resumed { seq, info, origin } => ServerMessage::SessionResumed {
+            session_id,
+            seq: *seq,
+            info: info.clone(),
+            request_id: own(origin, connection),
+        },
+        SessionEvent::Update { seq, entry, origin } => ServerMessage::SessionUpdate {
+            session_id,
+            entry: entry.clone(),
+            html: None,
+            seq: *seq,
+            request_id: own(origin, connection),
+        },
+        SessionEvent::Chunk {
+            seq,
+            entry_id,
+            content,
+            terminal_id,
+        } => ServerMessage::SessionChunk {
+            session_id,
+            entry_id: entry_id.clone(),
+            content: content.clone(),
+            html: None,
+            terminal_id: terminal_id.clone(),
+            seq: *seq,
+        },
+        SessionEvent::Complete { seq, entry_id } => ServerMessage::SessionComplete {
+            session_id,
+            entry_id: entry_id.clone(),
+            html: None,
+            seq: *seq,
+        },
+        SessionEvent::Cancelled { seq, entry_id } => ServerMessage::SessionCancelled {
+            session_id,
+            entry_id: entry_id.clone(),
+            seq: *seq,
+        },
+        SessionEvent::Info(info) => ServerMessage::SessionInfo {
+            session_id,
+            info: info.clone(),
+        },
+        SessionEvent::StoreTrouble(message) => ServerMessage::Error {
+            code: ErrorCode::StoreUnavailable,
+            message: message.clone(),
+            session_id: Some(session_id),
+            request_id: None,
+        },
+    }
+}
+
+pub(super) fn error(code: ErrorCode, message: String, request_id: Option<String>) -> ServerMessage {
+    ServerMessage::Error {
+        code,
+        message,
+        session_id: None,
+        request_id,
+    }
+}
+
+/// Ids are a connection's own: another window's `r3` is another request.
+fn own(origin: &Origin, connection: u64) -> Option<String> {
+    let asked_here = origin.connection == connection;
+    origin.request_id.clone().filter(|_| asked_here)
+}

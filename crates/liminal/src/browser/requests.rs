@@ -1,0 +1,276 @@
+//! From what a browser asks to what the hub does.
+
+use std::collections::BTreeMap;
+
+use hub::{Done, Feed, Hub, HubError, Origin};
+use wire::{ClientMessage, Project, ServerMessage};
+
+use super::messages::error;
+
+/// Entries one page may have.
+const PAGE_MAX: u32 = 500;
+
+/// Requests of one queue are carried out one after the other, those of different queues at once.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(super) enum Queue {
+    Projects,
+    Session(String),
+    /// None: it waits for nobody, and nobody for it.
+    Alone(u64),
+}
+
+/// Which queue a request belongs to; `number` is different for each.
+pub(super) fn queue_of(message: &ClientMessage, number: u64) -> Queue {
+    use ClientMessage as M;
+    match message {
+        M::ProjectAdd { .. } | M::ProjectRemove { .. } | M::ProjectRestore { .. } => {
+            Queue::Projects
+        }
+        M::ProjectList {}
+        | M::FolderComplete { .. }
+        | M::SessionList { .. }
+        | M::SessionCreate { .. }
+        | M::SessionReconnect { .. } => Queue::Alone(number),
+        M::SessionOpen { session_id, .. }
+        | M::SessionPage { session_id, .. }
+        | M::SessionLeave { session_id }
+        | M::SessionSend { session_id, .. }
+        | M::SessionCancel { session_id }
+        | M::SessionArchive { session_id }
+        | M::SessionUnarchive { session_id }
+        | M::SessionRename { session_id, .. }
+        | M::SessionDelete { session_id }
+        | M::SessionRestore { session_id }
+        | M::SessionQueueEdit { session_id, .. }
+        | M::SessionQueueRemove { session_id, .. }
+        | M::SessionQueueResume { session_id }
+        | M::SessionPermit { session_id, .. }
+        | M::SessionPolicy { session_id, .. }
+        | M::SessionSetMode { session_id, .. }
+        | M::SessionSetOption { session_id, .. } => Queue::Session(session_id.clone()),
+    }
+}
+
+/// The answer to a request for a list, at once.
+pub(super) fn list(
+    hub: &Hub,
+    message: &ClientMessage,
+    request_id: Option<&str>,
+) -> Option<ServerMessage> {
+    let request_id = request_id.map(str::to_owned);
+    match message {
+        ClientMessage::ProjectList {} => Some(ServerMessage::ProjectList {
+            projects: hub.projects().list(),
+            request_id,
+        }),
+        ClientMessage::SessionList {
+            project_id,
+            archived,
+        } => Some(match project(hub, project_id) {
+            Ok(project) => ServerMessage::SessionList {
+                sessions: hub.sessions().list(&project, *archived),
+                project_id: project_id.clone(),
+                archived: *archived,
+                request_id,
+            },
+            Err(problem) => error(problem.code(), problem.to_string(), request_id),
+        }),
+        _ => None,
+    }
+}
+
+/// Carries out one request. `None` when what it brings about is the answer.
+pub(super) async fn carry_out(
+    hub: Hub,
+    message: ClientMessage,
+    feed: Feed,
+    origin: Origin,
+) -> Option<ServerMessage> {
+    let request_id = origin.request_id.clone();
+    match answer(&hub, message, feed, origin).await {
+        Ok(answer) => answer,
+        Err(problem) => Some(error(problem.code(), problem.to_string(), request_id)),
+    }
+}
+
+async fn answer(
+    hub: &Hub,
+    message: ClientMessage,
+    feed: Feed,
+    origin: Origin,
+) -> Result<Option<ServerMessage>, HubError> {
+    use ClientMessage as M;
+    let request_id = origin.request_id.clone();
+    let connection = origin.connection;
+    let sessions = hub.sessions();
+    // What is done, and has no other answer.
+    let session_id = match message {
+        M::ProjectList {} | M::SessionList { .. } => {
+            return Ok(list(hub, &message, request_id.as_deref()));
+        }
+        M::ProjectAdd { path } => {
+            hub.add_project(&path, origin).await?;
+            return Ok(None);
+        }
+        M::ProjectRemove { project_id } => {
+            hub.projects().remove(&project_id, origin).await?;
+            return Ok(None);
+        }
+        M::ProjectRestore { project_id } => {
+            hub.projects().restore(&project_id, origin).await?;
+            return Ok(None);
+        }
+        M::FolderComplete { path } => {
+            let found = hub.complete_folder(&path).await;
+            return Ok(Some(ServerMessage::FolderCompletions {
+                path,
+                folders: found.folders,
+                truncated: found.truncated,
+                request_id,
+            }));
+        }
+        M::SessionCreate {
+            project_id,
+            cli_type,
+        } => {
+            let project = project(hub, &project_id)?;
+            sessions
+                .create(&project, &cli_type, Some(feed), origin)
+                .await?;
+            return Ok(None);
+        }
+        M::SessionOpen {
+            session_id,
+            after,
+            tail,
+        } => {
+            sessions
+                .show(&session_id, feed, after, tail, origin)
+                .await?;
+            return Ok(None);
+        }
+        M::SessionPage {
+            session_id,
+            before,
+            limit,
+        } => {
+            let limit = limit.clamp(1, PAGE_MAX);
+            let page = sessions.page(&session_id, before, limit).await?;
+            return Ok(Some(ServerMessage::SessionPage {
+                session_id,
+                entries: page.entries,
+                html: BTreeMap::new(),
+                first: page.first,
+                total: page.total,
+                request_id,
+            }));
+        }
+        M::SessionArchive { session_id } => {
+            sessions.archive(&session_id, true, origin).await?;
+            return Ok(None);
+        }
+        M::SessionUnarchive { session_id } => {
+            sessions.archive(&session_id, false, origin).await?;
+            return Ok(None);
+        }
+        M::SessionRename { session_id, title } => {
+            sessions.rename(&session_id, &title, origin).await?;
+            return Ok(None);
+        }
+        M::SessionDelete { session_id } => {
+            sessions.delete(&session_id, origin).await?;
+            return Ok(None);
+        }
+        M::SessionRestore { session_id } => {
+            sessions.restore(&session_id, origin).await?;
+            return Ok(None);
+        }
+        M::SessionReconnect { cli_type } => {
+            let kind = hub.agents().kind(&cli_type);
+            let kind = kind.ok_or(HubError::AgentUnknown(cli_type))?;
+            kind.restart().await?;
+            return Ok(None);
+        }
+        M::SessionSend {
+            session_id,
+            content,
+            images,
+        } => {
+            sessions.follow(&session_id, feed).await?;
+            let sent = sessions.send(&session_id, content, images, origin);
+            if sent.await? == Done::Begun {
+                return Ok(None);
+            }
+            session_id
+        }
+        M::SessionLeave { session_id } => {
+            sessions.leave(&session_id, connection).await;
+            session_id
+        }
+        M::SessionCancel { session_id } => {
+            sessions.cancel(&session_id).await?;
+            session_id
+        }
+        M::SessionQueueEdit {
+            session_id,
+            queue_id,
+            content,
+        } => {
+            sessions.edit_queued(&session_id, queue_id, content).await?;
+            session_id
+        }
+        M::SessionQueueRemove {
+            session_id,
+            queue_id,
+        } => {
+            sessions.remove_queued(&session_id, queue_id).await?;
+            session_id
+        }
+        M::SessionQueueResume { session_id } => {
+            sessions.resume_queue(&session_id).await?;
+            session_id
+        }
+        M::SessionPermit {
+            session_id,
+            permission_id,
+            option_id,
+        } => {
+            sessions
+                .permit(&session_id, permission_id, option_id)
+                .await?;
+            session_id
+        }
+        M::SessionPolicy { session_id, policy } => {
+            sessions.set_policy(&session_id, policy).await?;
+            session_id
+        }
+        M::SessionSetMode {
+            session_id,
+            mode_id,
+        } => {
+            sessions.set_mode(&session_id, mode_id).await?;
+            session_id
+        }
+        M::SessionSetOption {
+            session_id,
+            option_id,
+            value,
+        } => {
+            sessions.set_option(&session_id, option_id, value).await?;
+            session_id
+        }
+    };
+    // Without a request id nobody waits for an answer.
+    Ok(request_id.map(|request_id| ServerMessage::SessionDone {
+        session_id,
+        request_id: Some(request_id),
+    }))
+}
+
+fn project(hub: &Hub, project_id: &str) -> Result<Project, HubError> {
+    hub.projects()
+        .list()
+        .into_iter()
+        .find(|project| project.id == project_id)
+        .ok_or(HubError::ProjectNotFound)
+}

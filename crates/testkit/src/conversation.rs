@@ -1,0 +1,115 @@
+//! What a careful client makes of a session's messages.
+
+use anyhow::{Context, ensure};
+use serde_json::Value;
+
+/// One session as a client sees it. Every message must be the gap-free continuation of the last.
+#[derive(Debug, Default, Clone)]
+pub struct Conversation {
+    pub session_id: String,
+    pub boot_id: String,
+    pub seq: u64,
+    /// The number of the first entry we have, from 0.
+    pub first: usize,
+    pub entries: Vec<Value>,
+    pub info: Value,
+    /// Entries that were said to be final.
+    pub complete: Vec<String>,
+    pub cancelled: Vec<String>,
+}
+
+impl Conversation {
+    pub fn new(session_id: &str) -> Self {
+        Self {
+            session_id: session_id.to_owned(),
+            ..Self::default()
+        }
+    }
+
+    /// Takes in a message; one that is not about this session changes nothing.
+    pub fn apply(&mut self, message: &Value) -> anyhow::Result<()> {
+        if message["sessionId"] != self.session_id.as_str() {
+            return Ok(());
+        }
+        let text = |field: &str| message[field].as_str().unwrap_or_default().to_owned();
+        let kind = text("type");
+        match kind.as_str() {
+            "session:history" => {
+                self.boot_id = text("bootId");
+                self.seq = message["seq"].as_u64().context("a number")?;
+                self.first = message["first"].as_u64().context("a number")? as usize;
+                self.entries = message["entries"].as_array().context("a list")?.clone();
+                self.info = message["info"].clone();
+            }
+            "session:resumed" => {
+                ensure!(message["seq"] == self.seq, "resumed elsewhere: {message}");
+                self.info = message["info"].clone();
+            }
+            "session:info" => self.info = message["info"].clone(),
+            "session:update" | "session:chunk" | "session:complete" | "session:cancelled" => {
+                let seq = message["seq"].as_u64().context("a number")?;
+                ensure!(seq == self.seq + 1, "{seq} follows {}: {message}", self.seq);
+                self.seq = seq;
+                match kind.as_str() {
+                    "session:update" => self.upsert(&message["entry"]),
+                    "session:chunk" => self.append(&text("entryId"), message)?,
+                    "session:complete" => self.complete.push(text("entryId")),
+                    _ => self.cancelled.push(text("entryId")),
+                }
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn position(&self, entry_id: &Value) -> Option<usize> {
+        let is_it = |entry: &Value| entry["entryId"] == *entry_id;
+        self.entries.iter().rposition(is_it)
+    }
+
+    fn upsert(&mut self, entry: &Value) {
+        match self.position(&entry["entryId"]) {
+            Some(at) => self.entries[at] = entry.clone(),
+            None => self.entries.push(entry.clone()),
+        }
+    }
+
+    fn append(&mut self, entry_id: &str, message: &Value) -> anyhow::Result<()> {
+        let at = self
+            .position(&Value::from(entry_id))
+            .context("text for an entry that is not there")?;
+        let more = message["content"].as_str().context("a text")?;
+        let entry = &mut self.entries[at];
+        let target = match message["terminalId"].as_str() {
+            None => &mut entry["content"],
+            Some(id) => {
+                let parts = entry["content"].as_array_mut().context("parts")?;
+                let is_it = |part: &&mut Value| part["terminalId"] == id;
+                let part = parts.iter_mut().find(is_it).context("no such terminal")?;
+                &mut part["output"]
+            }
+        };
+        let whole = format!("{}{more}", target.as_str().context("a text")?);
+        *target = Value::from(whole);
+        Ok(())
+    }
+
+    /// Each entry in a few words: its type and what it says.
+    pub fn said(&self) -> Vec<String> {
+        self.entries.iter().map(brief).collect()
+    }
+
+    pub fn is_running(&self) -> bool {
+        self.info["turn"].is_object()
+    }
+}
+
+fn brief(entry: &Value) -> String {
+    let text = |field: &str| entry[field].as_str().unwrap_or_default();
+    match text("type") {
+        "tool-call" => format!("tool {} {}", text("name"), text("status")),
+        "turn" => format!("turn {}", text("outcome")),
+        "plan" => "plan".to_owned(),
+        kind => format!("{kind}: {}", text("content")),
+    }
+}
