@@ -1,6 +1,6 @@
 //! Recorded shapes of agents' lines in, entries out.
 
-use hub::agents::entries::{Entries, EntryChange};
+use hub::agents::entries::{Entries, EntryChange, extend};
 use hub::agents::from_acp::{SessionChange, ToolCallPatch, Update, read};
 use proptest::prelude::*;
 use wire::{
@@ -50,6 +50,13 @@ impl Shown {
                     ) => content.push_str(&text),
                     other => panic!("text for {other:?}"),
                 }
+            }
+            change @ EntryChange::AppendTerminal { .. } => {
+                let EntryChange::AppendTerminal { entry_id, .. } = &change else {
+                    unreachable!()
+                };
+                let entry = self.find(entry_id).expect("output for an entry that is there");
+                extend(entry, &change);
             }
             EntryChange::Replace(entry) => match self.find(entry.entry_id()) {
                 Some(known) => *known = entry,

@@ -1,0 +1,346 @@
+//! What agents were allowed and refused, one JSON line each, in a private file.
+//!
+//! One thread owns the file. When it has grown too large it becomes `audit.1.jsonl`, in place of the
+//! one before, and a new one begins. Recording never waits: should the disk be slower than the agents,
+//! the file says how many lines are missing. What files contain is never written here.
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use serde::Serialize;
+use tokio::sync::{mpsc, oneshot};
+
+use crate::store::make_private;
+
+const FILE_BYTES_MAX: u64 = 8 * 1024 * 1024;
+/// Lines waiting to be written.
+const WAITING_MAX: usize = 1024;
+/// Longer texts are cut, each of them.
+const TEXT_BYTES_MAX: usize = 4 * 1024;
+const ARGUMENTS_MAX: usize = 64;
+
+/// The audit file's cheap handle. Its thread ends with the last clone.
+#[derive(Clone)]
+pub struct Audit {
+    lines: mpsc::Sender<Message>,
+    lost: Arc<AtomicU64>,
+}
+
+enum Message {
+    Line(String),
+    Flush(oneshot::Sender<()>),
+}
+
+/// One thing an agent was allowed or refused.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(
+    tag = "what",
+    rename_all = "camelCase",
+    rename_all_fields = "camelCase"
+)]
+pub enum AuditWhat {
+    /// A question for permission, and what was answered. Nothing chosen: cancelled.
+    Permission {
+        question: String,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        chosen: Option<String>,
+        by: DecidedBy,
+    },
+    /// Only those that were refused are written down.
+    Read { path: String, refused: String },
+    Write {
+        path: String,
+        bytes: u64,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        refused: Option<String>,
+    },
+    Command {
+        #[serde(skip_serializing_if = "Option::is_none")]
+        terminal_id: Option<String>,
+        argv: Vec<String>,
+        cwd: String,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        refused: Option<String>,
+    },
+    CommandEnded {
+        terminal_id: String,
+        exit: wire::TerminalExit,
+    },
+}
+
+/// Who answered a question for permission.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub enum DecidedBy {
+    Policy,
+    Person,
+    /// Nobody: the turn was cancelled.
+    Cancel,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Record<'a> {
+    at: String,
+    session_id: &'a str,
+    #[serde(flatten)]
+    what: &'a AuditWhat,
+}
+
+impl Audit {
+    /// Opens the file, private whatever it was, and continues it.
+    pub fn open(path: &Path) -> io::Result<Self> {
+        Self::open_with_limit(path, FILE_BYTES_MAX)
+    }
+
+    fn open_with_limit(path: &Path, limit: u64) -> io::Result<Self> {
+        let mut writer = Writer::open(path, limit)?;
+        let (lines, mut waiting) = mpsc::channel(WAITING_MAX);
+        let lost = Arc::new(AtomicU64::new(0));
+        let missing = lost.clone();
+        std::thread::Builder::new()
+            .name("audit".to_owned())
+            .spawn(move || {
+                while let Some(message) = waiting.blocking_recv() {
+                    match message {
+                        Message::Line(line) => writer.append(&line),
+                        Message::Flush(done) => drop(done.send(())),
+                    }
+                    let missing = missing.swap(0, Ordering::Relaxed);
+                    if missing > 0 {
+                        let at = now();
+                        let line = serde_json::json!({"at": at, "what": "lost", "lines": missing});
+                        writer.append(&line.to_string());
+                    }
+                }
+            })?;
+        Ok(Self { lines, lost })
+    }
+
+    pub fn record(&self, session_id: &str, mut what: AuditWhat) {
+        what.shorten();
+        let at = now();
+        let record = Record {
+            at,
+            session_id,
+            what: &what,
+        };
+        let sent = serde_json::to_string(&record)
+            .is_ok_and(|line| self.lines.try_send(Message::Line(line)).is_ok());
+        if !sent {
+            self.lost.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    /// Returns when everything recorded before is in the file.
+    pub async fn flush(&self) {
+        let (done, written) = oneshot::channel();
+        if self.lines.send(Message::Flush(done)).await.is_ok() {
+            let _ = written.await;
+        }
+    }
+}
+
+fn now() -> String {
+    jiff::Timestamp::now()
+        .strftime("%Y-%m-%dT%H:%M:%S.%3fZ")
+        .to_string()
+}
+
+impl AuditWhat {
+    /// So that no agent can fill the file with one request.
+    fn shorten(&mut self) {
+        let texts: Vec<&mut String> = match self {
+            Self::Permission {
+                question, chosen, ..
+            } => [question].into_iter().chain(chosen).collect(),
+            Self::Read { path, refused } => vec![path, refused],
+            Self::Write { path, refused, .. } => [path].into_iter().chain(refused).collect(),
+            Self::Command {
+                argv, cwd, refused, ..
+            } => {
+                if argv.len() > ARGUMENTS_MAX {
+                    let more = argv.len() - ARGUMENTS_MAX;
+                    argv.truncate(ARGUMENTS_MAX);
+                    argv.push(format!("… and {more} more"));
+                }
+                argv.iter_mut().chain([cwd]).chain(refused).collect()
+            }
+            Self::CommandEnded { .. } => vec![],
+        };
+        for text in texts {
+            if text.len() > TEXT_BYTES_MAX {
+                text.truncate(text.floor_char_boundary(TEXT_BYTES_MAX));
+                text.push('…');
+            }
+        }
+    }
+}
+
+struct Writer {
+    path: PathBuf,
+    limit: u64,
+    file: File,
+    size: u64,
+    /// The last line has no end.
+    torn: bool,
+    /// Said once, until it works again.
+    failing: bool,
+}
+
+impl Writer {
+    fn open(path: &Path, limit: u64) -> io::Result<Self> {
+        let mut file = OpenOptions::new()
+            .read(true)
+            .append(true)
+            .create(true)
+            .mode(0o600)
+            .open(path)?;
+        make_private(path)?;
+        let size = file.metadata()?.len();
+        let mut torn = false;
+        if size > 0 {
+            let mut last = [0];
+            file.seek(SeekFrom::End(-1))?;
+            file.read_exact(&mut last)?;
+            torn = last != *b"\n";
+        }
+        Ok(Self {
+            path: path.to_owned(),
+            limit,
+            file,
+            size,
+            torn,
+            failing: false,
+        })
+    }
+
+    fn append(&mut self, line: &str) {
+        let written = self.try_append(line);
+        match &written {
+            Err(error) if !self.failing => {
+                tracing::error!(file = %self.path.display(), %error, "could not write the audit");
+            }
+            _ => {}
+        }
+        self.failing = written.is_err();
+    }
+
+    fn try_append(&mut self, line: &str) -> io::Result<()> {
+        if self.size > 0 && self.size + line.len() as u64 >= self.limit {
+            std::fs::rename(&self.path, self.path.with_extension("1.jsonl"))?;
+            *self = Self::open(&self.path, self.limit)?;
+        }
+        let seal = if self.torn { "\n" } else { "" };
+        let text = format!("{seal}{line}\n");
+        self.torn = true;
+        self.file.write_all(text.as_bytes())?;
+        self.torn = false;
+        self.size += text.len() as u64;
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::io::BufRead;
+    use std::os::unix::fs::PermissionsExt;
+
+    use rustix::fs::{CWD, FileType, Mode};
+
+    use super::*;
+
+    fn refused_read(path: &str) -> AuditWhat {
+        AuditWhat::Read {
+            path: path.to_owned(),
+            refused: "no".to_owned(),
+        }
+    }
+
+    #[tokio::test]
+    async fn the_file_is_private_and_continued_with_a_torn_line_sealed() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("audit.jsonl");
+        fs::write(&path, "{\"whole\":1}\n{\"torn").unwrap();
+        let audit = Audit::open(&path).unwrap();
+        audit.record("s", refused_read("/x"));
+        audit.flush().await;
+        let text = fs::read_to_string(&path).unwrap();
+        let lines: Vec<_> = text.lines().collect();
+        assert_eq!(lines[..2], ["{\"whole\":1}", "{\"torn"]);
+        let last: serde_json::Value = serde_json::from_str(lines[2]).unwrap();
+        assert_eq!(
+            (&last["what"], &last["path"]),
+            (&"read".into(), &"/x".into())
+        );
+        assert_eq!(path.metadata().unwrap().permissions().mode() & 0o777, 0o600);
+    }
+
+    #[tokio::test]
+    async fn a_file_that_grows_too_large_makes_way_and_both_stay_bounded() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("audit.jsonl");
+        let audit = Audit::open_with_limit(&path, 2000).unwrap();
+        for number in 0..100 {
+            audit.record("s", refused_read(&format!("/{number}")));
+            audit.flush().await;
+        }
+        let old = fs::read_to_string(dir.path().join("audit.1.jsonl")).unwrap();
+        let new = fs::read_to_string(&path).unwrap();
+        assert!(old.len() <= 2000 && new.len() <= 2000);
+        let both = old + &new;
+        let numbers: Vec<_> = both
+            .lines()
+            .map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap()["path"].clone())
+            .collect();
+        let first = 100 - numbers.len();
+        let expected: Vec<_> = (first..100).map(|number| format!("/{number}")).collect();
+        assert_eq!(numbers, expected);
+        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 2);
+    }
+
+    #[test]
+    fn one_request_cannot_fill_the_file() {
+        let mut what = AuditWhat::Command {
+            terminal_id: None,
+            argv: vec!["é".repeat(100_000); 1000],
+            cwd: "/".to_owned(),
+            refused: None,
+        };
+        what.shorten();
+        let line = serde_json::to_string(&what).unwrap();
+        assert!(line.len() < (ARGUMENTS_MAX + 2) * (TEXT_BYTES_MAX + 10));
+        assert!(line.contains("… and 936 more"));
+    }
+
+    /// A pipe nobody reads stands for a disk that does not answer.
+    #[tokio::test]
+    async fn a_disk_that_hangs_holds_nobody_up_and_what_is_missing_is_said() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("audit.jsonl");
+        rustix::fs::mknodat(CWD, &path, FileType::Fifo, Mode::RWXU, 0).unwrap();
+        let audit = Audit::open(&path).unwrap();
+        let sent = 5 * WAITING_MAX as u64;
+        for _ in 0..sent {
+            audit.record("s", refused_read(&"x".repeat(200)));
+        }
+        // Opened while the writer still is, so that its end is seen here.
+        let reader = fs::File::open(&path).unwrap();
+        drop(audit);
+        let (mut written, mut missing) = (0, 0);
+        for line in io::BufReader::new(reader).lines() {
+            let line: serde_json::Value = serde_json::from_str(&line.unwrap()).unwrap();
+            match line["what"].as_str() {
+                Some("lost") => missing += line["lines"].as_u64().unwrap(),
+                _ => written += 1,
+            }
+        }
+        assert!(missing > 0);
+        assert_eq!(written + missing, sent);
+    }
+}

@@ -1,0 +1,263 @@
+//! What the server does for an agent on the files and processes of one session's project.
+//!
+//! `confine` turns a path the agent named into an open directory inside the project, or refuses;
+//! `files` reads and writes there; `terminals` runs commands that start there; `audit` writes down
+//! what was allowed and refused. Whether a person agreed is not asked here: whatever was permitted,
+//! these are the limits.
+
+mod audit;
+mod confine;
+mod files;
+mod screen;
+mod terminals;
+
+use std::ffi::OsString;
+use std::io;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use agent_client_protocol_schema::v1 as acp;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+use tokio::sync::{Semaphore, mpsc};
+
+pub use audit::{Audit, AuditWhat, DecidedBy};
+use confine::Project;
+use terminals::Terminals;
+
+const METHOD_NOT_FOUND: i32 = -32601;
+const INVALID_PARAMS: i32 = -32602;
+const INTERNAL_ERROR: i32 = -32603;
+/// The protocol's own, for what is not there.
+const RESOURCE_NOT_FOUND: i32 = -32002;
+
+/// File requests of one session that run at once; more wait their turn.
+const FILE_REQUESTS_MAX: usize = 4;
+
+/// Serves one session's `fs/*` and `terminal/*` requests. Clones share it; with the last of them its
+/// commands end.
+#[derive(Clone)]
+pub struct Host {
+    inner: Arc<Inner>,
+}
+
+/// What a session's host needs.
+pub struct HostSetup {
+    /// The real, absolute path of the session's project.
+    pub project: PathBuf,
+    /// Real paths no agent may reach, even inside the project: our data directory.
+    pub forbidden: Vec<PathBuf>,
+    /// Our id of the session, for the audit.
+    pub session_id: String,
+    /// The command of the keeper, to which `--parent PID -- COMMAND` is added.
+    pub keeper: Vec<OsString>,
+    /// What commands find in their environment before the agent adds to it.
+    pub env: Vec<(OsString, OsString)>,
+    pub audit: Audit,
+    /// Where the output of commands goes as it comes.
+    pub output: mpsc::Sender<TerminalOutput>,
+}
+
+/// What a command wrote since the last of these.
+#[derive(Debug, Clone, PartialEq)]
+pub struct TerminalOutput {
+    pub terminal_id: String,
+    /// May be empty when the command ends.
+    pub text: String,
+    /// Present once, in the last one.
+    pub exit: Option<wire::TerminalExit>,
+}
+
+/// Why a request was not carried out, as the protocol says it.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[error("{message}")]
+pub struct Refusal {
+    pub code: i32,
+    pub message: String,
+}
+
+impl Refusal {
+    /// Something an agent must not do, or cannot ask like this.
+    fn not_allowed(message: impl Into<String>) -> Self {
+        let message = message.into();
+        Self {
+            code: INVALID_PARAMS,
+            message,
+        }
+    }
+
+    fn missing(message: impl Into<String>) -> Self {
+        let message = message.into();
+        Self {
+            code: RESOURCE_NOT_FOUND,
+            message,
+        }
+    }
+
+    /// Something that was allowed and did not work.
+    fn failed(message: impl Into<String>) -> Self {
+        let message = message.into();
+        Self {
+            code: INTERNAL_ERROR,
+            message,
+        }
+    }
+}
+
+struct Inner {
+    session_id: String,
+    project: Arc<Project>,
+    terminals: Terminals,
+    audit: Audit,
+    file_requests: Semaphore,
+}
+
+impl Host {
+    /// Takes hold of the project's directory. It stays held: a project that is moved is served where
+    /// it went, and one that is removed answers with an error, also when another takes its place.
+    pub fn open(setup: HostSetup) -> io::Result<Self> {
+        let project = Arc::new(Project::open(&setup.project, &setup.forbidden)?);
+        let terminals = Terminals::new(terminals::Setup {
+            session_id: setup.session_id.clone(),
+            keeper: setup.keeper,
+            env: setup.env,
+            audit: setup.audit.clone(),
+            output: setup.output,
+        });
+        Ok(Self {
+            inner: Arc::new(Inner {
+                session_id: setup.session_id,
+                project,
+                terminals,
+                audit: setup.audit,
+                file_requests: Semaphore::new(FILE_REQUESTS_MAX),
+            }),
+        })
+    }
+
+    /// Carries out one request. `params` and the result are the protocol's. `terminal/wait_for_exit`
+    /// takes as long as the command does, so each request deserves a task of its own.
+    pub async fn serve(&self, method: &str, params: Value) -> Result<Value, Refusal> {
+        let terminals = &self.inner.terminals;
+        match method {
+            "fs/read_text_file" => answer(self.read(parse(params)?).await?),
+            "fs/write_text_file" => answer(self.write(parse(params)?).await?),
+            "terminal/create" => answer(self.create_terminal(parse(params)?).await?),
+            "terminal/output" => {
+                let request: acp::TerminalOutputRequest = parse(params)?;
+                answer(terminals.output(&request.terminal_id.0)?)
+            }
+            "terminal/wait_for_exit" => {
+                let request: acp::WaitForTerminalExitRequest = parse(params)?;
+                answer(terminals.wait_for_exit(&request.terminal_id.0).await?)
+            }
+            "terminal/kill" => {
+                let request: acp::KillTerminalRequest = parse(params)?;
+                terminals.kill(&request.terminal_id.0).await?;
+                answer(acp::KillTerminalResponse::new())
+            }
+            "terminal/release" => {
+                let request: acp::ReleaseTerminalRequest = parse(params)?;
+                terminals.release(&request.terminal_id.0).await?;
+                answer(acp::ReleaseTerminalResponse::new())
+            }
+            _ => Err(Refusal {
+                code: METHOD_NOT_FOUND,
+                message: format!("Method not found: {method}"),
+            }),
+        }
+    }
+
+    /// Ends every command of this session, and returns when they have ended. No more can be started.
+    pub async fn close(&self) {
+        self.inner.terminals.close().await;
+    }
+
+    async fn read(
+        &self,
+        request: acp::ReadTextFileRequest,
+    ) -> Result<acp::ReadTextFileResponse, Refusal> {
+        let path = request.path.clone();
+        let read = self
+            .on_files(move |project| {
+                files::read(project, &request.path, request.line, request.limit)
+            })
+            .await;
+        if let Err(refusal) = &read
+            && refusal.code == INVALID_PARAMS
+        {
+            let what = AuditWhat::Read {
+                path: path.to_string_lossy().into_owned(),
+                refused: refusal.message.clone(),
+            };
+            self.inner.audit.record(&self.inner.session_id, what);
+        }
+        read.map(acp::ReadTextFileResponse::new)
+    }
+
+    async fn write(
+        &self,
+        request: acp::WriteTextFileRequest,
+    ) -> Result<acp::WriteTextFileResponse, Refusal> {
+        let path = request.path.to_string_lossy().into_owned();
+        let bytes = request.content.len() as u64;
+        let written = self
+            .on_files(move |project| {
+                files::write(project, &request.path, request.content.as_bytes())
+            })
+            .await;
+        let what = AuditWhat::Write {
+            path,
+            bytes,
+            refused: written
+                .as_ref()
+                .err()
+                .map(|refusal| refusal.message.clone()),
+        };
+        self.inner.audit.record(&self.inner.session_id, what);
+        written.map(|()| acp::WriteTextFileResponse::new())
+    }
+
+    async fn create_terminal(
+        &self,
+        request: acp::CreateTerminalRequest,
+    ) -> Result<acp::CreateTerminalResponse, Refusal> {
+        let cwd = request.cwd.clone();
+        let start_in = self
+            .on_files(move |project| project.directory(cwd.as_deref()))
+            .await;
+        let cwd = request
+            .cwd
+            .clone()
+            .unwrap_or_else(|| self.inner.project.path().to_owned());
+        let id = self.inner.terminals.create(request, start_in, &cwd)?;
+        Ok(acp::CreateTerminalResponse::new(id))
+    }
+
+    /// Off the async threads: disks can be slow.
+    async fn on_files<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&Project) -> Result<T, Refusal> + Send + 'static,
+    ) -> Result<T, Refusal> {
+        let stopped = || Refusal::failed("The server is stopping");
+        let _turn = self
+            .inner
+            .file_requests
+            .acquire()
+            .await
+            .map_err(|_| stopped())?;
+        let project = self.inner.project.clone();
+        tokio::task::spawn_blocking(move || work(&project))
+            .await
+            .map_err(|_| stopped())?
+    }
+}
+
+fn parse<T: DeserializeOwned>(params: Value) -> Result<T, Refusal> {
+    serde_json::from_value(params)
+        .map_err(|error| Refusal::not_allowed(format!("Invalid params: {error}")))
+}
+
+fn answer(response: impl serde::Serialize) -> Result<Value, Refusal> {
+    serde_json::to_value(response).map_err(|error| Refusal::failed(error.to_string()))
+}
