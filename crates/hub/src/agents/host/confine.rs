@@ -106,8 +106,8 @@ impl Project {
             match found.as_ref().map(kind_of) {
                 Some(FileType::Symlink) => walk.follow(&name)?,
                 _ => {
-                    if found.as_ref().is_some_and(|stat| self.is_forbidden(stat)) {
-                        return Err(walk.ours());
+                    if let Some(found) = &found {
+                        self.must_not_be_forbidden(path, found)?;
                     }
                     let directory = walk.into_directory()?;
                     return Ok(Place {
@@ -132,7 +132,14 @@ impl Project {
         }
     }
 
-    pub(super) fn is_forbidden(&self, found: &Stat) -> bool {
+    pub(super) fn must_not_be_forbidden(&self, asked: &Path, found: &Stat) -> Result<(), Refusal> {
+        match self.is_forbidden(found) {
+            true => Err(ours(asked)),
+            false => Ok(()),
+        }
+    }
+
+    fn is_forbidden(&self, found: &Stat) -> bool {
         let same = |stat: Stat| (stat.st_dev, stat.st_ino) == (found.st_dev, found.st_ino);
         self.forbidden
             .iter()
@@ -212,7 +219,7 @@ impl<'a> Walk<'a> {
             names: 0,
         };
         if project.inside_forbidden {
-            return Err(walk.ours());
+            return Err(ours(asked));
         }
         let bytes = asked.as_os_str().as_bytes();
         if bytes.is_empty() || bytes.len() > PATH_BYTES_MAX || bytes.contains(&0) {
@@ -273,9 +280,7 @@ impl<'a> Walk<'a> {
 
     fn push(&mut self, directory: OwnedFd) -> Result<(), Refusal> {
         let stat = rustix::fs::fstat(&directory).map_err(|error| self.trouble(error))?;
-        if self.project.is_forbidden(&stat) {
-            return Err(self.ours());
-        }
+        self.project.must_not_be_forbidden(self.asked, &stat)?;
         if self.entered.len() == DEPTH_MAX {
             return Err(self.too_deep());
         }
@@ -318,13 +323,6 @@ impl<'a> Walk<'a> {
         Refusal::not_allowed(format!("{asked} is outside the project {project}"))
     }
 
-    fn ours(&self) -> Refusal {
-        let asked = self.asked.display();
-        Refusal::not_allowed(format!(
-            "{asked} belongs to Liminal Builder itself and is closed to agents"
-        ))
-    }
-
     fn too_deep(&self) -> Refusal {
         Refusal::not_allowed(format!("{} is too deep", self.asked.display()))
     }
@@ -336,6 +334,13 @@ impl<'a> Walk<'a> {
         }
         trouble(self.asked, error.into())
     }
+}
+
+fn ours(asked: &Path) -> Refusal {
+    let asked = asked.display();
+    Refusal::not_allowed(format!(
+        "{asked} belongs to Liminal Builder itself and is closed to agents"
+    ))
 }
 
 /// What the system said about a path, to the agent that asked for it.

@@ -40,6 +40,7 @@ pub(super) fn read(
         .map_err(|error| trouble(path, error.into()))?;
     let found = rustix::fs::fstat(&file).map_err(|error| trouble(path, error.into()))?;
     must_be_regular(path, &found)?;
+    project.must_not_be_forbidden(path, &found)?;
     let skip = line.unwrap_or(1).saturating_sub(1);
     let bytes = lines(File::from(file), skip, limit).map_err(|error| match error {
         Unreadable::Io(error) => trouble(path, error),
