@@ -1,11 +1,12 @@
 //! What the server does for an agent on the files and processes of one session's project.
 //!
 //! `confine` turns a path the agent named into an open directory inside the project, or refuses;
-//! `files` reads and writes there; `terminals` runs commands that start there; `audit` writes down
-//! what was allowed and refused. Whether a person agreed is not asked here: whatever was permitted,
-//! these are the limits.
+//! `files` reads and writes there; `terminals` runs commands that start there, each a `command` with
+//! a `screen`; `audit` writes down what was allowed and refused. Whether a person agreed is not asked
+//! here: whatever was permitted, these are the limits.
 
 mod audit;
+mod command;
 mod confine;
 mod files;
 mod screen;
@@ -106,17 +107,17 @@ impl Refusal {
 
 struct Inner {
     session_id: String,
-    project: Arc<Project>,
+    project: Project,
     terminals: Terminals,
     audit: Audit,
-    file_requests: Semaphore,
+    file_requests: Arc<Semaphore>,
 }
 
 impl Host {
     /// Takes hold of the project's directory. It stays held: a project that is moved is served where
     /// it went, and one that is removed answers with an error, also when another takes its place.
     pub fn open(setup: HostSetup) -> io::Result<Self> {
-        let project = Arc::new(Project::open(&setup.project, &setup.forbidden)?);
+        let project = Project::open(&setup.project, &setup.forbidden)?;
         let terminals = Terminals::new(terminals::Setup {
             session_id: setup.session_id.clone(),
             keeper: setup.keeper,
@@ -130,7 +131,7 @@ impl Host {
                 project,
                 terminals,
                 audit: setup.audit,
-                file_requests: Semaphore::new(FILE_REQUESTS_MAX),
+                file_requests: Arc::new(Semaphore::new(FILE_REQUESTS_MAX)),
             }),
         })
     }
@@ -177,45 +178,39 @@ impl Host {
         &self,
         request: acp::ReadTextFileRequest,
     ) -> Result<acp::ReadTextFileResponse, Refusal> {
-        let path = request.path.clone();
-        let read = self
-            .on_files(move |project| {
-                files::read(project, &request.path, request.line, request.limit)
-            })
-            .await;
-        if let Err(refusal) = &read
-            && refusal.code == INVALID_PARAMS
-        {
-            let what = AuditWhat::Read {
-                path: path.to_string_lossy().into_owned(),
-                refused: refusal.message.clone(),
-            };
-            self.inner.audit.record(&self.inner.session_id, what);
-        }
-        read.map(acp::ReadTextFileResponse::new)
+        self.on_files(move |host| {
+            let path = &request.path;
+            let read = files::read(&host.project, path, request.line, request.limit);
+            if let Err(refusal) = &read
+                && refusal.code == INVALID_PARAMS
+            {
+                host.record(AuditWhat::Read {
+                    path: path.to_string_lossy().into_owned(),
+                    refused: refusal.message.clone(),
+                });
+            }
+            read.map(acp::ReadTextFileResponse::new)
+        })
+        .await
     }
 
     async fn write(
         &self,
         request: acp::WriteTextFileRequest,
     ) -> Result<acp::WriteTextFileResponse, Refusal> {
-        let path = request.path.to_string_lossy().into_owned();
-        let bytes = request.content.len() as u64;
-        let written = self
-            .on_files(move |project| {
-                files::write(project, &request.path, request.content.as_bytes())
-            })
-            .await;
-        let what = AuditWhat::Write {
-            path,
-            bytes,
-            refused: written
-                .as_ref()
-                .err()
-                .map(|refusal| refusal.message.clone()),
-        };
-        self.inner.audit.record(&self.inner.session_id, what);
-        written.map(|()| acp::WriteTextFileResponse::new())
+        self.on_files(move |host| {
+            let written = files::write(&host.project, &request.path, request.content.as_bytes());
+            host.record(AuditWhat::Write {
+                path: request.path.to_string_lossy().into_owned(),
+                bytes: request.content.len() as u64,
+                refused: written
+                    .as_ref()
+                    .err()
+                    .map(|refusal| refusal.message.clone()),
+            });
+            written.map(|()| acp::WriteTextFileResponse::new())
+        })
+        .await
     }
 
     async fn create_terminal(
@@ -224,7 +219,7 @@ impl Host {
     ) -> Result<acp::CreateTerminalResponse, Refusal> {
         let cwd = request.cwd.clone();
         let start_in = self
-            .on_files(move |project| project.directory(cwd.as_deref()))
+            .on_files(move |host| host.project.directory(cwd.as_deref()))
             .await;
         let cwd = request
             .cwd
@@ -234,22 +229,28 @@ impl Host {
         Ok(acp::CreateTerminalResponse::new(id))
     }
 
-    /// Off the async threads: disks can be slow.
+    /// Off the async threads, as disks can be slow, and to its end even if nobody waits for it any
+    /// more: what was done is audited.
     async fn on_files<T: Send + 'static>(
         &self,
-        work: impl FnOnce(&Project) -> Result<T, Refusal> + Send + 'static,
+        work: impl FnOnce(&Inner) -> Result<T, Refusal> + Send + 'static,
     ) -> Result<T, Refusal> {
         let stopped = || Refusal::failed("The server is stopping");
-        let _turn = self
-            .inner
-            .file_requests
-            .acquire()
-            .await
-            .map_err(|_| stopped())?;
-        let project = self.inner.project.clone();
-        tokio::task::spawn_blocking(move || work(&project))
-            .await
-            .map_err(|_| stopped())?
+        let turns = self.inner.file_requests.clone();
+        let turn = turns.acquire_owned().await.map_err(|_| stopped())?;
+        let host = self.inner.clone();
+        let working = move || {
+            let _turn = turn;
+            work(&host)
+        };
+        let worked = tokio::task::spawn_blocking(working).await;
+        worked.map_err(|_| stopped())?
+    }
+}
+
+impl Inner {
+    fn record(&self, what: AuditWhat) {
+        self.audit.record(&self.session_id, what);
     }
 }
 

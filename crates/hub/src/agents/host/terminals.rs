@@ -8,26 +8,22 @@
 //!
 //! Invariant: a command ends when its terminal is released or its host is gone.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 use std::ffi::{OsStr, OsString};
-use std::io::{self, PipeReader};
+use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
-use std::process::{ExitStatus, Stdio};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use agent_client_protocol_schema::v1 as acp;
-use rustix::process::{Pid, Signal, kill_process};
 use tokio::io::AsyncReadExt;
 use tokio::net::unix::pipe;
-use tokio::process::{Child, Command};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, watch};
 use wire::TerminalExit;
 
 use super::audit::{Audit, AuditWhat};
-use super::confine::way_to;
+use super::command::{Environment, Keeper, exit_of, is_shell_line, spawn};
 use super::screen::{Decoder, Tail};
 use super::{Refusal, TerminalOutput};
 
@@ -173,11 +169,8 @@ impl Terminals {
     }
 
     /// What the command finds: the base, what the agent adds, and nothing of ours.
-    fn environment(
-        &self,
-        added: &[acp::EnvVariable],
-    ) -> Result<BTreeMap<OsString, OsString>, Refusal> {
-        let mut env: BTreeMap<_, _> = self.setup.env.iter().cloned().collect();
+    fn environment(&self, added: &[acp::EnvVariable]) -> Result<Environment, Refusal> {
+        let mut env: Environment = self.setup.env.iter().cloned().collect();
         // It would name the server's own directory.
         env.remove(OsStr::new("PWD"));
         for variable in added {
@@ -195,7 +188,7 @@ impl Terminals {
     fn start(
         &self,
         argv: &[String],
-        env: &BTreeMap<OsString, OsString>,
+        env: &Environment,
         directory: &OwnedFd,
         limit: usize,
     ) -> Result<String, Refusal> {
@@ -266,71 +259,6 @@ fn exit_status(exit: TerminalExit) -> acp::TerminalExitStatus {
     acp::TerminalExitStatus::new()
         .exit_code(exit.code.and_then(|code| u32::try_from(code).ok()))
         .signal(exit.signal)
-}
-
-fn is_shell_line(command: &str, directory: &OwnedFd, env: &BTreeMap<OsString, OsString>) -> bool {
-    if !command.contains(char::is_whitespace) {
-        return false;
-    }
-    let exists = match command.contains('/') {
-        true => way_to(directory).is_ok_and(|way| way.join(command).is_file()),
-        false => {
-            let path = env.get(OsStr::new("PATH"));
-            let mut folders = path.into_iter().flat_map(std::env::split_paths);
-            folders.any(|folder| folder.join(command).is_file())
-        }
-    };
-    !exists
-}
-
-/// The keeper with the command in it, and the pipe both its streams go to.
-fn spawn(
-    keeper: &[OsString],
-    argv: &[String],
-    env: &BTreeMap<OsString, OsString>,
-    directory: &OwnedFd,
-) -> io::Result<(Keeper, PipeReader)> {
-    let (program, args) = keeper
-        .split_first()
-        .ok_or_else(|| io::Error::other("no keeper"))?;
-    let (reader, writer) = io::pipe()?;
-    let child = Command::new(program)
-        .args(args)
-        .args(["--parent", &std::process::id().to_string(), "--"])
-        .args(argv)
-        .env_clear()
-        .envs(env)
-        .current_dir(way_to(directory)?)
-        .stdin(Stdio::null())
-        .stdout(writer.try_clone()?)
-        .stderr(writer)
-        // Out of reach of a Ctrl+C in our terminal, as agents are.
-        .process_group(0)
-        .spawn()?;
-    Ok((Keeper { child }, reader))
-}
-
-/// Ends what it keeps when dropped.
-struct Keeper {
-    child: Child,
-}
-
-impl Keeper {
-    fn end(&self) {
-        // Known only until it is reaped, so the number is still its own.
-        let pid = self.child.id().and_then(|pid| i32::try_from(pid).ok());
-        if let Some(pid) = pid.and_then(Pid::from_raw) {
-            let _ = kill_process(pid, Signal::TERM);
-            // The command may have stopped it.
-            let _ = kill_process(pid, Signal::CONT);
-        }
-    }
-}
-
-impl Drop for Keeper {
-    fn drop(&mut self) {
-        self.end();
-    }
 }
 
 /// A command under way, as its task holds it.
@@ -420,19 +348,5 @@ impl Running {
             self.take_in(&buffer[..count]);
             left = left.saturating_sub(count);
         }
-    }
-}
-
-/// The keeper answers, as a shell does, with 128 and the number of the signal.
-fn exit_of(status: Option<ExitStatus>) -> TerminalExit {
-    let name = |number| signal_hook::low_level::signal_name(number).map(str::to_owned);
-    let code = status.and_then(|status| status.code());
-    let signal = match code {
-        Some(code) => name(code - 128),
-        None => status.and_then(|status| name(status.signal()?)),
-    };
-    TerminalExit {
-        code: code.filter(|_| signal.is_none()),
-        signal,
     }
 }
