@@ -14,7 +14,7 @@ pub mod store;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use agents::{AgentSetup, Agents};
+use agents::{AgentSetup, Agents, Audit};
 use uuid::Uuid;
 
 use tokio::sync::broadcast;
@@ -23,10 +23,11 @@ pub use error::HubError;
 pub use events::{Event, Events, Origin, What};
 pub use folders::Completions;
 pub use projects::Projects;
+use session::Hosting;
 pub use session::{
     Done, Fed, Feed, FeedReader, Page, SessionEvent, SessionRules, Sessions, TooSlow, feed,
 };
-use store::{DataDir, Lock};
+use store::{DataDir, Lock, OpenError};
 
 /// How to open a hub.
 pub struct HubConfig {
@@ -55,6 +56,7 @@ struct Inner {
     events: Events,
     home: Option<PathBuf>,
     agents: Arc<Agents>,
+    audit: Audit,
     notices: Vec<String>,
     /// As long as the hub lives, no other server may use the directory.
     lock: Lock,
@@ -68,6 +70,16 @@ impl Hub {
         let mut notices = Vec::new();
         let dir = &config.data_dir;
         let projects = Projects::open(dir, events.clone(), &mut notices)?;
+        let audit = Audit::open(&dir.path().join("audit.jsonl")).map_err(|source| {
+            let path = dir.path().to_owned();
+            OpenError::Directory { path, source }
+        })?;
+        let hosting = Hosting {
+            data_dir: dir.path().to_owned(),
+            keeper: config.agents.keeper.clone(),
+            env: agents::environment(&config.agents.env),
+            audit: audit.clone(),
+        };
         let told = events.clone();
         let agents = Arc::new(Agents::new(
             config.agents,
@@ -84,6 +96,7 @@ impl Hub {
         let sessions = Sessions::open(
             dir,
             agents.clone(),
+            hosting,
             config.rules,
             boot_id.clone(),
             events.clone(),
@@ -100,6 +113,7 @@ impl Hub {
                 events,
                 home: config.home,
                 agents,
+                audit,
                 notices,
                 lock,
             }),
@@ -164,5 +178,6 @@ impl Hub {
     pub async fn close(&self) {
         self.inner.sessions.close().await;
         self.inner.projects.close().await;
+        self.inner.audit.flush().await;
     }
 }

@@ -55,7 +55,9 @@ impl Shown {
                 let EntryChange::AppendTerminal { entry_id, .. } = &change else {
                     unreachable!()
                 };
-                let entry = self.find(entry_id).expect("output for an entry that is there");
+                let entry = self
+                    .find(entry_id)
+                    .expect("output for an entry that is there");
                 extend(entry, &change);
             }
             EntryChange::Replace(entry) => match self.find(entry.entry_id()) {

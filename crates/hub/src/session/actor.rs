@@ -26,7 +26,10 @@ use super::state::{Effect, Input, Known, Refused, State, stamp};
 use super::title::UNTITLED;
 use crate::agents::entries::{Entries, EntryChange, entry_number, extend};
 use crate::agents::from_acp::{self, Update};
-use crate::agents::{AgentKind, AgentSession, Answer, Attach, FromAgent};
+use crate::agents::{
+    AgentKind, AgentSession, Answer, Attach, AuditWhat, DecidedBy, FromAgent, Host, HostSetup,
+    TerminalOutput,
+};
 use crate::error::HubError;
 use crate::events::Origin;
 use crate::store::transcript::{Found, Note, Transcript};
@@ -36,6 +39,8 @@ const COMMANDS_MAX: usize = 256;
 /// What the agent may say ahead of the task.
 pub(super) const FROM_AGENT_MAX: usize = 1024;
 const OWN_MAX: usize = 64;
+/// What commands may say ahead of the task.
+pub(super) const TERMINALS_MAX: usize = 64;
 /// Events kept for those who come back.
 const RECENT_BYTES_MAX: usize = 128 * 1024;
 /// How long an agent may take to answer a cancel before it counts as crashed.
@@ -52,6 +57,7 @@ pub(crate) struct Setup {
     /// Missing when the catalog no longer has it.
     pub(crate) kind: Option<AgentKind>,
     pub(crate) index: Arc<Index>,
+    pub(crate) host: HostSetup,
     pub(crate) policy: PermissionPolicy,
     pub(crate) quiet_after: Duration,
     pub(crate) restarts_when_quiet: bool,
@@ -203,6 +209,9 @@ struct Actor {
     replay: Replay,
     questions: HashMap<String, (Answer, String)>,
     next_question: u64,
+    /// Opened when the agent first asks for something.
+    host: Option<Host>,
+    terminals: mpsc::Receiver<TerminalOutput>,
     own: mpsc::Sender<Own>,
     from_own: mpsc::Receiver<Own>,
     /// All that was ever noted about the session.
@@ -278,7 +287,7 @@ impl Actor {
     }
 
     fn new(
-        setup: Setup,
+        mut setup: Setup,
         transcript: Transcript,
         found: Found,
         tail: Vec<ChatEntry>,
@@ -309,6 +318,8 @@ impl Actor {
             restarts_when_quiet: setup.restarts_when_quiet,
         });
         let (own, from_own) = mpsc::channel(OWN_MAX);
+        let (output, terminals) = mpsc::channel(TERMINALS_MAX);
+        setup.host.output = output;
         Self {
             session_id: setup.meta.id.as_str().into(),
             setup,
@@ -327,6 +338,8 @@ impl Actor {
             replay: Replay::default(),
             questions: HashMap::new(),
             next_question: 1,
+            host: None,
+            terminals,
             own,
             from_own,
             note,
@@ -387,6 +400,7 @@ impl Actor {
                         self.heard(&mut said).await;
                     }
                 }
+                Some(output) = self.terminals.recv() => self.step(Input::Terminal(output)).await,
                 Some(own) = self.from_own.recv() => self.own(own).await,
                 () = due(timer) => self.timer().await,
             }
@@ -519,7 +533,32 @@ impl Actor {
                 }
                 None => answer.refuse(-32602, "not a permission request"),
             },
-            _ => answer.refuse(-32601, "Method not found"),
+            _ => self.serve(method.to_owned(), params, answer),
+        }
+    }
+
+    /// Files and commands, in a task of their own: a command may take an hour.
+    fn serve(&mut self, method: String, params: Value, answer: Answer) {
+        let host = match &self.host {
+            Some(host) => Ok(host.clone()),
+            None => Host::open(self.setup.host.clone()),
+        };
+        match host {
+            Ok(host) => {
+                self.host = Some(host.clone());
+                tokio::spawn(async move {
+                    match host.serve(&method, params).await {
+                        Ok(result) => answer.succeed(result),
+                        Err(refusal) => answer.refuse(refusal.code, &refusal.message),
+                    }
+                });
+            }
+            Err(error) => {
+                answer.refuse(
+                    -32603,
+                    &format!("the project's folder cannot be used: {error}"),
+                );
+            }
         }
     }
 
@@ -693,9 +732,20 @@ impl Actor {
                 Effect::AnswerPermission {
                     permission_id,
                     option_id,
-                    by_policy: _,
+                    by_policy,
                 } => {
-                    if let Some((answer, _)) = self.questions.remove(&permission_id) {
+                    if let Some((answer, question)) = self.questions.remove(&permission_id) {
+                        let by = match (by_policy, &option_id) {
+                            (true, _) => DecidedBy::Policy,
+                            (false, Some(_)) => DecidedBy::Person,
+                            (false, None) => DecidedBy::Cancel,
+                        };
+                        let what = AuditWhat::Permission {
+                            question,
+                            chosen: option_id.clone(),
+                            by,
+                        };
+                        self.setup.host.audit.record(&self.session_id, what);
                         answer.succeed(match option_id {
                             Some(id) => {
                                 json!({"outcome": {"outcome": "selected", "optionId": id}})
@@ -1138,6 +1188,9 @@ impl Actor {
     async fn stop(&mut self) {
         self.step(Input::Stop).await;
         self.commit().await;
+        if let Some(host) = self.host.take() {
+            host.close().await;
+        }
         if !self.in_flight.is_empty() {
             self.fold().await;
         }

@@ -11,6 +11,8 @@ mod state;
 mod title;
 
 use std::collections::HashMap;
+use std::ffi::OsString;
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -27,7 +29,7 @@ use index::Index;
 pub(crate) use index::problem;
 use state::Input;
 
-use crate::agents::Agents;
+use crate::agents::{Agents, Audit, HostSetup};
 use crate::error::HubError;
 use crate::events::{Events, Origin};
 use crate::store::DataDir;
@@ -47,8 +49,19 @@ pub struct SessionRules {
     pub restarts_when_quiet: bool,
 }
 
+/// What agents may use of this machine, for every session.
+#[derive(Clone)]
+pub(crate) struct Hosting {
+    /// Where nobody may look.
+    pub(crate) data_dir: PathBuf,
+    pub(crate) keeper: Vec<OsString>,
+    pub(crate) env: Vec<(OsString, OsString)>,
+    pub(crate) audit: Audit,
+}
+
 pub struct Sessions {
     index: Arc<Index>,
+    hosting: Hosting,
     agents: Arc<Agents>,
     rules: SessionRules,
     boot_id: Arc<str>,
@@ -60,6 +73,7 @@ impl Sessions {
     pub(crate) fn open(
         dir: &DataDir,
         agents: Arc<Agents>,
+        hosting: Hosting,
         rules: SessionRules,
         boot_id: Arc<str>,
         events: Events,
@@ -68,6 +82,7 @@ impl Sessions {
         let (index, unended) = Index::open(dir, events, notices)?;
         let sessions = Self {
             index: Arc::new(index),
+            hosting,
             agents,
             rules,
             boot_id,
@@ -366,12 +381,35 @@ impl Sessions {
         Setup {
             path: self.index.path(&meta),
             kind: self.agents.kind(&meta.cli_type),
-            meta,
             boot_id: self.boot_id.clone(),
             index: self.index.clone(),
+            host: self.host_of(&meta),
+            meta,
             policy: self.rules.policy,
             quiet_after: self.rules.quiet_after,
             restarts_when_quiet: self.rules.restarts_when_quiet,
+        }
+    }
+
+    fn host_of(&self, meta: &index::SessionMeta) -> HostSetup {
+        let data_dir = &self.hosting.data_dir;
+        let project = PathBuf::from(&meta.project_path);
+        // Projects may live below it (scratch ones do); what is secret or ours may not be reached from there.
+        let ours = ["agent", "sessions", "token", "trash", "uploads"];
+        let forbidden: Vec<PathBuf> = match project.starts_with(data_dir) {
+            true => ours.iter().map(|name| data_dir.join(name)).collect(),
+            false => vec![data_dir.clone(), data_dir.join("token")],
+        };
+        // Replaced by the actor's own.
+        let (output, _) = mpsc::channel(1);
+        HostSetup {
+            project,
+            forbidden: forbidden.into_iter().filter(|path| path.exists()).collect(),
+            session_id: meta.id.clone(),
+            keeper: self.hosting.keeper.clone(),
+            env: self.hosting.env.clone(),
+            audit: self.hosting.audit.clone(),
+            output,
         }
     }
 

@@ -17,6 +17,7 @@ use wire::{
 };
 
 use super::title;
+use crate::agents::TerminalOutput;
 use crate::agents::entries::{Entries, EntryChange};
 use crate::agents::from_acp::{self, SessionChange, ToolCallPatch, Update};
 
@@ -49,6 +50,8 @@ pub(crate) enum Input {
         message: String,
     },
     Update(Update),
+    /// A command that runs for the agent has more to show.
+    Terminal(TerminalOutput),
     /// The answer to the prompt of this turn.
     Answered {
         turn: u64,
@@ -231,6 +234,15 @@ impl State {
                 effects.push(Effect::Info);
             }
             Input::Update(update) => self.update(update, now, &mut effects),
+            Input::Terminal(output) => {
+                let TerminalOutput {
+                    terminal_id,
+                    text,
+                    exit,
+                } = output;
+                let changes = self.entries.terminal(&terminal_id, text, exit);
+                self.change(changes, &mut effects);
+            }
             Input::Answered { turn, result } => {
                 if self
                     .turn

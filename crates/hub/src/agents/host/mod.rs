@@ -43,6 +43,7 @@ pub struct Host {
 }
 
 /// What a session's host needs.
+#[derive(Clone)]
 pub struct HostSetup {
     /// The real, absolute path of the session's project.
     pub project: PathBuf,

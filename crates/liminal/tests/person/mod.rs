@@ -1,0 +1,162 @@
+//! A person at a window, over the real socket.
+
+#![allow(dead_code, reason = "each test file uses its part of it")]
+
+use anyhow::{Context, Result, ensure};
+use serde_json::{Value, json};
+use testkit::{Conversation, Server, ServerSetup, Socket};
+
+pub fn setup(script: &str) -> Result<ServerSetup> {
+    ServerSetup::new(env!("CARGO_BIN_EXE_liminal"))?.with_scripted_agent(script)
+}
+
+pub struct Person {
+    pub socket: Socket,
+    pub project_id: String,
+}
+
+impl Person {
+    /// In front of a project, which is added if need be.
+    pub async fn at(server: &Server, folder: &str) -> Result<Self> {
+        let mut socket = server.connect().await?;
+        let add = json!({"type": "project:add", "path": folder});
+        let added = socket.ask(add).await?;
+        let list = socket.ask(json!({"type": "project:list"})).await?;
+        let projects = list["projects"].as_array().context("a list")?;
+        let project = projects.iter().find(|project| project["path"] == folder);
+        let project = project.with_context(|| format!("{added}"))?;
+        let project_id = project["id"].as_str().context("an id")?.to_owned();
+        Ok(Self { socket, project_id })
+    }
+
+    pub async fn ask_to_create(&mut self, cli_type: &str) -> Result<Value> {
+        let create =
+            json!({"type": "session:create", "projectId": self.project_id, "cliType": cli_type});
+        self.socket.ask(create).await
+    }
+
+    pub async fn create(&mut self) -> Result<String> {
+        let created = self.ask_to_create("claude-code").await?;
+        ensure!(created["type"] == "session:created", "{created}");
+        Ok(created["sessionId"].as_str().context("an id")?.to_owned())
+    }
+
+    /// A new session, open.
+    pub async fn begin(&mut self) -> Result<Conversation> {
+        let id = self.create().await?;
+        self.open(&id).await
+    }
+
+    pub async fn open(&mut self, session_id: &str) -> Result<Conversation> {
+        let open = json!({"type": "session:open", "sessionId": session_id});
+        let mut talk = Conversation::new(session_id);
+        talk.apply(&self.socket.ask(open).await?)?;
+        Ok(talk)
+    }
+
+    /// Asks for what this conversation does not have yet.
+    pub async fn resume(&mut self, talk: &mut Conversation) -> Result<Value> {
+        let after = json!({"bootId": talk.boot_id, "seq": talk.seq});
+        let open = json!({"type": "session:open", "sessionId": talk.session_id, "after": after});
+        let answer = self.socket.ask(open).await?;
+        talk.apply(&answer)?;
+        Ok(answer)
+    }
+
+    pub async fn send(&mut self, talk: &Conversation, content: &str) -> Result<()> {
+        let id = format!("send-{}", uuid::Uuid::new_v4());
+        self.send_as(talk, content, &id).await
+    }
+
+    pub async fn send_as(
+        &mut self,
+        talk: &Conversation,
+        content: &str,
+        request_id: &str,
+    ) -> Result<()> {
+        let send = json!({
+            "type": "session:send", "sessionId": talk.session_id, "content": content, "requestId": request_id,
+        });
+        self.socket.send(send).await
+    }
+
+    /// Asks something about a session; messages of the conversation that come first are taken in.
+    pub async fn ask(&mut self, talk: &mut Conversation, mut message: Value) -> Result<Value> {
+        let id = format!("ask-{}", uuid::Uuid::new_v4());
+        message["sessionId"] = json!(talk.session_id);
+        message["requestId"] = json!(id);
+        self.socket.send(message).await?;
+        loop {
+            let answer = self.socket.next().await?;
+            talk.apply(&answer)?;
+            if answer["requestId"] == id.as_str() {
+                return Ok(answer);
+            }
+        }
+    }
+
+    /// Reads on until the conversation is as wanted.
+    pub async fn until(
+        &mut self,
+        talk: &mut Conversation,
+        wanted: impl Fn(&Conversation) -> bool,
+    ) -> Result<()> {
+        while !wanted(talk) {
+            let message = self.socket.next().await;
+            talk.apply(&message.with_context(|| format!("{:?}", talk.said()))?)?;
+        }
+        Ok(())
+    }
+
+    /// Reads on until an entry in a few words begins like this.
+    pub async fn until_said(&mut self, talk: &mut Conversation, beginning: &str) -> Result<()> {
+        self.until(talk, |seen| {
+            seen.said().iter().any(|said| said.starts_with(beginning))
+        })
+        .await
+    }
+
+    /// Sends, and reads until the turn is over.
+    pub async fn turn(&mut self, talk: &mut Conversation, content: &str) -> Result<()> {
+        let turns = count_turns(talk);
+        self.send(talk, content).await?;
+        self.until_turns(talk, turns + 1).await
+    }
+
+    /// Reads until so many turns are over, and nothing runs.
+    pub async fn until_turns(&mut self, talk: &mut Conversation, turns: usize) -> Result<()> {
+        self.until(talk, |seen| {
+            count_turns(seen) >= turns && !seen.is_running()
+        })
+        .await
+    }
+
+    pub async fn list(&mut self, archived: bool) -> Result<Vec<Value>> {
+        let list =
+            json!({"type": "session:list", "projectId": self.project_id, "archived": archived});
+        let answer = self.socket.ask(list).await?;
+        Ok(answer["sessions"].as_array().context("a list")?.clone())
+    }
+
+    pub async fn titles(&mut self) -> Result<Vec<String>> {
+        let sessions = self.list(false).await?;
+        let title = |session: &Value| Some(session["title"].as_str()?.to_owned());
+        Ok(sessions.iter().filter_map(title).collect())
+    }
+}
+
+pub fn count_turns(talk: &Conversation) -> usize {
+    let is_turn = |entry: &&Value| entry["type"] == "turn";
+    talk.entries.iter().filter(is_turn).count()
+}
+
+/// What the agent was asked so far, one line each.
+pub fn asked(setup: &ServerSetup) -> Vec<String> {
+    let log = std::fs::read_to_string(setup.agent_log()).unwrap_or_default();
+    log.lines().map(str::to_owned).collect()
+}
+
+pub fn count_asked(setup: &ServerSetup, method: &str) -> usize {
+    let asked = asked(setup);
+    asked.iter().filter(|line| line.starts_with(method)).count()
+}
