@@ -1,11 +1,12 @@
 //! The command line as a person meets it: starting, failing, stopping, asking.
 
+use std::fs::Permissions;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::time::Duration;
 
-use anyhow::Result;
-use testkit::ServerSetup;
+use anyhow::{Context, Result};
+use testkit::{Person, ServerSetup};
 
 fn setup() -> Result<ServerSetup> {
     ServerSetup::new(env!("CARGO_BIN_EXE_liminal"))
@@ -183,36 +184,56 @@ async fn a_corrupt_store_is_kept_aside_and_every_window_is_told() -> Result<()> 
 
 #[tokio::test]
 async fn everything_it_writes_is_private_whatever_the_umask() -> Result<()> {
-    let setup = setup()?;
+    let folder = tempfile::tempdir()?;
+    let careless = folder.path().join("careless");
     let program = env!("CARGO_BIN_EXE_liminal");
-    let mut shell = tokio::process::Command::new("sh");
-    shell
-        .args(["-c", &format!("umask 000; exec {program} token")])
-        .env_clear()
-        .env("HOME", setup.home());
-    assert!(shell.output().await?.status.success());
+    std::fs::write(
+        &careless,
+        format!("#!/bin/sh\numask 000\nexec {program} \"$@\"\n"),
+    )?;
+    std::fs::set_permissions(&careless, Permissions::from_mode(0o755))?;
+    let setup = ServerSetup::new(careless.to_str().context("a path")?)?.with_scripted_agent("")?;
     let server = setup.start().await?;
-    let mut socket = server.connect().await?;
-    let path = setup.folder("app")?;
-    socket
-        .ask(serde_json::json!({"type": "project:add", "path": path}))
+    let mut person = Person::at(&server, &setup.folder("app")?).await?;
+    let mut talk = person.begin().await?;
+    person
+        .turn(&mut talk, "permission t1 Look\nsay done")
         .await?;
-    let mode = |path: &Path| -> Result<u32> { Ok(path.metadata()?.permissions().mode() & 0o777) };
-    assert_eq!(mode(&setup.data_dir())?, 0o700);
+    // One turn is finished and one in flight.
+    person.send(&talk, "say more\nhang").await?;
+    person.until_said(&mut talk, "assistant: more").await?;
     let mut seen = vec![];
-    for entry in std::fs::read_dir(setup.data_dir())? {
-        let path = entry?.path();
-        assert_eq!(mode(&path)?, 0o600, "{}", path.display());
-        seen.push(
-            path.file_name()
-                .unwrap_or_default()
-                .to_string_lossy()
-                .into_owned(),
-        );
+    let mut folders = vec![setup.data_dir()];
+    while let Some(folder) = folders.pop() {
+        assert_eq!(mode(&folder)?, 0o700, "{}", folder.display());
+        for entry in std::fs::read_dir(folder)? {
+            let path = entry?.path();
+            if path.is_dir() {
+                folders.push(path);
+                continue;
+            }
+            assert_eq!(mode(&path)?, 0o600, "{}", path.display());
+            let name = path.file_name().unwrap_or_default().to_string_lossy();
+            // Sessions are named by chance.
+            seen.push(name.get(36..).map_or(name.to_string(), str::to_owned));
+        }
     }
     seen.sort();
-    assert_eq!(seen, ["lock", "projects.json", "token"]);
+    let wanted = [
+        ".jsonl",
+        ".live.jsonl",
+        "audit.jsonl",
+        "lock",
+        "projects.json",
+        "sessions.json",
+        "token",
+    ];
+    assert_eq!(seen, wanted);
     Ok(())
+}
+
+fn mode(path: &Path) -> Result<u32> {
+    Ok(path.metadata()?.permissions().mode() & 0o777)
 }
 
 #[tokio::test]

@@ -1,10 +1,12 @@
 //! Flow 2 of the feature spec over the real socket: sessions are created, listed, opened, kept.
 
-mod person;
-
 use anyhow::{Context, Result};
-use person::{Person, asked, count_asked, setup};
 use serde_json::json;
+use testkit::{Conversation, Person, ServerSetup};
+
+fn setup(script: &str) -> Result<ServerSetup> {
+    ServerSetup::new(env!("CARGO_BIN_EXE_liminal"))?.with_scripted_agent(script)
+}
 
 #[tokio::test]
 async fn tc_2_1a_sessions_are_listed_with_their_metadata_and_no_agent_is_asked() -> Result<()> {
@@ -17,7 +19,7 @@ async fn tc_2_1a_sessions_are_listed_with_their_metadata_and_no_agent_is_asked()
         person.turn(&mut talk, &format!("say {name}")).await?;
     }
     server.signal("TERM").await?;
-    let before = asked(&setup).len();
+    let before = setup.asked().len();
     let server = setup.start().await?;
     let mut person = Person::at(&server, &folder).await?;
     let listed = person.list(false).await?;
@@ -32,7 +34,7 @@ async fn tc_2_1a_sessions_are_listed_with_their_metadata_and_no_agent_is_asked()
         assert_eq!(session["cliType"], "claude-code");
         session["lastActiveAt"].as_str().context("a time")?;
     }
-    assert_eq!(asked(&setup).len(), before);
+    assert_eq!(setup.asked().len(), before);
     Ok(())
 }
 
@@ -93,7 +95,7 @@ async fn a_new_session_tells_its_creator_without_being_opened() -> Result<()> {
     let server = setup.start().await?;
     let mut person = Person::at(&server, &setup.folder("app")?).await?;
     let id = person.create().await?;
-    let mut talk = testkit::Conversation::new(&id);
+    let mut talk = Conversation::new(&id);
     person.turn(&mut talk, "say hi").await?;
     assert_eq!(talk.said(), ["user: say hi", "assistant: hi", "turn ended"]);
     Ok(())
@@ -319,8 +321,8 @@ async fn tc_2_5b_history_is_there_after_a_restart_and_the_agent_goes_on_with_it(
     person.turn(&mut again, "say after").await?;
     let said = ["user: say after", "assistant: after", "turn ended"];
     assert_eq!(again.said()[3..], said);
-    assert_eq!(count_asked(&setup, "session/new"), 1);
-    assert_eq!(count_asked(&setup, "session/resume"), 1);
+    assert_eq!(setup.count_asked("session/new"), 1);
+    assert_eq!(setup.count_asked("session/resume"), 1);
     Ok(())
 }
 
@@ -529,6 +531,6 @@ async fn ten_sessions_created_and_prompted_at_once_all_succeed() -> Result<()> {
         Person::at(&server, &folder).await?.list(false).await?.len(),
         10
     );
-    assert_eq!(count_asked(&setup, "initialize"), 1);
+    assert_eq!(setup.count_asked("initialize"), 1);
     Ok(())
 }

@@ -5,6 +5,7 @@
 mod agent;
 mod conversation;
 mod http;
+mod person;
 mod server;
 mod socket;
 
@@ -13,6 +14,7 @@ use std::time::Duration;
 pub use agent::scripted_agent;
 pub use conversation::Conversation;
 pub use http::{HttpResponse, http};
+pub use person::{Person, count_turns};
 pub use server::{Server, ServerSetup};
 pub use socket::{Refused, Socket};
 

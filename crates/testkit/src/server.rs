@@ -56,9 +56,20 @@ impl ServerSetup {
             .env("SCRIPTED_AGENT_LOG", log))
     }
 
-    /// What the scripted agent was asked: one line each, the method, the session, the text.
-    pub fn agent_log(&self) -> PathBuf {
+    fn agent_log(&self) -> PathBuf {
         self.home().join("agent.log")
+    }
+
+    /// What the scripted agent was asked so far: the method, the session, the text.
+    pub fn asked(&self) -> Vec<String> {
+        let log = std::fs::read_to_string(self.agent_log()).unwrap_or_default();
+        log.lines().map(str::to_owned).collect()
+    }
+
+    /// How often it was asked this.
+    pub fn count_asked(&self, method: &str) -> usize {
+        let asked = self.asked();
+        asked.iter().filter(|line| line.starts_with(method)).count()
     }
 
     /// The home directory, which outlives the servers started from this setup.

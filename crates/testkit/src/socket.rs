@@ -10,6 +10,7 @@ use tokio::net::TcpStream;
 use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::client::IntoClientRequest;
 use tokio_tungstenite::tungstenite::http::{HeaderName, HeaderValue};
+use tokio_tungstenite::tungstenite::protocol::WebSocketConfig;
 use tokio_tungstenite::tungstenite::{self, Message};
 
 use crate::HANG_GUARD;
@@ -54,7 +55,11 @@ impl Socket {
         let stream = TcpStream::connect(address)
             .await
             .map_err(|error| other(&error))?;
-        let opening = tokio_tungstenite::client_async(request, stream);
+        // A whole history may be long; what may be sent is the server's business.
+        let limits = WebSocketConfig::default()
+            .max_message_size(None)
+            .max_frame_size(None);
+        let opening = tokio_tungstenite::client_async_with_config(request, stream, Some(limits));
         match tokio::time::timeout(HANG_GUARD, opening).await {
             Ok(Ok((stream, _))) => Ok(Self { stream }),
             Ok(Err(tungstenite::Error::Http(response))) => Err(Refused {
@@ -88,6 +93,24 @@ impl Socket {
         match self.next_frame().await?.context("the server hung up")? {
             Message::Text(text) => Ok(serde_json::from_str(&text)?),
             other => bail!("not a message: {other:?}"),
+        }
+    }
+
+    /// The next message, unread.
+    pub async fn next_text(&mut self) -> anyhow::Result<String> {
+        match self.next_frame().await?.context("the server hung up")? {
+            Message::Text(text) => Ok(text.to_string()),
+            other => bail!("not a message: {other:?}"),
+        }
+    }
+
+    /// The next message, or the code with which the server hung up.
+    pub async fn next_or_close(&mut self) -> anyhow::Result<Result<Value, Option<u16>>> {
+        match self.next_frame().await {
+            Ok(Some(Message::Text(text))) => Ok(Ok(serde_json::from_str(&text)?)),
+            Ok(Some(Message::Close(frame))) => Ok(Err(frame.map(|frame| frame.code.into()))),
+            Ok(Some(other)) => bail!("not a message: {other:?}"),
+            Ok(None) | Err(_) => Ok(Err(None)),
         }
     }
 

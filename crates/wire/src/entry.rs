@@ -124,6 +124,13 @@ pub enum TurnOutcome {
     Other,
 }
 
+impl TurnOutcome {
+    /// Whether the person should know that it did not end by itself.
+    pub fn is_failure(self) -> bool {
+        matches!(self, Self::Failed | Self::Interrupted)
+    }
+}
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, TS)]
 #[serde(rename_all = "kebab-case")]
 pub enum Author {

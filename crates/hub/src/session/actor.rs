@@ -302,10 +302,7 @@ impl Actor {
         let queue = note.queue.clone().unwrap_or_default();
         let waiting = queue.iter().filter_map(|queued| queued.request_id.clone());
         let failed = tail.iter().rev().find_map(|entry| match entry {
-            ChatEntry::Turn(turn) => Some(matches!(
-                turn.outcome,
-                TurnOutcome::Failed | TurnOutcome::Interrupted
-            )),
+            ChatEntry::Turn(turn) => Some(turn.outcome.is_failure()),
             _ => None,
         });
         let state = State::new(Known {

@@ -40,6 +40,9 @@ pub(crate) struct SessionMeta {
     pub(crate) title: String,
     pub(crate) last_active_at: String,
     pub(crate) created_at: String,
+    /// Whether its last turn failed or was interrupted.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) failed: bool,
 }
 
 impl SessionMeta {
@@ -196,10 +199,10 @@ impl Index {
         let what = What::SessionDeleted {
             session_id: id.to_owned(),
         };
-        let (id, active) = (id.to_owned(), self.active());
+        let (id, news) = (id.to_owned(), self.news().clone());
         let (folder, events) = (self.folder.clone(), self.events.clone());
         let change = move |file: &mut SessionsFile| {
-            bring_up_to_date(file, &active);
+            bring_up_to_date(file, &news);
             let at = position(&file.sessions, &id)?;
             let meta = file.sessions.remove(at);
             file.deleted.push(meta.clone());
@@ -260,10 +263,10 @@ impl Index {
 
     /// Brings the index up to date and stops.
     pub(crate) async fn close(&self) {
-        let active = self.active();
-        if !active.is_empty() {
+        let news = self.news().clone();
+        if !news.is_empty() {
             let change = move |file: &mut SessionsFile| {
-                bring_up_to_date(file, &active);
+                bring_up_to_date(file, &news);
                 Ok(())
             };
             let _ = self.document.change(change, |()| ()).await;
@@ -278,10 +281,10 @@ impl Index {
         told: impl FnOnce(&SessionMeta) -> What + Send + 'static,
         origin: Origin,
     ) -> Result<(), HubError> {
-        let (id, active, events) = (id.to_owned(), self.active(), self.events.clone());
+        let (id, news, events) = (id.to_owned(), self.news().clone(), self.events.clone());
         let change = move |file: &mut SessionsFile| {
             let at = position(&file.sessions, &id)?;
-            bring_up_to_date(file, &active);
+            bring_up_to_date(file, &news);
             edit(Arc::make_mut(&mut file.sessions[at]));
             Ok(file.sessions[at].clone())
         };
@@ -295,23 +298,14 @@ impl Index {
         what: What,
         origin: Origin,
     ) -> Result<(), HubError> {
-        let (active, events) = (self.active(), self.events.clone());
+        let (news, events) = (self.news().clone(), self.events.clone());
         let change = move |file: &mut SessionsFile| {
-            bring_up_to_date(file, &active);
+            bring_up_to_date(file, &news);
             change(file)
         };
         self.document
             .change(change, move |()| events.publish(what, origin))
             .await
-    }
-
-    /// When each session was last active, as far as the index does not know.
-    fn active(&self) -> HashMap<String, String> {
-        let news = self.news();
-        let active = news
-            .iter()
-            .filter_map(|(id, news)| Some((id.clone(), news.last_active_at.clone()?)));
-        active.collect()
     }
 
     fn news(&self) -> MutexGuard<'_, HashMap<String, News>> {
@@ -329,7 +323,11 @@ fn item(meta: &SessionMeta, project_id: &str, news: Option<&News>) -> SessionLis
         created_at: meta.created_at.clone(),
         cli_type: meta.cli_type.clone(),
         archived: meta.archived,
-        state: news.map_or(SessionState::Idle, |news| news.state),
+        state: match (news, meta.failed) {
+            (Some(news), _) => news.state,
+            (None, true) => SessionState::Failed,
+            (None, false) => SessionState::Idle,
+        },
     }
 }
 
@@ -340,12 +338,20 @@ fn position(metas: &[Arc<SessionMeta>], id: &str) -> Result<usize, HubError> {
         .ok_or(HubError::SessionNotFound)
 }
 
-fn bring_up_to_date(file: &mut SessionsFile, active: &HashMap<String, String>) {
+fn bring_up_to_date(file: &mut SessionsFile, news: &HashMap<String, News>) {
     for meta in &mut file.sessions {
-        if let Some(at) = active.get(&meta.id)
-            && *at > meta.last_active_at
-        {
-            Arc::make_mut(meta).last_active_at.clone_from(at);
+        let Some(news) = news.get(&meta.id) else {
+            continue;
+        };
+        let at = news.last_active_at.as_ref();
+        let at = at.filter(|at| **at > meta.last_active_at);
+        let failed = news.state == SessionState::Failed;
+        if at.is_some() || failed != meta.failed {
+            let meta = Arc::make_mut(meta);
+            meta.failed = failed;
+            if let Some(at) = at {
+                meta.last_active_at.clone_from(at);
+            }
         }
     }
 }
@@ -404,7 +410,8 @@ fn repair(file: &mut SessionsFile, folder: &Path, notices: &mut Vec<String>) -> 
         let Some(modified) = written.remove(&meta.key) else {
             continue;
         };
-        if modified.duration_since(known) > SAME_TIME
+        let newer = modified.duration_since(known) > SAME_TIME || live.contains(&meta.key);
+        if newer
             && let Some(told) = told_by(&folder.join(format!("{}.jsonl", meta.key)), Some(meta))
             && told != **meta
         {
@@ -466,6 +473,7 @@ fn told_by(path: &Path, known: Option<&SessionMeta>) -> Option<SessionMeta> {
             title: UNTITLED.to_owned(),
             last_active_at: header.created_at.clone(),
             created_at: header.created_at,
+            failed: false,
         },
         (None, None) => return None,
     };
@@ -477,6 +485,11 @@ fn told_by(path: &Path, known: Option<&SessionMeta>) -> Option<SessionMeta> {
     let total = transcript.total();
     let mut entries = transcript.read(total.saturating_sub(TAIL), total).ok()?;
     entries.extend(found.in_flight.into_values());
+    let last_turn = entries.iter().rev().find_map(|entry| match entry {
+        ChatEntry::Turn(turn) => Some(turn.outcome.is_failure()),
+        _ => None,
+    });
+    meta.failed = found.interrupted || last_turn.unwrap_or(meta.failed);
     let times = entries.iter().filter_map(|entry| match entry {
         ChatEntry::User { timestamp, .. } => Some(timestamp),
         ChatEntry::Turn(turn) => Some(&turn.timestamp),

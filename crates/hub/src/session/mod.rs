@@ -132,6 +132,7 @@ impl Sessions {
             title: title::UNTITLED.to_owned(),
             last_active_at: now.clone(),
             created_at: now,
+            failed: false,
         });
         let (path, header) = (self.index.path(&meta), meta.header());
         let created = tokio::task::spawn_blocking(move || Transcript::create(&path, &header));

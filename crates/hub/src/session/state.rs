@@ -654,7 +654,7 @@ impl State {
             _ => Effect::Complete(last),
         });
         effects.extend([Effect::Fold, Effect::Touch]);
-        self.failed = matches!(outcome, TurnOutcome::Failed | TurnOutcome::Interrupted);
+        self.failed = outcome.is_failure();
         if self.failed {
             self.queue_held = !self.queue.is_empty();
         } else {

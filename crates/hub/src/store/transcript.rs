@@ -139,7 +139,7 @@ impl Transcript {
         let mut found = Found::default();
         let mut lines: Vec<Line> = vec![];
         let mut file = append_to(path)?;
-        let mut size = scan(&mut file, |offset, line| {
+        scan(&mut file, |offset, line| {
             if let Some(number) = number_of(line) {
                 let index = usize::try_from(number - 1).unwrap_or(usize::MAX);
                 // A number far beyond what is there was not written by us.
@@ -156,11 +156,7 @@ impl Transcript {
                 }
             }
         })?;
-        if !ends_with_newline(&file, size)? {
-            // Sealed, so that the next line does not become part of the torn one.
-            file.write_all(b"\n")?;
-            size += 1;
-        }
+        let size = seal(&mut file)?;
         let mut transcript = Self {
             path: path.to_owned(),
             file,
@@ -389,7 +385,9 @@ impl Transcript {
         let ended = |entry: &ChatEntry| matches!(entry, ChatEntry::Turn(_));
         found.interrupted = turn && !earlier.get(&last).is_some_and(ended);
         found.in_flight = earlier;
-        self.live = Some(append_to(&path)?);
+        let mut live = append_to(&path)?;
+        seal(&mut live)?;
+        self.live = Some(live);
         Ok(())
     }
 }
@@ -435,17 +433,23 @@ fn append_whole(file: &mut File, text: &[u8]) -> io::Result<()> {
     })
 }
 
-fn ends_with_newline(file: &File, size: u64) -> io::Result<bool> {
+/// Ends a torn last line, so that the next one does not become part of it. Returns the size.
+fn seal(file: &mut File) -> io::Result<u64> {
+    let size = file.metadata()?.len();
     if size == 0 {
-        return Ok(true);
+        return Ok(0);
     }
     let mut last = [0];
     file.read_exact_at(&mut last, size - 1)?;
-    Ok(last == *b"\n")
+    if last == *b"\n" {
+        return Ok(size);
+    }
+    file.write_all(b"\n")?;
+    Ok(size + 1)
 }
 
-/// Calls `line` for each line with its offset, and returns the size. Streams; a line is held whole.
-fn scan(file: &mut impl Read, mut line: impl FnMut(u64, &[u8])) -> io::Result<u64> {
+/// Calls `line` for each line with its offset. Streams; a line is held whole.
+fn scan(file: &mut impl Read, mut line: impl FnMut(u64, &[u8])) -> io::Result<()> {
     let mut buffer: Vec<u8> = Vec::with_capacity(SCAN_BYTES);
     let mut base = 0;
     loop {
@@ -462,11 +466,10 @@ fn scan(file: &mut impl Read, mut line: impl FnMut(u64, &[u8])) -> io::Result<u6
             from = begin;
         }
         if count == 0 {
-            let rest = buffer.len();
-            if rest > 0 {
+            if !buffer.is_empty() {
                 line(base, &buffer);
             }
-            return Ok(base + rest as u64);
+            return Ok(());
         }
         buffer.drain(..begin);
         base += begin as u64;

@@ -18,11 +18,14 @@
 //! | `say TEXT`, `think TEXT`, `echo TEXT` | a chunk of answer, thought, or the user's own message |
 //! | `flood N BYTES` | N chunks, as fast as it can |
 //! | `rate N BYTES PER_SECOND` | N chunks, evenly |
+//! | `clock N PER_SECOND` | N chunks, evenly, each the time in nanoseconds |
 //! | `usage USED SIZE` | how full its context is |
 //! | `tool ID KIND TITLE`, `tool-done ID TEXT`, `tool-fail ID TEXT` | a tool call, and its end |
 //! | `diff ID PATH TEXT`, `plan A\|B` | a diff in a tool call, a plan |
 //! | `permission ID TITLE` | asks, then says the outcome |
 //! | `ask METHOD JSON` | any request to the client; says the result or the error |
+//! | `terminal ID LINE` | runs a line of shell through the client, shown in a tool call |
+//! | `environment` | says its environment |
 //! | `sleep MS`, `hang` | waits, or waits for a cancel |
 //! | `deaf` | stops reading for ever, cancels included |
 //! | `crash CODE`, `stop REASON`, `fail CODE MESSAGE` | ends the process; the turn; the turn with an error |
@@ -265,6 +268,15 @@ impl Agent {
                     std::thread::sleep((begin + pause * number).saturating_duration_since(Instant::now()));
                 }
             }
+            ("clock", [count, per_second]) => {
+                let pause = Duration::from_secs(1) / per_second.parse().unwrap();
+                let begin = Instant::now();
+                for number in 1..=count.parse().unwrap() {
+                    std::thread::sleep((begin + pause * number).saturating_duration_since(Instant::now()));
+                    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap();
+                    send_update(session, chunk("agent_message_chunk", &format!("{} ", now.as_nanos())));
+                }
+            }
             ("usage", [used, size]) => {
                 let number = |text: &str| text.parse::<u64>().unwrap();
                 self.update(session, json!({"sessionUpdate": "usage_update", "used": number(used), "size": number(size)}));
@@ -309,6 +321,23 @@ impl Agent {
                     None => answer["result"].to_string(),
                 };
                 self.update(session, chunk("agent_message_chunk", &shown));
+            }
+            ("terminal", [id, _line @ ..]) => {
+                let line = rest.split_once(' ').map_or("", |(_, line)| line);
+                self.update(session, json!({"sessionUpdate": "tool_call", "toolCallId": id, "kind": "execute", "title": line, "status": "in_progress"}));
+                let create = json!({"sessionId": session, "command": "sh", "args": ["-c", line]});
+                let created = self.ask("terminal/create", create);
+                let terminal = created["result"]["terminalId"].clone();
+                let content = json!([{"type": "terminal", "terminalId": terminal}]);
+                self.update(session, json!({"sessionUpdate": "tool_call_update", "toolCallId": id, "content": content}));
+                let it = json!({"sessionId": session, "terminalId": terminal});
+                self.ask("terminal/wait_for_exit", it.clone());
+                self.update(session, json!({"sessionUpdate": "tool_call_update", "toolCallId": id, "status": "completed"}));
+                self.ask("terminal/release", it);
+            }
+            ("environment", _) => {
+                let all = std::env::vars().map(|(name, value)| format!("{name}={value}\n"));
+                self.update(session, chunk("agent_message_chunk", &all.collect::<String>()));
             }
             ("sleep", [wait]) => pause(Duration::from_millis(wait.parse().unwrap()), cancelled),
             ("hang", _) => pause(Duration::from_secs(3600), cancelled),

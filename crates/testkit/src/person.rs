@@ -1,14 +1,11 @@
 //! A person at a window, over the real socket.
 
-#![allow(dead_code, reason = "each test file uses its part of it")]
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
-use testkit::{Conversation, Server, ServerSetup, Socket};
 
-pub fn setup(script: &str) -> Result<ServerSetup> {
-    ServerSetup::new(env!("CARGO_BIN_EXE_liminal"))?.with_scripted_agent(script)
-}
+use crate::{Conversation, Server, Socket};
 
 pub struct Person {
     pub socket: Socket,
@@ -64,7 +61,7 @@ impl Person {
     }
 
     pub async fn send(&mut self, talk: &Conversation, content: &str) -> Result<()> {
-        let id = format!("send-{}", uuid::Uuid::new_v4());
+        let id = unique("send");
         self.send_as(talk, content, &id).await
     }
 
@@ -82,7 +79,7 @@ impl Person {
 
     /// Asks something about a session; messages of the conversation that come first are taken in.
     pub async fn ask(&mut self, talk: &mut Conversation, mut message: Value) -> Result<Value> {
-        let id = format!("ask-{}", uuid::Uuid::new_v4());
+        let id = unique("ask");
         message["sessionId"] = json!(talk.session_id);
         message["requestId"] = json!(id);
         self.socket.send(message).await?;
@@ -131,6 +128,16 @@ impl Person {
         .await
     }
 
+    /// Reads until the server hangs up, and says with which code.
+    pub async fn closed_after(&mut self, talk: &mut Conversation) -> Result<Option<u16>> {
+        loop {
+            match self.socket.next_or_close().await? {
+                Ok(message) => talk.apply(&message)?,
+                Err(code) => return Ok(code),
+            }
+        }
+    }
+
     pub async fn list(&mut self, archived: bool) -> Result<Vec<Value>> {
         let list =
             json!({"type": "session:list", "projectId": self.project_id, "archived": archived});
@@ -150,13 +157,9 @@ pub fn count_turns(talk: &Conversation) -> usize {
     talk.entries.iter().filter(is_turn).count()
 }
 
-/// What the agent was asked so far, one line each.
-pub fn asked(setup: &ServerSetup) -> Vec<String> {
-    let log = std::fs::read_to_string(setup.agent_log()).unwrap_or_default();
-    log.lines().map(str::to_owned).collect()
-}
-
-pub fn count_asked(setup: &ServerSetup, method: &str) -> usize {
-    let asked = asked(setup);
-    asked.iter().filter(|line| line.starts_with(method)).count()
+/// A request id that nobody has used.
+fn unique(word: &str) -> String {
+    static NEXT: AtomicU64 = AtomicU64::new(1);
+    let number = NEXT.fetch_add(1, Ordering::Relaxed);
+    format!("{word}-{}-{number}", std::process::id())
 }

@@ -1,0 +1,439 @@
+//! A browser, the agent or the server can vanish at any moment: what was shown is kept, what is missed
+//! is made up for, nothing comes twice.
+
+use std::collections::BTreeSet;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, ensure};
+use proptest::prelude::*;
+use proptest::test_runner::{Config, TestCaseError, TestRunner};
+use serde_json::{Value, json};
+use testkit::{Conversation, HANG_GUARD, Person, Server, ServerSetup, Socket, count_turns};
+
+fn setup(script: &str) -> Result<ServerSetup> {
+    ServerSetup::new(env!("CARGO_BIN_EXE_liminal"))?.with_scripted_agent(script)
+}
+
+async fn one() -> Result<(ServerSetup, Server, Person, Conversation)> {
+    let setup = setup("")?;
+    let server = setup.start().await?;
+    let mut person = Person::at(&server, &setup.folder("app")?).await?;
+    let talk = person.begin().await?;
+    Ok((setup, server, person, talk))
+}
+
+#[tokio::test]
+async fn a_window_that_comes_back_goes_on_exactly_where_it_was() -> Result<()> {
+    let (setup, server, mut person, mut talk) = one().await?;
+    let mut other = Person::at(&server, &setup.folder("app")?).await?;
+    let mut theirs = other.open(&talk.session_id).await?;
+    person.send(&talk, "rate 300 10 600\nsay end").await?;
+    for _ in 0..5 {
+        person
+            .until(&mut talk, |seen| {
+                seen.entries
+                    .last()
+                    .is_some_and(|last| last["type"] == "assistant")
+            })
+            .await?;
+        // Gone without a word, and back.
+        person = Person::at(&server, &setup.folder("app")?).await?;
+        let answer = person.resume(&mut talk).await?;
+        assert_eq!(answer["type"], "session:resumed");
+    }
+    person.until_turns(&mut talk, 1).await?;
+    other.until_turns(&mut theirs, 1).await?;
+    assert_eq!(talk.entries, theirs.entries);
+    assert_eq!(talk.seq, theirs.seq);
+    let text = talk.entries[1]["content"].as_str().context("text")?;
+    assert_eq!(text, format!("{}end", "f".repeat(3000)));
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_window_that_missed_too_much_or_another_start_gets_everything() -> Result<()> {
+    let (setup, server, mut person, mut talk) = one().await?;
+    person.turn(&mut talk, "say one").await?;
+    let mut old = talk.clone();
+    person.turn(&mut talk, "huge 400000").await?;
+    let answer = person.resume(&mut old).await?;
+    assert_eq!(answer["type"], "session:history");
+    assert_eq!(old.entries, talk.entries);
+    let mut ahead = talk.clone();
+    ahead.seq += 10;
+    assert_eq!(person.resume(&mut ahead).await?["type"], "session:history");
+    server.signal("TERM").await?;
+    let server = setup.start().await?;
+    let mut person = Person::at(&server, &setup.folder("app")?).await?;
+    let answer = person.resume(&mut talk.clone()).await?;
+    assert_eq!(answer["type"], "session:history");
+    assert_eq!(answer["entries"], json!(talk.entries));
+    Ok(())
+}
+
+#[tokio::test]
+async fn five_windows_see_the_same() -> Result<()> {
+    let (setup, server, mut person, mut talk) = one().await?;
+    let mut windows = vec![];
+    for _ in 0..5 {
+        let mut window = Person::at(&server, &setup.folder("app")?).await?;
+        let talk = window.open(&talk.session_id).await?;
+        windows.push((window, talk));
+    }
+    let script = "think hm\nflood 2000 15\ntool t1 read Look\ntool-done t1 ok\nflood 2000 15";
+    person.turn(&mut talk, script).await?;
+    for (window, theirs) in &mut windows {
+        window.until_turns(theirs, 1).await?;
+        assert_eq!(theirs.entries, talk.entries);
+        assert_eq!(theirs.seq, talk.seq);
+    }
+    Ok(())
+}
+
+#[tokio::test]
+async fn messages_that_wait_together_come_in_one_frame_where_that_is_wanted() -> Result<()> {
+    let (_setup, server, mut person, mut talk) = one().await?;
+    let (bearer, host) = (
+        format!("Bearer {}", server.token),
+        server.address.to_string(),
+    );
+    let headers = [("host", host.as_str()), ("authorization", &bearer)];
+    let mut batching = Socket::open(server.address, "/ws?batch=1", &headers).await?;
+    batching
+        .send(json!({"type": "session:open", "sessionId": talk.session_id}))
+        .await?;
+    let mut theirs = Conversation::new(&talk.session_id);
+    person
+        .turn(
+            &mut talk,
+            "flood 5000 10\ntool t1 read A\nflood 5000 10\ntool t2 read B\nsay end",
+        )
+        .await?;
+    let mut several = false;
+    while count_turns(&theirs) == 0 {
+        let frame = batching.next().await?;
+        let messages = match frame {
+            Value::Array(messages) => {
+                several |= messages.len() > 1;
+                messages
+            }
+            message => vec![message],
+        };
+        for message in &messages {
+            theirs.apply(message)?;
+        }
+    }
+    assert_eq!(theirs.entries, talk.entries);
+    assert!(several, "there was never more than one message in a frame");
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_window_that_reads_a_byte_a_second_slows_nobody_down_and_loses_nothing() -> Result<()> {
+    let (setup, server, mut person, mut talk) = one().await?;
+    let mut slow = Person::at(&server, &setup.folder("app")?).await?;
+    let mut theirs = slow.open(&talk.session_id).await?;
+    // As good as a byte a second: nothing at all. More than any buffer in between can hold.
+    for round in 0..3 {
+        let mut script = String::new();
+        for call in 0..40 {
+            script.push_str(&format!("huge 300000\ntool t{round}-{call} read More\n"));
+        }
+        person.turn(&mut talk, &script).await?;
+    }
+    let code = slow.closed_after(&mut theirs).await?;
+    assert_eq!(code, Some(4008));
+    let mut back = Person::at(&server, &setup.folder("app")?).await?;
+    back.resume(&mut theirs).await?;
+    assert_eq!(theirs.entries, talk.entries);
+    Ok(())
+}
+
+/// Whether everything that was shown is there, once.
+fn kept(shown: &Conversation, now: &Conversation) -> Result<()> {
+    let ids: BTreeSet<&str> = now
+        .entries
+        .iter()
+        .filter_map(|entry| entry["entryId"].as_str())
+        .collect();
+    ensure!(ids.len() == now.entries.len(), "an entry is there twice");
+    for entry in &shown.entries {
+        let id = entry["entryId"].as_str().context("an id")?;
+        let found = now.entries.iter().find(|entry| entry["entryId"] == id);
+        let found = found.with_context(|| format!("{entry} is missing"))?;
+        ensure!(found["type"] == entry["type"], "{entry} became {found}");
+        if let (Some(shown), Some(kept)) = (entry["content"].as_str(), found["content"].as_str()) {
+            ensure!(kept.starts_with(shown), "{entry} lost text: {found}");
+        }
+    }
+    Ok(())
+}
+
+/// Takes in whatever still arrives, until the connection is gone.
+async fn drain(person: &mut Person, talk: &mut Conversation) -> Result<()> {
+    while let Ok(message) = person.socket.next().await {
+        talk.apply(&message)?;
+    }
+    Ok(())
+}
+
+/// One lane of many: the server is killed in mid-stream, again and again.
+async fn lane(kills: u64, seed: u64) -> Result<()> {
+    let setup = setup("")?;
+    let folder = setup.folder("app")?;
+    let mut shown: Option<Conversation> = None;
+    let mut random = seed;
+    for round in 0..kills {
+        random = random
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
+        let server = setup.start().await?;
+        let mut person = Person::at(&server, &folder).await?;
+        let mut talk = match &shown {
+            Some(shown) if round % 25 != 0 => {
+                let now = person.open(&shown.session_id).await?;
+                kept(shown, &now).with_context(|| format!("seed {seed}, round {round}"))?;
+                now
+            }
+            _ => person.begin().await?,
+        };
+        ensure!(!talk.is_running(), "a turn survived its server");
+        person
+            .send(&talk, "say begin\nrate 50 20 2000\ntool t1 execute Run\nflood 200 20\ntool-done t1 ok\nrate 200 20 2000")
+            .await?;
+        let until = Instant::now() + Duration::from_micros(random >> 49);
+        while let Ok(message) = tokio::time::timeout_at(until.into(), person.socket.next()).await {
+            talk.apply(&message?)?;
+        }
+        let killed = tokio::spawn(server.signal("KILL"));
+        drain(&mut person, &mut talk).await?;
+        killed.await??;
+        shown = Some(talk);
+    }
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_thousand_kills_in_mid_stream_lose_nothing_that_was_shown() -> Result<()> {
+    let lanes = (1..=4).map(|seed| tokio::spawn(lane(250, seed)));
+    for lane in lanes {
+        lane.await??;
+    }
+    Ok(())
+}
+
+/// What can happen to a conversation.
+#[derive(Debug, Clone)]
+enum Happening {
+    Say(u8),
+    Stream,
+    Cancel,
+    AgentDies,
+    ServerDies,
+    /// The last write of a dying server was cut off.
+    ServerDiesTorn,
+    WindowComesBack,
+    OtherWindowComesBack,
+    SendAgain,
+}
+
+fn happening() -> impl Strategy<Value = Happening> {
+    prop_oneof![
+        4 => (0..20_u8).prop_map(Happening::Say),
+        3 => Just(Happening::Stream),
+        2 => Just(Happening::Cancel),
+        1 => Just(Happening::AgentDies),
+        1 => Just(Happening::ServerDies),
+        1 => Just(Happening::ServerDiesTorn),
+        3 => Just(Happening::WindowComesBack),
+        2 => Just(Happening::OtherWindowComesBack),
+        2 => Just(Happening::SendAgain),
+    ]
+}
+
+struct World {
+    setup: ServerSetup,
+    server: Option<Server>,
+    windows: [(Person, Conversation); 2],
+    sent: u64,
+}
+
+impl World {
+    async fn new() -> Result<Self> {
+        let (setup, server, first, talk) = one().await?;
+        let mut second = Person::at(&server, &setup.folder("app")?).await?;
+        let theirs = second.open(&talk.session_id).await?;
+        Ok(Self {
+            setup,
+            server: Some(server),
+            windows: [(first, talk), (second, theirs)],
+            sent: 0,
+        })
+    }
+
+    async fn happens(&mut self, what: &Happening) -> Result<()> {
+        match what {
+            Happening::Say(count) => self.send(&format!("flood {count} 7\nsay x")).await?,
+            Happening::Stream => self.send("rate 30 5 1000").await?,
+            Happening::Cancel => {
+                let (person, talk) = &mut self.windows[0];
+                person.ask(talk, json!({"type": "session:cancel"})).await?;
+            }
+            Happening::AgentDies => self.send("say last words\ncrash 1").await?,
+            Happening::ServerDies => self.restart(false).await?,
+            Happening::ServerDiesTorn => self.restart(true).await?,
+            Happening::WindowComesBack => self.come_back(0).await?,
+            Happening::OtherWindowComesBack => self.come_back(1).await?,
+            // Nothing was sent yet.
+            Happening::SendAgain if self.sent == 0 => {}
+            Happening::SendAgain => {
+                let (person, talk) = &mut self.windows[0];
+                let id = format!("message-{}", self.sent);
+                person.send_as(talk, "say never twice", &id).await?;
+            }
+        }
+        Ok(())
+    }
+
+    async fn send(&mut self, content: &str) -> Result<()> {
+        self.sent += 1;
+        let (person, talk) = &mut self.windows[0];
+        let id = format!("message-{}", self.sent);
+        person.send_as(talk, content, &id).await?;
+        // Until it is shown or waits.
+        person
+            .until(talk, |seen| {
+                let here = |message: &Value| message["requestId"] == id.as_str();
+                let queue = seen.info["queue"].as_array();
+                seen.entries.iter().any(here) || queue.is_some_and(|queue| queue.iter().any(here))
+            })
+            .await
+    }
+
+    async fn come_back(&mut self, window: usize) -> Result<()> {
+        let server = self.server.as_ref().context("a server")?;
+        let (person, talk) = &mut self.windows[window];
+        *person = Person::at(server, &self.setup.folder("app")?).await?;
+        person.resume(talk).await?;
+        Ok(())
+    }
+
+    async fn restart(&mut self, torn: bool) -> Result<()> {
+        let server = self.server.take().context("a server")?;
+        server.signal("KILL").await?;
+        for (person, talk) in &mut self.windows {
+            drain(person, talk).await?;
+        }
+        if torn {
+            for entry in std::fs::read_dir(self.setup.data_dir().join("sessions"))? {
+                let mut file = std::fs::OpenOptions::new()
+                    .append(true)
+                    .open(entry?.path())?;
+                std::io::Write::write_all(&mut file, b"{\"n\":99,\"entry\":{\"type\":\"assis")?;
+            }
+        }
+        let server = self.setup.start().await?;
+        for (person, talk) in &mut self.windows {
+            let shown = talk.clone();
+            *person = Person::at(&server, &self.setup.folder("app")?).await?;
+            let answer = person.resume(talk).await?;
+            ensure!(answer["type"] == "session:history", "{answer}");
+            kept(&shown, talk)?;
+        }
+        self.server = Some(server);
+        Ok(())
+    }
+
+    /// In the end both windows agree, with each other and with the disk, and nothing ran twice.
+    async fn settle(mut self) -> Result<()> {
+        self.send("say the end").await?;
+        let last = format!("message-{}", self.sent);
+        let over = |seen: &Conversation| {
+            let mut after = seen.entries.iter();
+            let sent = after.any(|entry| entry["requestId"] == last.as_str());
+            sent && after.any(|entry| entry["type"] == "turn") && !seen.is_running()
+        };
+        let held = |seen: &Conversation| seen.info["queueHeld"] == true;
+        for (person, talk) in &mut self.windows {
+            while !over(talk) {
+                person.until(talk, |seen| over(seen) || held(seen)).await?;
+                // What waits after a turn that went wrong waits for the person.
+                if held(talk) {
+                    let resume = json!({"type": "session:queue-resume"});
+                    person.ask(talk, resume).await?;
+                    person.until(talk, |seen| !held(seen)).await?;
+                }
+            }
+        }
+        let [(_, first), (_, second)] = &self.windows;
+        ensure!(
+            first.entries == second.entries,
+            "{:?}\n{:?}",
+            first.said(),
+            second.said()
+        );
+        let sent: Vec<&str> = first
+            .entries
+            .iter()
+            .filter_map(|entry| entry["requestId"].as_str())
+            .collect();
+        let different: BTreeSet<&&str> = sent.iter().collect();
+        ensure!(
+            different.len() == sent.len(),
+            "something ran twice: {sent:?}"
+        );
+        let server = self.server.take().context("a server")?;
+        server.signal("KILL").await?;
+        let server = self.setup.start().await?;
+        let mut person = Person::at(&server, &self.setup.folder("app")?).await?;
+        let on_disk = person.open(&first.session_id).await?;
+        ensure!(
+            on_disk.entries == first.entries,
+            "the disk has another story: {:?} {:?}",
+            on_disk.entries,
+            first.entries
+        );
+        let prompts: Vec<String> = self
+            .setup
+            .asked()
+            .into_iter()
+            .filter(|line| line.starts_with("session/prompt") && line.contains("never twice"))
+            .collect();
+        ensure!(prompts.is_empty(), "{prompts:?}");
+        Ok(())
+    }
+}
+
+#[test]
+fn whatever_happens_each_window_sees_one_gap_free_story_that_the_disk_can_tell_again() -> Result<()>
+{
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build()?;
+    let mut runner = TestRunner::new(Config {
+        cases: 32,
+        max_shrink_iters: 20,
+        failure_persistence: None,
+        ..Config::default()
+    });
+    let told = runner.run(&prop::collection::vec(happening(), 4..14), |happenings| {
+        let story = async {
+            let mut world = World::new().await?;
+            for what in &happenings {
+                world
+                    .happens(what)
+                    .await
+                    .with_context(|| format!("{what:?}"))?;
+            }
+            world.settle().await
+        };
+        let ended = runtime.block_on(async { tokio::time::timeout(HANG_GUARD * 4, story).await });
+        match ended {
+            Ok(Ok(())) => Ok(()),
+            Ok(Err(error)) => Err(TestCaseError::fail(format!("{error:?}"))),
+            Err(_) => Err(TestCaseError::fail("it hangs")),
+        }
+    });
+    told.map_err(|failed| anyhow::anyhow!("{failed:?}"))
+}

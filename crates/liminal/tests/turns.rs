@@ -1,0 +1,565 @@
+//! Flow 3 of the feature spec over the real socket: what is said, stopped, queued, asked and lost.
+
+use anyhow::{Context, Result};
+use serde_json::{Value, json};
+use testkit::{Conversation, Person, Server, ServerSetup};
+
+fn setup(script: &str) -> Result<ServerSetup> {
+    ServerSetup::new(env!("CARGO_BIN_EXE_liminal"))?.with_scripted_agent(script)
+}
+
+async fn one(script: &str) -> Result<(ServerSetup, Server, Person, Conversation)> {
+    let setup = setup(script)?;
+    begin(setup).await
+}
+
+async fn begin(setup: ServerSetup) -> Result<(ServerSetup, Server, Person, Conversation)> {
+    let server = setup.start().await?;
+    let mut person = Person::at(&server, &setup.folder("app")?).await?;
+    let talk = person.begin().await?;
+    Ok((setup, server, person, talk))
+}
+
+fn prompts(setup: &ServerSetup) -> usize {
+    setup.count_asked("session/prompt")
+}
+
+#[tokio::test]
+async fn tc_3_7b_a_cancel_stops_the_turn_keeps_what_was_said_and_lets_go_on() -> Result<()> {
+    let (_setup, _server, mut person, mut talk) = one("").await?;
+    person.send(&talk, "say partial\nhang").await?;
+    person.until_said(&mut talk, "assistant: partial").await?;
+    person
+        .ask(&mut talk, json!({"type": "session:cancel"}))
+        .await?;
+    person.until_turns(&mut talk, 1).await?;
+    assert_eq!(talk.said()[1..], ["assistant: partial", "turn cancelled"]);
+    assert_eq!(talk.cancelled, ["e2"]);
+    assert!(talk.complete.is_empty());
+    person.turn(&mut talk, "say next").await?;
+    assert_eq!(talk.said()[4..], ["assistant: next", "turn ended"]);
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_cancel_with_nothing_to_cancel_is_no_error() -> Result<()> {
+    let (setup, _server, mut person, mut talk) = one("").await?;
+    let answer = person
+        .ask(&mut talk, json!({"type": "session:cancel"}))
+        .await?;
+    assert_eq!(answer["type"], "session:done");
+    assert_eq!(setup.count_asked("session/cancel"), 0);
+    Ok(())
+}
+
+#[tokio::test]
+async fn an_agent_that_ignores_a_cancel_counts_as_crashed() -> Result<()> {
+    let (_setup, _server, mut person, mut talk) = one("").await?;
+    person.send(&talk, "say partial\ndeaf").await?;
+    person.until_said(&mut talk, "assistant: partial").await?;
+    person
+        .ask(&mut talk, json!({"type": "session:cancel"}))
+        .await?;
+    person.until_turns(&mut talk, 1).await?;
+    assert_eq!(talk.said()[2], "turn interrupted");
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_message_during_a_turn_waits_and_is_sent_when_it_ends() -> Result<()> {
+    let (setup, _server, mut person, mut talk) = one("").await?;
+    person.send(&talk, "say first\nsleep 300").await?;
+    person.until_said(&mut talk, "assistant: first").await?;
+    for text in ["say second", "say third"] {
+        person.send(&talk, text).await?;
+    }
+    person
+        .until(&mut talk, |seen| {
+            seen.info["queue"].as_array().map(Vec::len) == Some(2)
+        })
+        .await?;
+    assert_eq!(prompts(&setup), 1);
+    person.until_turns(&mut talk, 3).await?;
+    let texts: Vec<_> = talk
+        .said()
+        .into_iter()
+        .filter(|said| said.starts_with("assistant"))
+        .collect();
+    assert_eq!(
+        texts,
+        ["assistant: first", "assistant: second", "assistant: third"]
+    );
+    assert_eq!(talk.info["queue"], json!([]));
+    Ok(())
+}
+
+#[tokio::test]
+async fn what_waits_can_be_changed_and_taken_back() -> Result<()> {
+    let (_setup, _server, mut person, mut talk) = one("").await?;
+    person.send(&talk, "say first\nhang").await?;
+    person.until_said(&mut talk, "assistant: first").await?;
+    for text in ["say wrong", "say never"] {
+        person.send(&talk, text).await?;
+    }
+    person
+        .until(&mut talk, |seen| {
+            seen.info["queue"].as_array().map(Vec::len) == Some(2)
+        })
+        .await?;
+    let id = |at: usize, talk: &Conversation| talk.info["queue"][at]["queueId"].clone();
+    let edit =
+        json!({"type": "session:queue-edit", "queueId": id(0, &talk), "content": "say right"});
+    person.ask(&mut talk, edit).await?;
+    let remove = json!({"type": "session:queue-remove", "queueId": id(1, &talk)});
+    person.ask(&mut talk, remove.clone()).await?;
+    assert_eq!(person.ask(&mut talk, remove).await?["code"], "SESSION_BUSY");
+    person
+        .ask(&mut talk, json!({"type": "session:cancel"}))
+        .await?;
+    person.until_turns(&mut talk, 2).await?;
+    assert_eq!(
+        talk.said()[3..],
+        ["user: say right", "assistant: right", "turn ended"]
+    );
+    Ok(())
+}
+
+#[tokio::test]
+async fn what_waits_survives_a_crash_and_waits_for_the_person() -> Result<()> {
+    let (setup, server, mut person, mut talk) = one("").await?;
+    person.send(&talk, "say first\nhang").await?;
+    person.until_said(&mut talk, "assistant: first").await?;
+    person.send(&talk, "say later").await?;
+    person
+        .until(&mut talk, |seen| {
+            seen.info["queue"].as_array().map(Vec::len) == Some(1)
+        })
+        .await?;
+    server.signal("KILL").await?;
+    let server = setup.start().await?;
+    let mut person = Person::at(&server, &setup.folder("app")?).await?;
+    let mut talk = person.open(&talk.session_id).await?;
+    assert_eq!(talk.info["queue"][0]["content"], "say later");
+    assert_eq!(talk.info["queueHeld"], true);
+    assert_eq!(talk.said()[1..], ["assistant: first", "turn interrupted"]);
+    assert_eq!(prompts(&setup), 1);
+    person
+        .ask(&mut talk, json!({"type": "session:queue-resume"}))
+        .await?;
+    person.until_turns(&mut talk, 2).await?;
+    assert_eq!(
+        talk.said()[3..],
+        ["user: say later", "assistant: later", "turn ended"]
+    );
+    assert_eq!(prompts(&setup), 2);
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_request_id_runs_once_also_after_a_restart() -> Result<()> {
+    let (setup, server, mut person, mut talk) = one("").await?;
+    for _ in 0..3 {
+        person.send_as(&talk, "say once", "the-same").await?;
+    }
+    person.until_turns(&mut talk, 1).await?;
+    assert_eq!(talk.entries[0]["requestId"], "the-same");
+    server.signal("KILL").await?;
+    let server = setup.start().await?;
+    let mut person = Person::at(&server, &setup.folder("app")?).await?;
+    let mut again = person.open(&talk.session_id).await?;
+    person.send_as(&again, "say once", "the-same").await?;
+    person.turn(&mut again, "say twice").await?;
+    assert_eq!(
+        again.said()[3..],
+        ["user: say twice", "assistant: twice", "turn ended"]
+    );
+    assert_eq!(prompts(&setup), 2);
+    Ok(())
+}
+
+#[tokio::test]
+async fn the_senders_entry_answers_only_the_senders_request() -> Result<()> {
+    let (setup, server, mut person, mut talk) = one("").await?;
+    let mut other = Person::at(&server, &setup.folder("app")?).await?;
+    other.open(&talk.session_id).await?;
+    person.send_as(&talk, "say hi", "mine").await?;
+    let seen = other.socket.next_of("session:update").await?;
+    assert_eq!(seen["entry"]["content"], "say hi");
+    assert_eq!(seen.get("requestId"), None);
+    let own = person.socket.next_of("session:update").await?;
+    assert_eq!(own["requestId"], "mine");
+    talk.apply(&own)?;
+    Ok(())
+}
+
+#[tokio::test]
+async fn an_empty_message_is_refused() -> Result<()> {
+    let (setup, _server, mut person, mut talk) = one("").await?;
+    let send = json!({"type": "session:send", "content": " \n\t "});
+    assert_eq!(
+        person.ask(&mut talk, send).await?["code"],
+        "INVALID_MESSAGE"
+    );
+    assert_eq!(prompts(&setup), 0);
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_crash_ends_the_running_turns_of_that_agent_and_only_those() -> Result<()> {
+    let setup = setup("")?;
+    let setup = setup.env("CODEX_ACP_CMD", testkit::scripted_agent()?);
+    let (setup, server, mut person, mut crashing) = begin(setup).await?;
+    let mut running = person.begin().await?;
+    let mut idle = person.begin().await?;
+    let codex = person.ask_to_create("codex").await?;
+    let codex = codex["sessionId"].as_str().context("an id")?.to_owned();
+    let mut other_kind = Person::at(&server, &setup.folder("app")?).await?;
+    let mut theirs = other_kind.open(&codex).await?;
+    other_kind
+        .send(&theirs, "say there\nsleep 1500\nsay still there")
+        .await?;
+    other_kind
+        .until_said(&mut theirs, "assistant: there")
+        .await?;
+
+    let mut second = Person::at(&server, &setup.folder("app")?).await?;
+    let mut seen = second.open(&running.session_id).await?;
+    second.send(&seen, "say going\nhang").await?;
+    second.until_said(&mut seen, "assistant: going").await?;
+    person.turn(&mut crashing, "say boom\ncrash 7").await?;
+    assert_eq!(
+        crashing.said()[1..],
+        ["assistant: boom", "turn interrupted"]
+    );
+    let why = crashing.entries[2]["message"]
+        .as_str()
+        .context("a reason")?;
+    assert!(
+        why.contains("Connection to Claude Code lost") && why.contains("exit code 7"),
+        "{why}"
+    );
+    second.until_turns(&mut seen, 1).await?;
+    assert_eq!(seen.said()[1..], ["assistant: going", "turn interrupted"]);
+    other_kind.until_turns(&mut theirs, 1).await?;
+    assert_eq!(
+        theirs.said()[1..],
+        ["assistant: therestill there", "turn ended"]
+    );
+
+    // The next use attaches it again, once.
+    person.turn(&mut idle, "say awake").await?;
+    assert_eq!(idle.said()[1..], ["assistant: awake", "turn ended"]);
+    person.turn(&mut running, "say back").await.ok();
+    Ok(())
+}
+
+#[tokio::test]
+async fn ten_sends_after_a_crash_attach_the_session_once() -> Result<()> {
+    let (setup, server, mut person, mut talk) = one("").await?;
+    person.turn(&mut talk, "crash 1").await?;
+    let mut others = vec![];
+    for _ in 0..10 {
+        others.push(Person::at(&server, &setup.folder("app")?).await?);
+    }
+    for (number, other) in others.iter_mut().enumerate() {
+        other.send(&talk, &format!("say {number}")).await?;
+    }
+    person.until_turns(&mut talk, 11).await?;
+    assert_eq!(setup.count_asked("session/resume"), 1);
+    assert_eq!(prompts(&setup), 11);
+    let answers = talk
+        .said()
+        .into_iter()
+        .filter(|said| said.starts_with("assistant"))
+        .count();
+    assert_eq!(answers, 10);
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_server_that_dies_in_mid_turn_marks_it_interrupted_once() -> Result<()> {
+    let (setup, server, mut person, mut talk) = one("").await?;
+    person
+        .send(&talk, "say partial\ntool t1 execute Build\nhang")
+        .await?;
+    person.until_said(&mut talk, "tool Build").await?;
+    server.signal("KILL").await?;
+    for _ in 0..3 {
+        let server = setup.start().await?;
+        let mut person = Person::at(&server, &setup.folder("app")?).await?;
+        assert_eq!(person.list(false).await?[0]["state"], "failed");
+        let again = person.open(&talk.session_id).await?;
+        let said = ["assistant: partial", "tool Build error", "turn interrupted"];
+        assert_eq!(again.said()[1..], said);
+        server.signal("KILL").await?;
+    }
+    assert_eq!(prompts(&setup), 1);
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_server_that_is_stopped_in_mid_turn_says_so() -> Result<()> {
+    let (setup, server, mut person, mut talk) = one("").await?;
+    person.send(&talk, "say partial\nhang").await?;
+    person.until_said(&mut talk, "assistant: partial").await?;
+    server.signal("TERM").await?;
+    let server = setup.start().await?;
+    let mut person = Person::at(&server, &setup.folder("app")?).await?;
+    let again = person.open(&talk.session_id).await?;
+    assert_eq!(
+        again.said()[1..],
+        ["assistant: partial", "turn interrupted"]
+    );
+    assert_eq!(again.entries[2]["message"], "Liminal Builder was stopped");
+    Ok(())
+}
+
+#[tokio::test]
+async fn how_a_turn_ended_is_told_as_it_was() -> Result<()> {
+    let (_setup, _server, mut person, mut talk) = one("").await?;
+    for (script, outcome) in [
+        ("stop refusal", "turn refused"),
+        ("stop max_tokens", "turn max-tokens"),
+        ("stop max_turn_requests", "turn max-turn-requests"),
+        ("stop something_new", "turn other"),
+        ("fail -32603 the model is overloaded", "turn failed"),
+    ] {
+        person.turn(&mut talk, &format!("say hm\n{script}")).await?;
+        assert_eq!(talk.said().last().context("an end")?, outcome);
+    }
+    let last = talk.entries.last().context("an end")?;
+    let why = last["message"].as_str().context("a reason")?;
+    assert!(why.contains("the model is overloaded"), "{why}");
+    assert_eq!(talk.info["state"], "failed");
+    Ok(())
+}
+
+#[tokio::test]
+async fn what_an_agent_says_after_the_end_is_kept() -> Result<()> {
+    let (setup, server, mut person, mut talk) = one("").await?;
+    person
+        .turn(&mut talk, "say done\nlate one more thing")
+        .await?;
+    person
+        .until_said(&mut talk, "assistant: one more thing")
+        .await?;
+    server.signal("KILL").await?;
+    let server = setup.start().await?;
+    let mut person = Person::at(&server, &setup.folder("app")?).await?;
+    let again = person.open(&talk.session_id).await?;
+    assert_eq!(again.entries, talk.entries);
+    assert_eq!(
+        again.said().last().context("an entry")?,
+        "assistant: one more thing"
+    );
+    Ok(())
+}
+
+#[tokio::test]
+async fn policy_allow_takes_the_least_that_allows() -> Result<()> {
+    let (setup, server, mut person, mut talk) = one("").await?;
+    person
+        .turn(&mut talk, "permission t1 Delete everything")
+        .await?;
+    let answer = &talk.said()[2];
+    assert!(answer.contains("id-allow_once"), "{answer}");
+    server.signal("TERM").await?;
+    let audit = std::fs::read_to_string(setup.data_dir().join("audit.jsonl"))?;
+    assert!(
+        audit.contains("Delete everything") && audit.contains("id-allow_once"),
+        "{audit}"
+    );
+    Ok(())
+}
+
+#[tokio::test]
+async fn policy_ask_waits_for_the_person_and_a_cancel_answers_cancelled() -> Result<()> {
+    let setup = setup("")?.arg("--permissions").arg("ask");
+    let (_setup, _server, mut person, mut talk) = begin(setup).await?;
+    let waiting = |seen: &Conversation| seen.info["state"] == "waiting";
+    person.send(&talk, "permission t1 Delete it").await?;
+    person.until(&mut talk, waiting).await?;
+    let question = talk.info["permissions"][0].clone();
+    assert_eq!(question["title"], "Delete it");
+    assert_eq!(question["options"].as_array().map(Vec::len), Some(3));
+    let permit = |option: &str, question: &Value| json!({"type": "session:permit", "permissionId": question["permissionId"], "optionId": option});
+    let wrong = person
+        .ask(&mut talk, permit("id-invented", &question))
+        .await?;
+    assert_eq!(wrong["code"], "SESSION_BUSY");
+    person
+        .ask(&mut talk, permit("id-reject_once", &question))
+        .await?;
+    person.until_turns(&mut talk, 1).await?;
+    assert!(
+        talk.said()[2].contains("id-reject_once"),
+        "{:?}",
+        talk.said()
+    );
+
+    person.send(&talk, "permission t2 Delete more").await?;
+    person.until(&mut talk, waiting).await?;
+    person
+        .ask(&mut talk, json!({"type": "session:cancel"}))
+        .await?;
+    person.until_turns(&mut talk, 2).await?;
+    assert!(
+        talk.said()
+            .iter()
+            .any(|said| said.contains("\"cancelled\"")),
+        "{:?}",
+        talk.said()
+    );
+
+    person
+        .ask(
+            &mut talk,
+            json!({"type": "session:policy", "policy": "allow"}),
+        )
+        .await?;
+    person.turn(&mut talk, "permission t3 Delete most").await?;
+    assert!(
+        talk.said()
+            .iter()
+            .any(|said| said.contains("id-allow_once")),
+        "{:?}",
+        talk.said()
+    );
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_silent_turn_is_shown_as_quiet_and_goes_on() -> Result<()> {
+    let setup = setup("")?.env("ACP_PROMPT_TIMEOUT_MS", "100");
+    let (_setup, _server, mut person, mut talk) = begin(setup).await?;
+    person.send(&talk, "say one\nsleep 600\nsay two").await?;
+    person
+        .until(&mut talk, |seen| {
+            seen.info["turn"]["quietSince"].is_string()
+        })
+        .await?;
+    person.until_turns(&mut talk, 1).await?;
+    assert_eq!(talk.said()[1..], ["assistant: onetwo", "turn ended"]);
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_silent_agent_is_restarted_if_that_is_wanted() -> Result<()> {
+    let setup = setup("")?
+        .env("ACP_PROMPT_TIMEOUT_MS", "100")
+        .env("LIMINAL_STALL_ACTION", "restart");
+    let (_setup, _server, mut person, mut talk) = begin(setup).await?;
+    person.turn(&mut talk, "say one\nhang").await?;
+    assert_eq!(talk.said()[1..], ["assistant: one", "turn interrupted"]);
+    Ok(())
+}
+
+#[tokio::test]
+async fn modes_options_commands_and_usage_are_shown_and_set() -> Result<()> {
+    let (setup, _server, mut person, mut talk) = one("").await?;
+    person.turn(&mut talk, "usage 5 10").await?;
+    assert_eq!(talk.info["commands"][0]["name"], "dance");
+    assert_eq!(talk.info["usage"], json!({"used": 5, "size": 10}));
+    assert_eq!(talk.info["modes"]["current"], "code");
+    person
+        .ask(
+            &mut talk,
+            json!({"type": "session:set-mode", "modeId": "plan"}),
+        )
+        .await?;
+    let option = json!({"type": "session:set-option", "optionId": "model", "value": "deep"});
+    person.ask(&mut talk, option).await?;
+    person
+        .until(&mut talk, |seen| {
+            seen.info["modes"]["current"] == "plan"
+                && seen.info["options"][0]["currentValue"] == "deep"
+        })
+        .await?;
+    assert!(
+        setup
+            .asked()
+            .iter()
+            .any(|line| line.starts_with("session/set_mode"))
+    );
+    Ok(())
+}
+
+#[tokio::test]
+async fn agents_read_and_write_inside_the_project_and_nowhere_else() -> Result<()> {
+    let (setup, _server, mut person, mut talk) = one("").await?;
+    let folder = setup.folder("app")?;
+    let outside = setup.folder("elsewhere")?;
+    let ask = |method: &str, params: Value| format!("ask {method} {params}");
+    let inside = format!("{folder}/new/file.txt");
+    let write = json!({"path": inside, "content": "from the agent"});
+    person
+        .turn(&mut talk, &ask("fs/write_text_file", write))
+        .await?;
+    assert_eq!(std::fs::read_to_string(&inside)?, "from the agent");
+    person
+        .turn(
+            &mut talk,
+            &ask("fs/read_text_file", json!({"path": inside})),
+        )
+        .await?;
+    assert!(
+        talk.said()[4].contains("from the agent"),
+        "{:?}",
+        talk.said()
+    );
+    for path in [format!("{outside}/x"), format!("{folder}/../elsewhere/x")] {
+        let write = json!({"path": path, "content": "no"});
+        person
+            .turn(&mut talk, &ask("fs/write_text_file", write))
+            .await?;
+        let said = talk.said();
+        assert!(said[said.len() - 2].contains("error -32602"), "{said:?}");
+    }
+    assert_eq!(std::fs::read_dir(&outside)?.count(), 0);
+    let token = setup.data_dir().join("token");
+    person
+        .turn(&mut talk, &ask("fs/read_text_file", json!({"path": token})))
+        .await?;
+    let said = talk.said();
+    assert!(said[said.len() - 2].contains("error"), "{said:?}");
+    Ok(())
+}
+
+#[tokio::test]
+async fn the_output_of_a_command_is_shown_live_in_its_tool_call() -> Result<()> {
+    let (_setup, _server, mut person, mut talk) = one("").await?;
+    person
+        .turn(
+            &mut talk,
+            "terminal t1 echo live; sleep 0.2; echo more; exit 3",
+        )
+        .await?;
+    let terminal = &talk.entries[1]["content"][0];
+    assert_eq!(terminal["output"], "live\nmore\n");
+    assert_eq!(terminal["exit"]["code"], 3);
+    Ok(())
+}
+
+#[tokio::test]
+async fn agents_never_see_our_token_and_do_see_their_own_keys() -> Result<()> {
+    let setup = setup("")?
+        .env("LIMINAL_TOKEN", "0123456789abcdef0123456789abcdef-secret")
+        .env("ANTHROPIC_API_KEY", "theirs");
+    let (_setup, _server, mut person, mut talk) = begin(setup).await?;
+    person.turn(&mut talk, "environment").await?;
+    let said = &talk.said()[1];
+    assert!(said.contains("ANTHROPIC_API_KEY=theirs"), "{said}");
+    assert!(
+        !said.contains("LIMINAL_") && !said.contains("secret"),
+        "{said}"
+    );
+    person.turn(&mut talk, "terminal t1 env").await?;
+    let output = talk.entries[4]["content"][0]["output"]
+        .as_str()
+        .context("output")?;
+    assert!(
+        output.contains("ANTHROPIC_API_KEY=theirs") && !output.contains("secret"),
+        "{output}"
+    );
+    Ok(())
+}
