@@ -27,7 +27,7 @@ use session::Hosting;
 pub use session::{
     Done, Fed, Feed, FeedReader, Page, SessionEvent, SessionRules, Sessions, TooSlow, feed,
 };
-use store::{DataDir, Lock, OpenError};
+use store::{DataDir, Lock, OpenError, Uploads};
 
 /// How to open a hub.
 pub struct HubConfig {
@@ -57,6 +57,7 @@ struct Inner {
     home: Option<PathBuf>,
     agents: Arc<Agents>,
     audit: Audit,
+    uploads: Uploads,
     notices: Vec<String>,
     /// As long as the hub lives, no other server may use the directory.
     lock: Lock,
@@ -74,11 +75,13 @@ impl Hub {
             let path = dir.path().to_owned();
             OpenError::Directory { path, source }
         })?;
+        let uploads = Uploads::open(dir)?;
         let hosting = Hosting {
             data_dir: dir.path().to_owned(),
             keeper: config.agents.keeper.clone(),
             env: agents::environment(&config.agents.env),
             audit: audit.clone(),
+            uploads: uploads.clone(),
         };
         let told = events.clone();
         let agents = Arc::new(Agents::new(
@@ -114,6 +117,7 @@ impl Hub {
                 home: config.home,
                 agents,
                 audit,
+                uploads,
                 notices,
                 lock,
             }),
@@ -130,6 +134,11 @@ impl Hub {
 
     pub fn agents(&self) -> &Agents {
         &self.inner.agents
+    }
+
+    /// Pictures that go with messages.
+    pub fn uploads(&self) -> &Uploads {
+        &self.inner.uploads
     }
 
     /// New with every start.

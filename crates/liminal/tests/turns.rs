@@ -563,3 +563,38 @@ async fn agents_never_see_our_token_and_do_see_their_own_keys() -> Result<()> {
     );
     Ok(())
 }
+
+#[tokio::test]
+async fn a_picture_goes_along_with_a_message() -> Result<()> {
+    let (_setup, server, mut person, mut talk) = one("").await?;
+    let bearer = format!("Authorization: Bearer {}", server.token);
+    let host = format!("Host: {}", server.address);
+    let upload = async |headers: &[&str], body: &str| {
+        let mut head = vec!["POST /uploads HTTP/1.1".to_owned(), host.clone()];
+        head.extend(headers.iter().map(|header| (*header).to_owned()));
+        testkit::http(server.address, &head, body).await
+    };
+    assert_eq!(upload(&[], "GIF89a").await?.status, 401);
+    assert_eq!(upload(&[&bearer], "<svg>").await?.status, 415);
+    let saved = upload(&[&bearer], "GIF89a").await?;
+    assert_eq!(saved.status, 200, "{}", saved.text());
+    let id = serde_json::from_str::<Value>(&saved.text())?["id"].clone();
+    let shown = server
+        .get(&format!("/uploads/{}", id.as_str().context("an id")?), &[])
+        .await?;
+    assert_eq!(shown.header("content-type"), Some("image/gif"));
+    assert_eq!(shown.text(), "GIF89a");
+    assert_eq!(server.get("/uploads/..%2ftoken", &[]).await?.status, 404);
+
+    let send = json!({"type": "session:send", "content": "blocks", "images": [id]});
+    person.ask(&mut talk, send).await?;
+    person.until_turns(&mut talk, 1).await?;
+    assert_eq!(talk.entries[0]["images"], json!([id]));
+    assert_eq!(talk.said()[1], "assistant: text ;image R0lGODlh;");
+    let missing = json!({"type": "session:send", "content": "x", "images": ["../token"]});
+    assert_eq!(
+        person.ask(&mut talk, missing).await?["code"],
+        "INVALID_MESSAGE"
+    );
+    Ok(())
+}

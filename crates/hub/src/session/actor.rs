@@ -11,6 +11,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use base64::prelude::{BASE64_STANDARD, Engine as _};
 use jiff::Timestamp;
 use serde_json::{Value, json};
 use tokio::sync::{mpsc, oneshot};
@@ -28,10 +29,11 @@ use crate::agents::entries::{Entries, EntryChange, entry_number, extend};
 use crate::agents::from_acp::{self, Update};
 use crate::agents::{
     AgentKind, AgentSession, Answer, Attach, AuditWhat, DecidedBy, FromAgent, Host, HostSetup,
-    TerminalOutput,
+    Picture, TerminalOutput,
 };
 use crate::error::HubError;
 use crate::events::Origin;
+use crate::store::Uploads;
 use crate::store::transcript::{Found, Note, Transcript};
 
 /// Requests that may wait for the task.
@@ -58,6 +60,7 @@ pub(crate) struct Setup {
     pub(crate) kind: Option<AgentKind>,
     pub(crate) index: Arc<Index>,
     pub(crate) host: HostSetup,
+    pub(crate) uploads: Uploads,
     pub(crate) policy: PermissionPolicy,
     pub(crate) quiet_after: Duration,
     pub(crate) restarts_when_quiet: bool,
@@ -716,8 +719,9 @@ impl Actor {
                     self.last_heard = Instant::now();
                     self.last_heard_at = Timestamp::now();
                     self.quiet_told = false;
+                    let pictures = pictures(self.setup.uploads.clone(), message.images).await;
                     if let Some(agent) = &self.agent {
-                        agent.prompt(turn, &message.content, vec![]);
+                        agent.prompt(turn, &message.content, pictures);
                     }
                 }
                 Effect::CancelPrompt => {
@@ -1208,6 +1212,24 @@ fn keep(entries: &mut BTreeMap<u64, ChatEntry>, change: &EntryChange) {
         }
         EntryChange::Finish { .. } => {}
     }
+}
+
+/// One that is gone meanwhile is left out: the words still count.
+async fn pictures(uploads: Uploads, ids: Vec<String>) -> Vec<Picture> {
+    if ids.is_empty() {
+        return vec![];
+    }
+    let loaded = tokio::task::spawn_blocking(move || {
+        let picture = |id: &String| {
+            let upload = uploads.load(id)?;
+            Some(Picture {
+                mime_type: upload.mime_type.to_owned(),
+                data: BASE64_STANDARD.encode(upload.bytes),
+            })
+        };
+        ids.iter().filter_map(picture).collect()
+    });
+    loaded.await.unwrap_or_default()
 }
 
 async fn due(at: Option<Instant>) {

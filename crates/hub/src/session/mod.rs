@@ -32,11 +32,13 @@ use state::Input;
 use crate::agents::{Agents, Audit, HostSetup};
 use crate::error::HubError;
 use crate::events::{Events, Origin};
-use crate::store::DataDir;
 use crate::store::transcript::Transcript;
+use crate::store::{DataDir, Uploads};
 
 /// The longest title a person can give.
 const TITLE_CHARS_MAX: usize = 200;
+/// Pictures that may go with one message.
+const IMAGES_MAX: usize = 10;
 
 /// What every session is started with.
 #[derive(Debug, Clone)]
@@ -57,6 +59,7 @@ pub(crate) struct Hosting {
     pub(crate) keeper: Vec<OsString>,
     pub(crate) env: Vec<(OsString, OsString)>,
     pub(crate) audit: Audit,
+    pub(crate) uploads: Uploads,
 }
 
 pub struct Sessions {
@@ -218,6 +221,14 @@ impl Sessions {
         images: Vec<String>,
         origin: Origin,
     ) -> Result<Done, HubError> {
+        if images.len() > IMAGES_MAX || !images.iter().all(|id| self.hosting.uploads.has(id)) {
+            return Err(HubError::SessionRefused {
+                code: wire::ErrorCode::InvalidMessage,
+                message: "A picture of that message is not here, or there are more than ten. \
+                          Add them again."
+                    .to_owned(),
+            });
+        }
         let message = QueuedMessage {
             queue_id: Uuid::new_v4().to_string(),
             content,
@@ -385,6 +396,7 @@ impl Sessions {
             boot_id: self.boot_id.clone(),
             index: self.index.clone(),
             host: self.host_of(&meta),
+            uploads: self.hosting.uploads.clone(),
             meta,
             policy: self.rules.policy,
             quiet_after: self.rules.quiet_after,

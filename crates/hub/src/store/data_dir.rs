@@ -117,6 +117,10 @@ impl DataDir {
         self.folder("sessions")
     }
 
+    pub(crate) fn uploads_folder(&self) -> Result<PathBuf, OpenError> {
+        self.folder("uploads")
+    }
+
     /// A private folder in here; made if need be.
     fn folder(&self, name: &str) -> Result<PathBuf, OpenError> {
         let path = self.path.join(name);

@@ -1,7 +1,7 @@
 //! Files in the data directory.
 //!
 //! `data_dir` owns the directory itself and its lock, `document` keeps one versioned JSON file,
-//! `transcript` one conversation, `durable` replaces a file so that a crash leaves the old one or the
+//! `transcript` one conversation, `uploads` pictures, `durable` replaces a file so that a crash leaves the old one or the
 //! new one, `migrations` turns old versions into new ones. Everything is readable by its owner only, whatever the umask.
 
 mod data_dir;
@@ -9,6 +9,7 @@ mod document;
 mod durable;
 pub(crate) mod migrations;
 pub(crate) mod transcript;
+mod uploads;
 
 use std::io;
 use std::path::PathBuf;
@@ -16,6 +17,7 @@ use std::path::PathBuf;
 pub use data_dir::{DataDir, Holding, Lock, look};
 pub(crate) use document::{Document, Versioned, problem};
 pub use durable::make_private;
+pub use uploads::{NotTaken, PICTURE_BYTES_MAX, Upload, Uploads};
 
 /// Why the store cannot be used. Each sentence says what to do.
 #[derive(Debug, thiserror::Error)]

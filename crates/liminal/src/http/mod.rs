@@ -6,15 +6,19 @@ mod listen;
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::body::Body;
+use axum::body::{Body, Bytes};
 use axum::extract::ws::rejection::WebSocketUpgradeRejection;
-use axum::extract::{DefaultBodyLimit, FromRequest, Request, State, WebSocketUpgrade};
-use axum::http::header::{CONTENT_TYPE, HeaderValue, RETRY_AFTER, SET_COOKIE, WWW_AUTHENTICATE};
+use axum::extract::{DefaultBodyLimit, FromRequest, Path, Request, State, WebSocketUpgrade};
+use axum::http::header::{
+    AUTHORIZATION, CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, HeaderValue, RETRY_AFTER,
+    SET_COOKIE, WWW_AUTHENTICATE,
+};
 use axum::http::{HeaderMap, StatusCode, Uri};
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{any, get, post};
 use axum::{Json, Router};
+use hub::store::{NotTaken, PICTURE_BYTES_MAX};
 use serde::Deserialize;
 
 use crate::door::{Door, Refusal};
@@ -27,6 +31,9 @@ pub(crate) use listen::listen;
 const LOGIN_BODY_MAX: usize = 4096;
 /// How long the few bytes of a login may take.
 const LOGIN_DEADLINE: Duration = Duration::from_secs(5);
+
+/// How long a picture may take.
+const UPLOAD_DEADLINE: Duration = Duration::from_secs(60);
 
 /// What every handler can reach.
 #[derive(Clone)]
@@ -45,6 +52,11 @@ pub(crate) fn router(app: App) -> Router {
             post(login).layer(DefaultBodyLimit::max(LOGIN_BODY_MAX)),
         )
         .route("/ws", any(socket))
+        .route(
+            "/uploads",
+            post(upload).layer(DefaultBodyLimit::max(PICTURE_BYTES_MAX)),
+        )
+        .route("/uploads/{id}", get(picture))
         .fallback(get(file))
         .layer(middleware::from_fn_with_state(app.clone(), guard))
         .with_state(app)
@@ -121,6 +133,51 @@ async fn socket(
         Ok(upgrade) => browser::accept(upgrade, uri.query() == Some("batch=1"), app.browser),
         Err(rejection) => rejection.into_response(),
     })
+}
+
+/// Keeps a picture and answers with its name.
+async fn upload(State(app): State<App>, request: Request) -> Result<Response, Response> {
+    let headers = request.headers();
+    let admitted = match headers.contains_key(AUTHORIZATION) {
+        true => app.door.admit_reader(headers).await,
+        false if app.door.has_cookie(headers) => app.door.admit_change(headers),
+        false => Err(Refusal::Unauthorized),
+    };
+    admitted.map_err(IntoResponse::into_response)?;
+    let reading = tokio::time::timeout(UPLOAD_DEADLINE, Bytes::from_request(request, &()));
+    let bytes = match reading.await {
+        Ok(read) => read.map_err(IntoResponse::into_response)?,
+        Err(_) => return Err(StatusCode::REQUEST_TIMEOUT.into_response()),
+    };
+    let uploads = app.browser.hub.uploads().clone();
+    let saved = tokio::task::spawn_blocking(move || uploads.save(&bytes)).await;
+    match saved {
+        Ok(Ok(id)) => Ok(Json(serde_json::json!({ "id": id })).into_response()),
+        Ok(Err(problem)) => {
+            let status = match problem {
+                NotTaken::NotAPicture => StatusCode::UNSUPPORTED_MEDIA_TYPE,
+                NotTaken::TooBig => StatusCode::PAYLOAD_TOO_LARGE,
+                NotTaken::Write(_) => StatusCode::INSUFFICIENT_STORAGE,
+            };
+            Err((status, format!("{problem}\n")).into_response())
+        }
+        Err(_) => Err(StatusCode::INTERNAL_SERVER_ERROR.into_response()),
+    }
+}
+
+/// A picture, for whoever knows its name.
+async fn picture(State(app): State<App>, Path(id): Path<String>) -> Response {
+    let uploads = app.browser.hub.uploads().clone();
+    let loaded = tokio::task::spawn_blocking(move || uploads.load(&id)).await;
+    let Ok(Some(upload)) = loaded else {
+        return StatusCode::NOT_FOUND.into_response();
+    };
+    let headers = [
+        (CONTENT_TYPE, upload.mime_type),
+        (CACHE_CONTROL, "private, max-age=31536000, immutable"),
+        (CONTENT_SECURITY_POLICY, "default-src 'none'; sandbox"),
+    ];
+    (headers, upload.bytes).into_response()
 }
 
 async fn file(request: Request<Body>) -> Response {

@@ -25,7 +25,7 @@
 //! | `permission ID TITLE` | asks, then says the outcome |
 //! | `ask METHOD JSON` | any request to the client; says the result or the error |
 //! | `terminal ID LINE` | runs a line of shell through the client, shown in a tool call |
-//! | `environment` | says its environment |
+//! | `environment`, `blocks` | says its environment; the kinds of content its prompt has |
 //! | `sleep MS`, `hang` | waits, or waits for a cancel |
 //! | `deaf` | stops reading for ever, cancels included |
 //! | `crash CODE`, `stop REASON`, `fail CODE MESSAGE` | ends the process; the turn; the turn with an error |
@@ -235,6 +235,16 @@ impl Agent {
             }
             let (command, rest) = line.split_once(' ').unwrap_or((line, ""));
             match command {
+                "blocks" => {
+                    let kind = |block: &Value| {
+                        let kind = block["type"].as_str().unwrap_or_default();
+                        let data = block["data"].as_str().unwrap_or_default();
+                        format!("{kind} {data};")
+                    };
+                    let blocks = params["prompt"].as_array().unwrap().iter();
+                    let kinds: String = blocks.map(kind).collect();
+                    self.update(&session, chunk("agent_message_chunk", &kinds));
+                }
                 "stop" => stop_reason = rest.to_owned(),
                 "late" => late.push(rest.to_owned()),
                 "fail" => {
