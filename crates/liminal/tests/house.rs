@@ -65,7 +65,7 @@ fn users_of(text: &str, folder: &str, ending: &str) -> Vec<String> {
 
 #[test]
 fn crates_know_only_the_crates_below_them() {
-    let ours = ["wire", "hub", "liminal", "testkit", "xtask"];
+    let ours = ["wire", "hub", "render", "liminal", "testkit", "xtask"];
     let known = |folder: &str| -> Vec<String> {
         dependencies(folder)
             .into_iter()
@@ -74,6 +74,7 @@ fn crates_know_only_the_crates_below_them() {
     };
     assert_eq!(known("crates/wire"), Vec::<String>::new());
     assert_eq!(known("crates/hub"), ["wire"]);
+    assert_eq!(known("crates/render"), Vec::<String>::new());
     assert_eq!(known("crates/liminal"), ["hub", "wire"]);
     assert_eq!(known("crates/testkit"), Vec::<String>::new());
     assert_eq!(known("xtask"), Vec::<String>::new());
@@ -88,8 +89,34 @@ fn wire_needs_only_what_describes_types() {
 }
 
 #[test]
+fn render_does_nothing_but_turn_text_into_html() {
+    assert_eq!(
+        dependencies("crates/render")
+            .into_iter()
+            .collect::<Vec<_>>(),
+        ["memchr", "pulldown-cmark"]
+    );
+    for sign in [
+        "std::fs",
+        "std::net",
+        "std::time",
+        "std::process",
+        "std::thread",
+    ] {
+        let users = users_of(sign, "crates/render/src", ".rs");
+        assert_eq!(users, Vec::<String>::new(), "{sign}");
+    }
+}
+
+#[test]
 fn http_stays_in_the_binary() {
-    for folder in ["crates/wire", "crates/hub", "crates/testkit", "xtask"] {
+    for folder in [
+        "crates/wire",
+        "crates/hub",
+        "crates/render",
+        "crates/testkit",
+        "xtask",
+    ] {
         for name in ["axum", "hyper", "hyper-util", "tower-http"] {
             assert!(
                 !dependencies(folder).contains(name),
@@ -118,7 +145,7 @@ fn every_crate_is_one_we_know() {
         .collect();
     assert_eq!(
         names.into_iter().collect::<Vec<_>>(),
-        ["hub", "liminal", "testkit", "wire"]
+        ["hub", "liminal", "render", "testkit", "wire"]
     );
 }
 
@@ -223,6 +250,7 @@ fn unsafe_code_is_forbidden_everywhere() {
     for folder in [
         "crates/wire",
         "crates/hub",
+        "crates/render",
         "crates/liminal",
         "crates/testkit",
         "xtask",

@@ -1,0 +1,478 @@
+//! From lines to blocks: which containers are open, which leaf, and what a line does to them.
+//!
+//! The block structure of CommonMark, one line at a time, writing every block as soon as nothing can
+//! change it any more. Paragraphs, headings and table rows go through the markdown parser in
+//! `inline`; what that makes of them is final too.
+//!
+//! Invariant: what is written depends on the lines alone, never on when somebody looked.
+
+use crate::code::Figure;
+use crate::cursor::Cursor;
+use crate::escape::{self, Seen};
+use crate::inline::{self, Alignment, Known, Shape};
+use crate::sink::Sink;
+use crate::starts::{self, Start};
+
+/// Quotes and lists inside each other. Deeper ones are shown as they were typed.
+pub(crate) const DEPTH_MAX: usize = 24;
+/// A paragraph is cut here: it is read again on every flush while it is open.
+pub(crate) const PARAGRAPH_BYTES_MAX: usize = 8 * 1024;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Container {
+    Quote,
+    List { mark: u8 },
+    Item { indent: usize, is_empty: bool },
+    Note { is_empty: bool },
+}
+
+#[derive(Debug, Clone)]
+enum Leaf {
+    None,
+    Paragraph {
+        text: String,
+        /// Where the last line begins.
+        last_line: usize,
+        shape: Shape,
+    },
+    Fence {
+        mark: u8,
+        length: usize,
+        indent: usize,
+        figure: Figure,
+    },
+    Indented {
+        blank_lines: String,
+        figure: Figure,
+    },
+    Table {
+        columns: Vec<Alignment>,
+    },
+}
+
+/// A line, or a part of one that is too long to wait for its end.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Line<'a> {
+    pub(crate) text: &'a str,
+    pub(crate) begins: bool,
+    pub(crate) ends: bool,
+}
+
+#[derive(Debug, Clone)]
+pub(crate) struct Blocks {
+    containers: Vec<Container>,
+    leaf: Leaf,
+    known: Known,
+    pub(crate) sink: Sink,
+}
+
+impl Blocks {
+    pub(crate) fn new() -> Self {
+        Self {
+            containers: vec![],
+            leaf: Leaf::None,
+            known: Known::default(),
+            sink: Sink::default(),
+        }
+    }
+
+    /// The same state, for looking ahead without touching what is written.
+    pub(crate) fn branch(&self) -> Self {
+        Self {
+            containers: self.containers.clone(),
+            leaf: self.leaf.clone(),
+            known: self.known.clone(),
+            sink: self.sink.branch(),
+        }
+    }
+
+    /// Ends everything that is open.
+    pub(crate) fn end(&mut self) {
+        self.close_to(0);
+    }
+
+    pub(crate) fn line(&mut self, line: Line<'_>) {
+        if !line.begins {
+            return self.go_on(line);
+        }
+        let mut cursor = Cursor::new(line.text);
+        let mut matched = self.match_containers(&mut cursor);
+        if matched == self.containers.len() && self.feed_code(&mut cursor, line) {
+            return;
+        }
+        let mut opened = false;
+        while !cursor.is_blank() {
+            let is_tip = matched == self.containers.len();
+            let in_paragraph = is_tip && matches!(self.leaf, Leaf::Paragraph { .. });
+            let may_be_lazy = !opened && matches!(self.leaf, Leaf::Paragraph { .. });
+            let Some(start) = starts::find(&cursor, in_paragraph, may_be_lazy) else {
+                break;
+            };
+            if start == Start::Underline {
+                self.add_to_paragraph(cursor.trimmed(), true);
+                return self.close_leaf();
+            }
+            let nests = matches!(
+                start,
+                Start::Quote | Start::Item { .. } | Start::Note { .. }
+            );
+            if nests && self.containers.len() >= DEPTH_MAX {
+                break;
+            }
+            self.close_to(matched);
+            if !matches!(start, Start::Item { .. }) {
+                self.close_list();
+            }
+            match start {
+                Start::Quote => self.open_quote(&mut cursor),
+                Start::Item {
+                    mark,
+                    number,
+                    width,
+                } => self.open_item(&mut cursor, mark, number, width),
+                Start::Note { label } => self.open_note(&mut cursor, label),
+                Start::Fence { mark, length, info } => {
+                    return self.open_fence(mark, length, cursor.indent(), info);
+                }
+                Start::Indented => {
+                    cursor.skip_columns(4);
+                    return self.open_indented(&cursor.rest(), line.ends);
+                }
+                Start::Heading => {
+                    self.fill();
+                    return inline::write(
+                        self.sink.here(),
+                        cursor.trimmed(),
+                        Shape::Whole,
+                        &mut self.known,
+                    );
+                }
+                Start::Rule => {
+                    self.fill();
+                    return self.sink.here().push_str("<hr>");
+                }
+                Start::Underline => {}
+            }
+            opened = true;
+            matched = self.containers.len();
+        }
+        self.add_text(&cursor, matched, line.ends);
+    }
+
+    /// What begins no block: a blank line, or text for the leaf that is open or a new paragraph.
+    fn add_text(&mut self, cursor: &Cursor<'_>, matched: usize, ends: bool) {
+        if cursor.is_blank() {
+            return self.close_to(matched);
+        }
+        let text = cursor.trimmed();
+        let is_lazy = matched < self.containers.len();
+        match &self.leaf {
+            Leaf::Paragraph { .. } if is_lazy => self.add_to_paragraph(text, ends),
+            Leaf::Paragraph { .. } => {
+                if !self.begin_table(text) {
+                    self.add_to_paragraph(text, ends);
+                }
+            }
+            Leaf::Table { columns } if !is_lazy => match inline::row(columns, text, &self.known) {
+                Some(row) => self.sink.here().push_str(&row),
+                None => {
+                    self.close_leaf();
+                    self.begin_paragraph(text, ends);
+                }
+            },
+            _ => {
+                self.close_to(matched);
+                self.close_list();
+                self.begin_paragraph(text, ends);
+            }
+        }
+    }
+
+    /// A later part of a line that was too long to wait for.
+    fn go_on(&mut self, line: Line<'_>) {
+        match &mut self.leaf {
+            Leaf::Paragraph { .. } => self.add_to_paragraph(line.text, line.ends),
+            Leaf::Fence { figure, .. } | Leaf::Indented { figure, .. } => {
+                figure.add(&mut self.sink, line.text, line.ends);
+            }
+            Leaf::None | Leaf::Table { .. } => {
+                self.close_leaf();
+                self.begin_paragraph(line.text, line.ends);
+            }
+        }
+    }
+
+    fn match_containers(&self, cursor: &mut Cursor<'_>) -> usize {
+        for (index, container) in self.containers.iter().enumerate() {
+            let is_blank = cursor.is_blank();
+            let holds = match container {
+                Container::List { .. } => true,
+                Container::Quote => {
+                    let holds = cursor.indent() < 4 && cursor.trimmed().starts_with('>');
+                    if holds {
+                        skip_quote_mark(cursor);
+                    }
+                    holds
+                }
+                Container::Item { is_empty, .. } | Container::Note { is_empty } if is_blank => {
+                    !is_empty
+                }
+                Container::Item { indent, .. } => skip_whole(cursor, *indent),
+                Container::Note { .. } => skip_whole(cursor, 4),
+            };
+            if !holds {
+                return index;
+            }
+        }
+        self.containers.len()
+    }
+
+    /// True when the line belongs to the code that is open.
+    fn feed_code(&mut self, cursor: &mut Cursor<'_>, line: Line<'_>) -> bool {
+        match &mut self.leaf {
+            Leaf::Fence {
+                mark,
+                length,
+                indent,
+                figure,
+            } => {
+                if line.ends && starts::closes_fence(cursor, *mark, *length) {
+                    self.close_leaf();
+                } else {
+                    cursor.skip_columns(cursor.indent().min(*indent));
+                    figure.add(&mut self.sink, &cursor.rest(), line.ends);
+                }
+                true
+            }
+            Leaf::Indented {
+                blank_lines,
+                figure,
+            } => {
+                if cursor.is_blank() {
+                    cursor.skip_columns(4);
+                    blank_lines.push_str(&cursor.rest());
+                    blank_lines.push('\n');
+                    // Only those followed by more code count, so they have to be kept; but not for ever.
+                    blank_lines.truncate(1024);
+                    return true;
+                }
+                if cursor.indent() < 4 {
+                    return false;
+                }
+                for blank in std::mem::take(blank_lines).lines() {
+                    figure.add(&mut self.sink, blank, true);
+                }
+                cursor.skip_columns(4);
+                figure.add(&mut self.sink, &cursor.rest(), line.ends);
+                true
+            }
+            Leaf::None | Leaf::Paragraph { .. } | Leaf::Table { .. } => false,
+        }
+    }
+
+    fn open_quote(&mut self, cursor: &mut Cursor<'_>) {
+        skip_quote_mark(cursor);
+        self.fill();
+        self.containers.push(Container::Quote);
+        self.sink.open("<blockquote>", "</blockquote>");
+    }
+
+    fn open_item(&mut self, cursor: &mut Cursor<'_>, mark: u8, number: Option<u32>, width: usize) {
+        if self.containers.last() != Some(&Container::List { mark }) {
+            self.close_list();
+            self.fill();
+            self.containers.push(Container::List { mark });
+            match number {
+                None => self.sink.open("<ul>", "</ul>"),
+                Some(1) => self.sink.open("<ol>", "</ol>"),
+                Some(number) => self.sink.open(&format!("<ol start=\"{number}\">"), "</ol>"),
+            }
+        }
+        let before = cursor.indent();
+        cursor.skip_indent();
+        cursor.skip_marker(width);
+        let gap = match cursor.indent() {
+            _ if cursor.is_blank() => 1,
+            gap @ 1..=4 => gap,
+            _ => 1,
+        };
+        cursor.skip_columns(gap);
+        self.containers.push(Container::Item {
+            indent: before + width + gap,
+            is_empty: true,
+        });
+        match starts::task(cursor) {
+            None => self.sink.open("<li>", "</li>"),
+            Some(is_done) => {
+                cursor.skip_marker(3);
+                self.sink.open(
+                    match is_done {
+                        true => "<li class=\"task done\"><span class=\"box\" role=\"img\" aria-label=\"done\"></span>",
+                        false => "<li class=\"task\"><span class=\"box\" role=\"img\" aria-label=\"open\"></span>",
+                    },
+                    "</li>",
+                );
+            }
+        }
+    }
+
+    fn open_note(&mut self, cursor: &mut Cursor<'_>, label: &str) {
+        cursor.skip_indent();
+        cursor.skip_marker("[^]:".len() + label.len());
+        cursor.skip_indent();
+        self.fill();
+        self.known.add_note(label);
+        self.containers.push(Container::Note { is_empty: true });
+        let mut html = "<div class=\"note\" data-note=\"".to_owned();
+        escape::attribute(&mut html, label);
+        html.push_str("\"><sup>");
+        escape::text(&mut html, label, Seen::Exact);
+        html.push_str("</sup> ");
+        self.sink.open(&html, "</div>");
+    }
+
+    fn open_fence(&mut self, mark: u8, length: usize, indent: usize, info: &str) {
+        self.fill();
+        let figure = Figure::open(&mut self.sink, info);
+        self.leaf = Leaf::Fence {
+            mark,
+            length,
+            indent,
+            figure,
+        };
+    }
+
+    fn open_indented(&mut self, text: &str, ends: bool) {
+        self.fill();
+        let mut figure = Figure::open(&mut self.sink, "");
+        figure.add(&mut self.sink, text, ends);
+        self.leaf = Leaf::Indented {
+            blank_lines: String::new(),
+            figure,
+        };
+    }
+
+    fn begin_paragraph(&mut self, text: &str, ends: bool) {
+        let is_too_deep = self.containers.len() >= DEPTH_MAX;
+        let leads = self.fill();
+        let shape = match () {
+            () if is_too_deep => Shape::Verbatim,
+            () if leads => Shape::Bare,
+            () => Shape::Whole,
+        };
+        self.leaf = Leaf::Paragraph {
+            text: String::new(),
+            last_line: 0,
+            shape,
+        };
+        self.add_to_paragraph(text, ends);
+    }
+
+    fn add_to_paragraph(&mut self, added: &str, ends: bool) {
+        let Leaf::Paragraph {
+            text,
+            last_line,
+            shape,
+        } = &mut self.leaf
+        else {
+            return;
+        };
+        if !text.is_empty() && text.len() + added.len() > PARAGRAPH_BYTES_MAX {
+            inline::write(self.sink.here(), text, *shape, &mut self.known);
+            text.clear();
+            if *shape != Shape::Verbatim {
+                *shape = Shape::More;
+            }
+        }
+        if text.is_empty() || text.ends_with('\n') {
+            *last_line = text.len();
+        }
+        text.push_str(added);
+        if ends {
+            text.push('\n');
+        }
+    }
+
+    /// The line under a header makes it one: whatever stood before that is a paragraph of its own.
+    fn begin_table(&mut self, under: &str) -> bool {
+        let Leaf::Paragraph {
+            text,
+            last_line,
+            shape,
+        } = &mut self.leaf
+        else {
+            return false;
+        };
+        if *shape == Shape::Verbatim || !starts::may_be_delimiter_row(under) {
+            return false;
+        }
+        let Some((columns, head)) = inline::head(&text[*last_line..], under, &self.known) else {
+            return false;
+        };
+        text.truncate(*last_line);
+        self.close_leaf();
+        self.sink
+            .open("<div class=\"table\" tabindex=\"0\">", "</div>");
+        self.sink.open("<table>", "</table>");
+        self.sink.here().push_str(&head);
+        self.sink.open("<tbody>", "</tbody>");
+        self.leaf = Leaf::Table { columns };
+        true
+    }
+
+    /// Notes that the innermost container has content now; true when that is its first.
+    fn fill(&mut self) -> bool {
+        match self.containers.last_mut() {
+            Some(Container::Item { is_empty, .. } | Container::Note { is_empty }) => {
+                std::mem::replace(is_empty, false)
+            }
+            _ => false,
+        }
+    }
+
+    fn close_leaf(&mut self) {
+        match std::mem::replace(&mut self.leaf, Leaf::None) {
+            Leaf::None => {}
+            Leaf::Paragraph { text, shape, .. } => {
+                inline::write(self.sink.here(), &text, shape, &mut self.known);
+            }
+            Leaf::Fence { figure, .. } | Leaf::Indented { figure, .. } => {
+                figure.close(&mut self.sink);
+            }
+            Leaf::Table { .. } => {
+                for _ in ["tbody", "table", "div"] {
+                    self.sink.close();
+                }
+            }
+        }
+    }
+
+    /// A list holds items only: whatever else comes ends it.
+    fn close_list(&mut self) {
+        if matches!(self.containers.last(), Some(Container::List { .. })) {
+            self.close_to(self.containers.len() - 1);
+        }
+    }
+
+    fn close_to(&mut self, length: usize) {
+        self.close_leaf();
+        while self.containers.len() > length {
+            self.containers.pop();
+            self.sink.close();
+        }
+    }
+}
+
+fn skip_quote_mark(cursor: &mut Cursor<'_>) {
+    cursor.skip_indent();
+    cursor.skip_marker(1);
+    cursor.skip_columns(1);
+}
+
+fn skip_whole(cursor: &mut Cursor<'_>, columns: usize) -> bool {
+    let holds = cursor.indent() >= columns;
+    if holds {
+        cursor.skip_columns(columns);
+    }
+    holds
+}

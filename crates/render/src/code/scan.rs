@@ -1,0 +1,128 @@
+//! A walk over one line that writes tokens as spans and everything between them as text.
+
+use crate::escape::{self, Seen};
+
+/// What a token is; its class name in the HTML. `web/styles/code.css` gives each a colour.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Class {
+    Keyword,
+    String,
+    Comment,
+    /// Numbers and words that stand for one value.
+    Number,
+    Function,
+    Type,
+    /// Keys, attributes, fields.
+    Property,
+    Variable,
+    /// Instructions to a tool: attributes, decorators, the preprocessor.
+    Meta,
+    Tag,
+    Heading,
+    Inserted,
+    Deleted,
+}
+
+impl Class {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Keyword => "k",
+            Self::String => "s",
+            Self::Comment => "c",
+            Self::Number => "n",
+            Self::Function => "f",
+            Self::Type => "t",
+            Self::Property => "p",
+            Self::Variable => "v",
+            Self::Meta => "m",
+            Self::Tag => "g",
+            Self::Heading => "h",
+            Self::Inserted => "i",
+            Self::Deleted => "d",
+        }
+    }
+}
+
+pub(crate) struct Scan<'l, 'o> {
+    line: &'l str,
+    at: usize,
+    written: usize,
+    out: &'o mut String,
+}
+
+impl<'l, 'o> Scan<'l, 'o> {
+    pub(crate) fn new(line: &'l str, out: &'o mut String) -> Self {
+        Self {
+            line,
+            at: 0,
+            written: 0,
+            out,
+        }
+    }
+
+    pub(crate) fn peek(&self) -> Option<u8> {
+        self.line.as_bytes().get(self.at).copied()
+    }
+
+    pub(crate) fn peek_at(&self, ahead: usize) -> Option<u8> {
+        self.line.as_bytes().get(self.at + ahead).copied()
+    }
+
+    pub(crate) fn before(&self) -> &'l str {
+        &self.line[..self.at]
+    }
+
+    pub(crate) fn rest(&self) -> &'l str {
+        &self.line[self.at..]
+    }
+
+    /// Leaves one character plain.
+    pub(crate) fn skip(&mut self) {
+        self.at += self.rest().chars().next().map_or(0, char::len_utf8);
+    }
+
+    pub(crate) fn skip_bytes(&mut self, length: usize) {
+        self.at = self.line.ceil_char_boundary(self.at + length);
+    }
+
+    pub(crate) fn skip_spaces(&mut self) {
+        let rest = self.rest();
+        self.at += rest.len() - rest.trim_start().len();
+    }
+
+    /// Makes the next bytes a token.
+    pub(crate) fn token(&mut self, length: usize, class: Class) {
+        let end = self.line.ceil_char_boundary(self.at + length);
+        if end == self.at {
+            return;
+        }
+        self.write_plain();
+        self.out.push_str("<span class=\"");
+        self.out.push_str(class.name());
+        self.out.push_str("\">");
+        escape::text(self.out, &self.line[self.at..end], Seen::Exact);
+        self.out.push_str("</span>");
+        self.at = end;
+        self.written = end;
+    }
+
+    pub(crate) fn token_to_end(&mut self, class: Class) {
+        self.token(self.line.len() - self.at, class);
+    }
+
+    /// Length of the run at the front that fits.
+    pub(crate) fn run(&self, fits: impl Fn(char) -> bool) -> usize {
+        let rest = self.rest();
+        rest.find(|c| !fits(c)).unwrap_or(rest.len())
+    }
+
+    pub(crate) fn finish(mut self) {
+        self.at = self.line.len();
+        self.write_plain();
+    }
+
+    fn write_plain(&mut self) {
+        escape::text(self.out, &self.line[self.written..self.at], Seen::Exact);
+        self.written = self.at;
+    }
+}

@@ -1,0 +1,313 @@
+//! Where a link may lead, and how it says so.
+
+use std::fmt::Write;
+
+use crate::escape::{self, Seen};
+use crate::spot::{self, Path};
+
+const SHOWN_BYTES_MAX: usize = 120;
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Target {
+    Web {
+        href: String,
+        host: String,
+    },
+    Mail {
+        href: String,
+        address: String,
+    },
+    /// A file of the project, for whoever shows the text to open.
+    Path(Path),
+    /// Anything else: shown, never followed.
+    Other(String),
+}
+
+pub(crate) fn target(address: &str) -> Target {
+    let other = || Target::Other(address.to_owned());
+    let lower = address.get(..8).unwrap_or(address).to_ascii_lowercase();
+    if lower.starts_with("https://") || lower.starts_with("http://") {
+        return match host(address) {
+            Some(host) => Target::Web {
+                href: href(address),
+                host,
+            },
+            None => other(),
+        };
+    }
+    if lower.starts_with("mailto:") {
+        return mail(&address["mailto:".len()..]);
+    }
+    match spot::path_in_link(address) {
+        Some(path) => Target::Path(path),
+        None => other(),
+    }
+}
+
+pub(crate) fn mail(address: &str) -> Target {
+    let shown = address.split('?').next().unwrap_or(address);
+    if shown.chars().any(|c| c.is_control() || c.is_whitespace()) || shown.is_empty() {
+        return Target::Other(address.to_owned());
+    }
+    Target::Mail {
+        href: format!("mailto:{}", href(address)),
+        address: shown.to_owned(),
+    }
+}
+
+/// The machine an address leads to, as the browser would read it; `None` where it might read it
+/// differently from us.
+fn host(address: &str) -> Option<String> {
+    let (_, rest) = address.split_once("://")?;
+    // A browser drops tabs and line ends and takes `\` for `/`: no honest address has any.
+    if address
+        .chars()
+        .any(|c| c.is_control() || c == '\\' || c.is_whitespace())
+    {
+        return None;
+    }
+    let authority = rest.split(['/', '?', '#']).next().unwrap_or(rest);
+    let machine = authority.rsplit('@').next().unwrap_or(authority);
+    // Nor is an encoded machine name ours to guess.
+    if machine.is_empty() || machine.contains('%') {
+        return None;
+    }
+    let labels: Vec<String> = machine.split('.').map(ascii_label).collect();
+    Some(labels.join("."))
+}
+
+/// A name in other letters can look like any name, so it is shown as it travels.
+fn ascii_label(label: &str) -> String {
+    if label.is_ascii() {
+        return label.to_ascii_lowercase();
+    }
+    let lower = label.to_lowercase();
+    match lower.chars().count() {
+        0..=63 => format!("xn--{}", punycode(&lower)),
+        _ => "xn--".to_owned(),
+    }
+}
+
+/// RFC 3492.
+fn punycode(label: &str) -> String {
+    let input: Vec<u32> = label.chars().map(u32::from).collect();
+    let mut out: String = label.chars().filter(char::is_ascii).collect();
+    let basic = out.len();
+    if basic > 0 {
+        out.push('-');
+    }
+    let (mut code, mut delta, mut bias, mut handled) = (128_u32, 0_u32, 72_u32, basic as u32);
+    let digit = |value: u32| {
+        char::from(if value < 26 {
+            b'a' + value as u8
+        } else {
+            b'0' + (value - 26) as u8
+        })
+    };
+    while (handled as usize) < input.len() {
+        let next = input
+            .iter()
+            .copied()
+            .filter(|c| *c >= code)
+            .min()
+            .unwrap_or(code);
+        delta += (next - code) * (handled + 1);
+        code = next;
+        for character in &input {
+            if *character < code {
+                delta += 1;
+            }
+            if *character != code {
+                continue;
+            }
+            let (mut rest, mut step) = (delta, 36);
+            loop {
+                let threshold = step
+                    .max(bias + 1)
+                    .min(bias + 26)
+                    .saturating_sub(bias)
+                    .clamp(1, 26);
+                if rest < threshold {
+                    break;
+                }
+                out.push(digit(threshold + (rest - threshold) % (36 - threshold)));
+                rest = (rest - threshold) / (36 - threshold);
+                step += 36;
+            }
+            out.push(digit(rest));
+            bias = adapted(delta, handled + 1, handled as usize == basic);
+            delta = 0;
+            handled += 1;
+        }
+        delta += 1;
+        code += 1;
+    }
+    out
+}
+
+fn adapted(delta: u32, points: u32, is_first: bool) -> u32 {
+    let mut delta = if is_first { delta / 700 } else { delta / 2 };
+    delta += delta / points;
+    let mut steps = 0;
+    while delta > 455 {
+        delta /= 35;
+        steps += 36;
+    }
+    steps + 36 * delta / (delta + 38)
+}
+
+/// The address as an attribute's value: nothing but what may stand in one.
+fn href(address: &str) -> String {
+    let mut out = String::with_capacity(address.len());
+    for byte in address.bytes() {
+        match byte {
+            b'&' => out.push_str("&amp;"),
+            b'\'' => out.push_str("%27"),
+            b'"'
+            | b'<'
+            | b'>'
+            | b'`'
+            | b' '
+            | b'\\'
+            | b'{'
+            | b'}'
+            | b'|'
+            | b'^'
+            | 0..0x20
+            | 0x7f.. => {
+                let _ = write!(out, "%{byte:02X}");
+            }
+            _ => out.push(char::from(byte)),
+        }
+    }
+    out
+}
+
+/// Writes the start tag of a link that may be followed.
+pub(crate) fn open(out: &mut String, target: &Target) {
+    if let Target::Web { href, .. } | Target::Mail { href, .. } = target {
+        out.push_str("<a href=\"");
+        out.push_str(href);
+        out.push_str("\" target=\"_blank\" rel=\"noopener noreferrer\">");
+    }
+}
+
+/// Behind a link: where it goes, unless its words say just that.
+pub(crate) fn say_where(out: &mut String, target: &Target, words: &str) {
+    let shown = match target {
+        Target::Web { host, .. } if says_host(words, host) => return,
+        Target::Mail { address, .. } if words.trim() == address => return,
+        Target::Web { host, .. } => host,
+        Target::Mail { address, .. } => address,
+        Target::Path(path) if words.contains(&path.name) => return,
+        Target::Path(path) => &path.name,
+        Target::Other(address) if address.is_empty() || address.starts_with('#') => return,
+        Target::Other(address) => address,
+    };
+    out.push_str(" <span class=\"host\">");
+    escape::text(out, shortened(shown), Seen::Exact);
+    out.push_str("</span>");
+}
+
+/// The words are an address of that machine, or its name.
+fn says_host(words: &str, host: &str) -> bool {
+    let words = words.trim();
+    if words
+        .chars()
+        .any(|c| !c.is_ascii() || c.is_ascii_whitespace() || c.is_control())
+    {
+        return false;
+    }
+    let lower = words.to_ascii_lowercase();
+    let rest = lower
+        .strip_prefix("https://")
+        .or_else(|| lower.strip_prefix("http://"))
+        .unwrap_or(&lower);
+    match rest.strip_prefix(host) {
+        Some(after) => after.is_empty() || after.starts_with(['/', '?', '#']),
+        None => false,
+    }
+}
+
+/// Its beginning, where the whole would fill the page.
+pub(crate) fn shortened(address: &str) -> &str {
+    if address.len() <= SHOWN_BYTES_MAX {
+        return address;
+    }
+    &address[..address.floor_char_boundary(SHOWN_BYTES_MAX)]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn host_of(address: &str) -> Option<String> {
+        match target(address) {
+            Target::Web { host, .. } => Some(host),
+            _ => None,
+        }
+    }
+
+    #[test]
+    fn the_machine_is_the_one_the_browser_goes_to() {
+        let cases = [
+            ("https://example.com/a", "example.com"),
+            ("HTTP://EXAMPLE.com", "example.com"),
+            ("https://good.com@evil.com/", "evil.com"),
+            ("https://good.com:pw@evil.com:8080/@x", "evil.com:8080"),
+            ("https://evil.com?good.com/", "evil.com"),
+            ("https://b\u{fc}cher.example/", "xn--bcher-kva.example"),
+            (
+                "https://\u{430}\u{440}\u{440}\u{4cf}\u{435}.com/",
+                "xn--80ak6aa92e.com",
+            ),
+            ("https://\u{4f8b}\u{3048}.jp", "xn--r8jz45g.jp"),
+        ];
+        for (address, host) in cases {
+            assert_eq!(host_of(address).as_deref(), Some(host), "{address}");
+        }
+    }
+
+    #[test]
+    fn what_a_browser_might_read_differently_is_no_link() {
+        for address in [
+            "https://good.com\\@evil.com",
+            "https://",
+            "https:///x",
+            "https://a\tb",
+            "https://%65vil.com",
+            "javascript:alert(1)",
+            "JaVaScRiPt:alert(1)",
+            "data:text/html,x",
+            "vbscript:x",
+            "//evil.com",
+            "\\\\evil.com",
+            " https://a.b",
+            "file:///etc/passwd",
+            "blob:https://a.b",
+        ] {
+            assert!(matches!(target(address), Target::Other(_)), "{address}");
+        }
+    }
+
+    #[test]
+    fn words_that_name_another_machine_do_not_hide_this_one() {
+        for words in [
+            "https://good.com",
+            "good.com",
+            "evil.com.good.com",
+            "evil.com@good.com",
+            "click",
+        ] {
+            assert!(!says_host(words, "evil.com"), "{words}");
+        }
+        for words in [
+            "evil.com",
+            "https://evil.com/a",
+            "http://evil.com",
+            "evil.com/x",
+        ] {
+            assert!(says_host(words, "evil.com"), "{words}");
+        }
+    }
+}
