@@ -104,6 +104,10 @@ impl Blocks {
         while !cursor.is_blank() {
             let is_tip = matched == self.containers.len();
             let in_paragraph = is_tip && matches!(self.leaf, Leaf::Paragraph { .. });
+            // Before lists: the line under a header may begin like an item.
+            if in_paragraph && cursor.indent() < 4 && self.begin_table(cursor.trimmed()) {
+                return;
+            }
             let may_be_lazy = !opened && matches!(self.leaf, Leaf::Paragraph { .. });
             let Some(start) = starts::find(&cursor, in_paragraph, may_be_lazy) else {
                 break;
@@ -167,11 +171,12 @@ impl Blocks {
         let text = cursor.trimmed();
         let is_lazy = matched < self.containers.len();
         match &self.leaf {
-            Leaf::Paragraph { .. } if is_lazy => self.add_to_paragraph(text, ends),
             Leaf::Paragraph { .. } => {
-                if !self.begin_table(text) {
-                    self.add_to_paragraph(text, ends);
+                // Far in, or outside of its container, a line is words only. Spaces tell the parser.
+                if cursor.indent() >= 4 || is_lazy && text.starts_with('=') {
+                    self.add_to_paragraph("    ", false);
                 }
+                self.add_to_paragraph(text, ends);
             }
             Leaf::Table { columns } if !is_lazy => match inline::row(columns, text, &self.known) {
                 Some(row) => self.sink.here().push_str(&row),

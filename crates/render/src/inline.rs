@@ -410,16 +410,16 @@ impl<'o> Writer<'o> {
             if words.is_empty() { "image" } else { words },
             Seen::Prose,
         );
-        self.out.push(' ');
         let target = link::target(&address);
         match (&target, &mut self.link) {
             (Target::Web { .. }, None) => {
+                self.out.push(' ');
                 link::open(self.out, &target);
                 escape::text(self.out, link::shortened(&address), Seen::Exact);
                 self.out.push_str("</a>");
             }
             (_, outer) => {
-                self.out.push_str("<span class=\"host\">");
+                self.out.push_str("<span class=\"host\"> ");
                 escape::text(self.out, link::shortened(&address), Seen::Exact);
                 self.out.push_str("</span>");
                 if let Some(outer) = outer {

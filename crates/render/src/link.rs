@@ -1,5 +1,6 @@
 //! Where a link may lead, and how it says so.
 
+use core::net::{Ipv4Addr, Ipv6Addr};
 use std::fmt::Write;
 
 use crate::escape::{self, Seen};
@@ -27,13 +28,7 @@ pub(crate) fn target(address: &str) -> Target {
     let other = || Target::Other(address.to_owned());
     let lower = address.get(..8).unwrap_or(address).to_ascii_lowercase();
     if lower.starts_with("https://") || lower.starts_with("http://") {
-        return match host(address) {
-            Some(host) => Target::Web {
-                href: href(address),
-                host,
-            },
-            None => other(),
-        };
+        return web(address).unwrap_or_else(other);
     }
     if lower.starts_with("mailto:") {
         return mail(&address["mailto:".len()..]);
@@ -55,36 +50,71 @@ pub(crate) fn mail(address: &str) -> Target {
     }
 }
 
-/// The machine an address leads to, as the browser would read it; `None` where it might read it
-/// differently from us.
-fn host(address: &str) -> Option<String> {
-    let (_, rest) = address.split_once("://")?;
+/// An address of the web, and the machine it leads to as the browser would read it; `None` where it
+/// might read it differently from us.
+fn web(address: &str) -> Option<Target> {
+    let (scheme, rest) = address.split_once("://")?;
     // A browser drops tabs and line ends and takes `\` for `/`: no honest address has any.
-    if address
-        .chars()
-        .any(|c| c.is_control() || c == '\\' || c.is_whitespace())
+    let is_odd = |c: char| c.is_control() || c.is_whitespace() || c == '\\';
+    if address.chars().any(is_odd) {
+        return None;
+    }
+    let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
+    let (authority, path) = rest.split_at(end);
+    let (user, machine) = match authority.rsplit_once('@') {
+        Some((user, machine)) => (Some(user), machine),
+        None => (None, authority),
+    };
+    let host = host(machine)?;
+    let user = user.map(|user| format!("{}@", href(user)));
+    Some(Target::Web {
+        href: format!(
+            "{}://{}{host}{}",
+            scheme.to_ascii_lowercase(),
+            user.unwrap_or_default(),
+            href(path)
+        ),
+        host,
+    })
+}
+
+/// The name and port of a machine, in the letters in which it travels.
+fn host(machine: &str) -> Option<String> {
+    let (name, port) = match machine.rsplit_once(':') {
+        Some((name, port)) if !port.contains(']') => (name, Some(port.parse::<u16>().ok()?)),
+        _ => (machine, None),
+    };
+    let name = match name
+        .strip_prefix('[')
+        .and_then(|name| name.strip_suffix(']'))
     {
-        return None;
-    }
-    let authority = rest.split(['/', '?', '#']).next().unwrap_or(rest);
-    let machine = authority.rsplit('@').next().unwrap_or(authority);
-    // Nor is an encoded machine name ours to guess.
-    if machine.is_empty() || machine.contains('%') {
-        return None;
-    }
-    let labels: Vec<String> = machine.split('.').map(ascii_label).collect();
-    Some(labels.join("."))
+        Some(number) => format!("[{}]", number.parse::<Ipv6Addr>().ok()?),
+        None => {
+            let labels: Option<Vec<String>> = name.split('.').map(ascii_label).collect();
+            let name = labels?.join(".");
+            let last = name.rsplit('.').next().unwrap_or(&name);
+            // Numbers can be written in many ways: only the plain one says what it is.
+            if last.starts_with(|c: char| c.is_ascii_digit()) {
+                name.parse::<Ipv4Addr>().ok()?;
+            }
+            name
+        }
+    };
+    Some(match port {
+        Some(port) => format!("{name}:{port}"),
+        None => name,
+    })
 }
 
 /// A name in other letters can look like any name, so it is shown as it travels.
-fn ascii_label(label: &str) -> String {
-    if label.is_ascii() {
-        return label.to_ascii_lowercase();
+fn ascii_label(label: &str) -> Option<String> {
+    let fits = |c: char| c.is_alphanumeric() || matches!(c, '-' | '_');
+    if label.is_empty() || label.chars().count() > 63 || !label.chars().all(fits) {
+        return None;
     }
-    let lower = label.to_lowercase();
-    match lower.chars().count() {
-        0..=63 => format!("xn--{}", punycode(&lower)),
-        _ => "xn--".to_owned(),
+    match label.is_ascii() {
+        true => Some(label.to_ascii_lowercase()),
+        false => Some(format!("xn--{}", punycode(&label.to_lowercase()))),
     }
 }
 
@@ -204,7 +234,7 @@ pub(crate) fn say_where(out: &mut String, target: &Target, words: &str) {
         Target::Other(address) if address.is_empty() || address.starts_with('#') => return,
         Target::Other(address) => address,
     };
-    out.push_str(" <span class=\"host\">");
+    out.push_str("<span class=\"host\"> ");
     escape::text(out, shortened(shown), Seen::Exact);
     out.push_str("</span>");
 }
@@ -261,6 +291,8 @@ mod tests {
                 "https://\u{430}\u{440}\u{440}\u{4cf}\u{435}.com/",
                 "xn--80ak6aa92e.com",
             ),
+            ("http://[::1]:80/x", "[::1]:80"),
+            ("http://127.0.0.1:3000/", "127.0.0.1:3000"),
             ("https://\u{4f8b}\u{3048}.jp", "xn--r8jz45g.jp"),
         ];
         for (address, host) in cases {
@@ -280,6 +312,12 @@ mod tests {
             "JaVaScRiPt:alert(1)",
             "data:text/html,x",
             "vbscript:x",
+            "https://a|b.c",
+            "https://a:99999",
+            "https://0x7f.1",
+            "https://2130706433",
+            "https://a..b",
+            "https://[::1",
             "//evil.com",
             "\\\\evil.com",
             " https://a.b",

@@ -91,20 +91,16 @@ fn find(word: &str) -> Option<(usize, usize, Found)> {
 }
 
 fn find_address(word: &str) -> Option<(usize, usize, Target)> {
-    let lower = |range: &str| range.to_ascii_lowercase();
     for (colon, _) in word.match_indices("://").take(4) {
         for scheme in ["https", "http"] {
             let Some(begin) = colon.checked_sub(scheme.len()) else {
                 continue;
             };
-            let fits = word
-                .get(begin..colon)
-                .is_some_and(|found| lower(found) == scheme);
-            let stands_alone = !word[..begin.min(word.len())]
-                .chars()
-                .next_back()
-                .is_some_and(char::is_alphanumeric);
-            if !fits || !stands_alone || !word.is_char_boundary(begin) {
+            let Some((before, found)) = word[..colon].split_at_checked(begin) else {
+                continue;
+            };
+            let stands_alone = !before.ends_with(char::is_alphanumeric);
+            if !found.eq_ignore_ascii_case(scheme) || !stands_alone {
                 continue;
             }
             let address = trimmed(&word[begin..]);
@@ -182,7 +178,7 @@ fn path(text: &str, place: Where) -> Option<Path> {
     let first = name.split('/').next()?;
     // `example.com/x.html` is an address, `.github/x.yml` a file.
     let is_machine =
-        !begins_like_one && name.contains('/') && first[1.min(first.len())..].contains('.');
+        !begins_like_one && name.contains('/') && first.trim_start_matches('.').contains('.');
     let fits = match place {
         _ if is_machine => false,
         Where::Link => has_ending(last) || begins_like_one || name.contains('/'),
@@ -323,7 +319,7 @@ mod tests {
             ("www.example.com/x?y=1!", "http://www.example.com/x?y=1"),
             ("https://a.b\u{3002}next", "https://a.b"),
             ("\u{ff08}https://a.b\u{ff09}", "https://a.b"),
-            ("HTTPS://A.b", "HTTPS://A.b"),
+            ("HTTPS://A.b", "https://a.b"),
         ] {
             assert_eq!(linked(text), [address], "{text}");
         }

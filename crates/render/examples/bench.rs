@@ -1,0 +1,193 @@
+//! What rendering costs: whole entries, code, a growing text, and texts made to hurt.
+//!
+//! `cargo run --release -p render --example bench`, and `… bench -- entries FILE` writes the mixed
+//! entries as JSON, to render the same ones elsewhere.
+
+#![expect(clippy::print_stdout, reason = "printing is its job")]
+
+use std::hint::black_box;
+use std::time::{Duration, Instant};
+
+use render::{Live, code_lines, html};
+
+fn main() -> std::io::Result<()> {
+    let mut arguments = std::env::args().skip(1);
+    if let (Some("entries"), Some(file)) = (arguments.next().as_deref(), arguments.next()) {
+        let entries: Vec<String> = (0..1000).map(entry).collect();
+        return std::fs::write(file, serde_json::to_vec(&entries)?);
+    }
+    let before = resident_kib();
+    let first = Instant::now();
+    black_box(html("# first\n\n```rust\nfn main() {}\n```\n"));
+    println!("first text with code: {:?}", first.elapsed());
+    whole();
+    code();
+    println!(
+        "memory: {before} KiB before, {} KiB after all languages\n",
+        resident_kib()
+    );
+    growing();
+    hostile();
+    Ok(())
+}
+
+fn resident_kib() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = status.lines().find(|line| line.starts_with("VmRSS:"));
+    line.and_then(|line| line.split_whitespace().nth(1)?.parse().ok())
+        .unwrap_or(0)
+}
+
+fn median(mut times: Vec<Duration>) -> Duration {
+    times.sort();
+    times[times.len() / 2]
+}
+
+fn timed(runs: usize, mut work: impl FnMut()) -> Duration {
+    median(
+        (0..runs)
+            .map(|_| {
+                let start = Instant::now();
+                work();
+                start.elapsed()
+            })
+            .collect(),
+    )
+}
+
+/// A turn as agents write them: words, a list, code, sometimes a table.
+fn entry(number: usize) -> String {
+    let mut text = format!(
+        "## Step {number}\n\nI looked at `src/part_{number}.rs:{number}` and **found** the cause: the *cache* is read before it is filled. See https://example.com/docs/{number}.\n\n- first, move the call\n- then add a test\n  - and run it\n\n"
+    );
+    if number.is_multiple_of(2) {
+        text.push_str("```rust\npub fn load(path: &Path) -> io::Result<Vec<u8>> {\n    // Read once, keep for ever.\n    let bytes = std::fs::read(path)?;\n    let total: usize = bytes.iter().map(|b| *b as usize).sum();\n    println!(\"{} bytes, {total}\", bytes.len());\n    Ok(bytes)\n}\n```\n\n");
+    }
+    if number.is_multiple_of(5) {
+        text.push_str("| file | lines | state |\n|---|--:|---|\n| a.rs | 120 | done |\n| b.rs | 98 | open |\n\n");
+    }
+    text.push_str("That should do. Run `cargo test` and tell me what you see.\n");
+    text
+}
+
+fn whole() {
+    let entries: Vec<String> = (0..1000).map(entry).collect();
+    let bytes: usize = entries.iter().map(String::len).sum();
+    let time = timed(15, || {
+        for entry in &entries {
+            black_box(html(entry));
+        }
+    });
+    let out: usize = entries.iter().map(|entry| html(entry).len()).sum();
+    println!("1,000 mixed entries: {time:?} for {bytes} bytes, {out} bytes of HTML");
+}
+
+fn code() {
+    let rust = include_str!("../src/inline.rs").repeat(10);
+    let time = timed(9, || drop(black_box(code_lines("rust", &rust))));
+    let rate = rust.len() as f64 / time.as_secs_f64() / 1e6;
+    println!("{} bytes of Rust: {time:?}, {rate:.0} MB/s", rust.len());
+    for language in ["python", "js", "go", "java", "sql", "html", "yaml", "sh"] {
+        black_box(code_lines(language, &rust[..10_000]));
+    }
+}
+
+/// Pushes pieces one by one, looking after each; the first tenth against the last.
+fn growing() {
+    println!(
+        "{:<26}{:>10}{:>14}{:>14}{:>8}{:>12}{:>12}",
+        "a growing text", "pieces", "first tenth", "last tenth", "ratio", "slowest", "total"
+    );
+    let answer: String = (0..60).map(entry).collect();
+    let words = "some words with *emphasis* and `code`, ".repeat(6000);
+    let table = format!(
+        "|a|b|c|\n|-|-|-|\n{}",
+        "|one|two **b**|three|\n".repeat(10_000)
+    );
+    let fence = format!("```rust\n{}", "let a = call(\"b\", 1); // c\n".repeat(8000));
+    let list = "- an item with *words*\n".repeat(8000);
+    let nested: String = (0..8000)
+        .map(|n| format!("{}- x\n", "  ".repeat(n % 40)))
+        .collect();
+    let quotes = ">".repeat(10_000) + &"\n> > > words".repeat(8000);
+    let one_line = format!("```\n{}", "x".repeat(200_000));
+    let in_item = format!("- a\n  ```js\n{}", "  const a = 1;\n".repeat(8000));
+    for (name, text) in [
+        ("answer of 50 KB", &answer),
+        ("one endless paragraph", &words),
+        ("table of 10,000 rows", &table),
+        ("fence that never closes", &fence),
+        ("list of 8,000 items", &list),
+        ("deep lists", &nested),
+        ("10,000 quotes", &quotes),
+        ("one endless line of code", &one_line),
+        ("fence in an item", &in_item),
+    ] {
+        stream(name, text, 20);
+    }
+    println!();
+}
+
+fn stream(name: &str, text: &str, size: usize) {
+    let mut live = Live::new();
+    let mut times = vec![];
+    for piece in text.as_bytes().chunks(size) {
+        let piece = String::from_utf8_lossy(piece);
+        let start = Instant::now();
+        live.push(&piece);
+        black_box(live.flush());
+        times.push(start.elapsed());
+    }
+    black_box(live.finish());
+    let mean = |times: &[Duration]| times.iter().sum::<Duration>() / times.len() as u32;
+    let tenth = times.len() / 10;
+    let (first, last) = (mean(&times[..tenth]), mean(&times[times.len() - tenth..]));
+    println!(
+        "{name:<26}{:>10}{:>14}{:>14}{:>8.2}{:>12}{:>12}",
+        times.len(),
+        format!("{first:?}"),
+        format!("{last:?}"),
+        last.as_secs_f64() / first.as_secs_f64(),
+        format!("{:?}", times.iter().max().copied().unwrap_or_default()),
+        format!("{:?}", times.iter().sum::<Duration>()),
+    );
+}
+
+/// Time per byte on texts made to hurt, beside an ordinary one.
+fn hostile() {
+    println!(
+        "{:<26}{:>10}{:>12}{:>14}",
+        "a hostile text", "bytes", "time", "ns per byte"
+    );
+    for (name, piece, before) in [
+        ("ordinary", "words and **more** of `them`\n\n", ""),
+        ("brackets", "[", ""),
+        ("open links", "[a](", ""),
+        ("pictures", "![", ""),
+        ("emphasis", "*a **b ", ""),
+        ("underscores", "_a__b ", ""),
+        ("ticks", "` `` ``` ", ""),
+        ("html", "<a ", ""),
+        ("comments", "<!-- ", ""),
+        ("entities", "&#", ""),
+        ("quotes", ">", ""),
+        ("items", "- ", ""),
+        ("dollars", "$a ", ""),
+        ("addresses", "http://", ""),
+        ("definitions", "[a]: b\n\n", ""),
+        ("uses of one", "[a] ", "[a]: https://example.com\n\n"),
+        ("braces in JavaScript", "=/[", "```js\n"),
+        ("quotes in Rust", "'\"", "```rust\n"),
+        ("tags in HTML", "<a b='", "```html\n"),
+        ("short rows", "x\n", "|a|b|c|d|\n|-|-|-|-|\n"),
+    ] {
+        let text = format!("{before}{}", piece.repeat(500_000 / piece.len()));
+        let time = timed(3, || drop(black_box(html(&text))));
+        let each = time.as_nanos() as f64 / text.len() as f64;
+        println!(
+            "{name:<26}{:>10}{:>12}{each:>14.0}",
+            text.len(),
+            format!("{time:.1?}")
+        );
+    }
+}

@@ -1,0 +1,248 @@
+//! Coloured code: every character is kept, every colour closes.
+
+use proptest::prelude::*;
+use render::{code_lines, html, visible};
+
+use crate::texts;
+use crate::tokens::words;
+
+const LANGUAGES: &[&str] = &[
+    "rust",
+    "python",
+    "js",
+    "tsx",
+    "go",
+    "java",
+    "kotlin",
+    "c",
+    "cpp",
+    "cs",
+    "objc",
+    "swift",
+    "ruby",
+    "php",
+    "perl",
+    "lua",
+    "r",
+    "julia",
+    "scala",
+    "groovy",
+    "dart",
+    "elixir",
+    "erlang",
+    "haskell",
+    "ocaml",
+    "fsharp",
+    "clojure",
+    "lisp",
+    "zig",
+    "nim",
+    "sh",
+    "powershell",
+    "bat",
+    "sql",
+    "html",
+    "xml",
+    "vue",
+    "css",
+    "scss",
+    "json",
+    "yaml",
+    "toml",
+    "ini",
+    "md",
+    "diff",
+    "dockerfile",
+    "makefile",
+    "cmake",
+    "graphql",
+    "proto",
+    "tf",
+    "nix",
+    "latex",
+    "vim",
+    "sol",
+    "asm",
+    "matlab",
+    "vb",
+    "pascal",
+    "nginx",
+    "unheard-of",
+    "",
+];
+
+fn coloured(language: &str, line: &str) -> String {
+    code_lines(language, line).concat()
+}
+
+#[test]
+fn common_tokens_have_their_class() {
+    let cases = [
+        (
+            "rust",
+            "let x: u8 = 1; // c",
+            r#"<span class="k">let</span> x: <span class="t">u8</span> = <span class="n">1</span>; <span class="c">// c</span>"#,
+        ),
+        (
+            "rust",
+            "&'a str 'x' r#\"a\"b\"#",
+            r#"&amp;<span class="v">'a</span> <span class="t">str</span> <span class="s">'x'</span> <span class="s">r#&quot;</span><span class="s">a&quot;b&quot;#</span>"#,
+        ),
+        ("py", "@dec", r#"<span class="m">@dec</span>"#),
+        (
+            "py",
+            "def f(self): return f\"a{b}\"",
+            r#"<span class="k">def</span> <span class="f">f</span>(<span class="n">self</span>): <span class="k">return</span> f<span class="s">&quot;a{b}&quot;</span>"#,
+        ),
+        (
+            "json",
+            r#"{"a": "b", "c": -1.5e-3}"#,
+            r#"{<span class="p">&quot;a&quot;</span>: <span class="s">&quot;b&quot;</span>, <span class="p">&quot;c&quot;</span>: -<span class="n">1.5e-3</span>}"#,
+        ),
+        (
+            "html",
+            "<a href=\"x\">y</a>",
+            r#"<span class="g">&lt;a</span> <span class="p">href</span>=<span class="s">&quot;x&quot;</span><span class="g">&gt;</span>y<span class="g">&lt;/a</span><span class="g">&gt;</span>"#,
+        ),
+        (
+            "yaml",
+            "- key: true # c",
+            r#"<span class="k">-</span> <span class="p">key</span>: <span class="n">true</span> <span class="c"># c</span>"#,
+        ),
+        ("toml", "[a.b]", r#"<span class="h">[a.b]</span>"#),
+        (
+            "sh",
+            "echo \"$x\" # y",
+            r#"<span class="k">echo</span> <span class="s">&quot;$x&quot;</span> <span class="c"># y</span>"#,
+        ),
+        (
+            "sql",
+            "SELECT 'a' -- b",
+            r#"<span class="k">SELECT</span> <span class="s">'a'</span> <span class="c">-- b</span>"#,
+        ),
+        ("diff", "+a", r#"<span class="i">+a</span>"#),
+        (
+            "c",
+            "#include <a.h>",
+            r#"<span class="m">#include</span> <span class="s">&lt;a.h&gt;</span>"#,
+        ),
+        ("js", "x = a / b / c", "x = a / b / c"),
+        (
+            "js",
+            "x.match(/[/]\"/g)",
+            r#"x.<span class="f">match</span>(<span class="s">/[/]&quot;/g</span>)"#,
+        ),
+        ("unheard-of", "let x", "let x"),
+    ];
+    for (language, line, wanted) in cases {
+        assert_eq!(coloured(language, line), wanted, "{language}");
+    }
+}
+
+#[test]
+fn what_spans_lines_goes_on_and_ends() {
+    let cases: [(&str, &str, &[&str]); 5] = [
+        (
+            "rust",
+            "/* a\n/* b */\nc */ d",
+            &[
+                r#"<span class="c">/* a</span>"#,
+                r#"<span class="c">/* b */</span>"#,
+                r#"<span class="c">c */</span> d"#,
+            ],
+        ),
+        (
+            "c",
+            "/* a\n/* b */ d",
+            &[
+                r#"<span class="c">/* a</span>"#,
+                r#"<span class="c">/* b */</span> d"#,
+            ],
+        ),
+        (
+            "py",
+            "'''a\nb''' c",
+            &[
+                r#"<span class="s">'''a</span>"#,
+                r#"<span class="s">b'''</span> c"#,
+            ],
+        ),
+        ("js", "'a\nb", &[r#"<span class="s">'a</span>"#, "b"]),
+        (
+            "html",
+            "<a b='c\nd' e",
+            &[
+                r#"<span class="g">&lt;a</span> <span class="p">b</span>=<span class="s">'c</span>"#,
+                r#"<span class="s">d'</span> <span class="p">e</span>"#,
+            ],
+        ),
+    ];
+    for (language, text, wanted) in cases {
+        assert_eq!(code_lines(language, text), wanted, "{language}");
+    }
+}
+
+#[test]
+fn files_are_known_by_their_path() {
+    assert!(coloured("src/main.rs", "fn").contains("class=\"k\""));
+    assert!(coloured("Dockerfile", "FROM x").contains("class=\"k\""));
+    assert_eq!(coloured("x.unheard", "fn"), "fn");
+}
+
+#[test]
+fn a_block_says_its_language_and_can_be_copied() {
+    let html = html("```RS title=x\nfn\n```");
+    assert!(html.starts_with("<figure class=\"code\" data-language=\"rust\"><figcaption><span class=\"language\">Rust</span><button type=\"button\" class=\"copy\">Copy</button></figcaption><pre tabindex=\"0\"><code>"), "{html}");
+}
+
+#[test]
+fn an_unknown_language_is_named_and_plain() {
+    let html = html("```brainf*ck<b>\n+++\n```");
+    assert!(
+        html.contains("<span class=\"language\">brainf*ck&lt;b&gt;</span>"),
+        "{html}"
+    );
+    assert!(!html.contains("data-language"), "{html}");
+}
+
+#[test]
+fn nothing_hides_in_code_paths_and_commands() {
+    for html in [
+        visible("rm\u{202e} -rf"),
+        coloured("rust", "let \u{202e}x = \"\u{2066}\";"),
+        html("`a\u{202e}b`"),
+        html("```\n\u{202e}\n```"),
+        html("[x](https://a\u{202e}b.c)"),
+    ] {
+        assert!(html.contains("U+202E"), "{html}");
+        assert!(!html.contains('\u{202e}'), "{html}");
+    }
+    assert!(visible("a\u{200b}b\u{feff}").contains("U+200B"));
+}
+
+#[test]
+fn every_language_keeps_every_character_of_every_text() {
+    for language in LANGUAGES {
+        for text in texts::all() {
+            keeps(language, &text);
+        }
+    }
+}
+
+/// The text as it is read: what cannot be seen is named.
+fn keeps(language: &str, text: &str) {
+    let lines = code_lines(language, text);
+    assert_eq!(lines.len(), text.lines().count());
+    for (html, line) in lines.iter().zip(text.lines()) {
+        assert_eq!(words(html), words(&visible(line)), "{language}: {line:?}");
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 300, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn any_text_in_any_language(parts in prop::collection::vec(texts::fragment(), 0..30), language in prop::sample::select(LANGUAGES)) {
+        keeps(language, &parts.concat());
+    }
+}

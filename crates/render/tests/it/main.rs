@@ -1,0 +1,16 @@
+//! Markdown in, HTML out, judged by a real HTML tokenizer and a real sanitizer.
+
+#![expect(
+    clippy::unwrap_used,
+    reason = "helpers of tests, outside of a test function"
+)]
+
+mod bounds;
+mod chunking;
+mod code;
+mod markdown;
+mod safety;
+mod spec;
+mod texts;
+mod tokens;
+mod tree;

@@ -1,0 +1,157 @@
+//! Texts to try: ordinary, awkward and hostile.
+
+use proptest::prelude::*;
+
+/// One of everything.
+pub(crate) const LONG: &str = "# Title *with* `code`\n\nA paragraph with **bold**, ~~gone~~, `src/main.rs:12`, https://example.com/a_b?c=1&d=2, and [a link](https://example.com \"t\").\nIts second line.  \nAfter a hard break.\n\nSetext\n===\n\n- one\n- two\n  - nested\n    more\n\n  a paragraph of two\n- [ ] open\n- [x] done\n\n7. seven\n8. eight\n   ```rust\n   fn main() { let s = r#\"raw\"#; /* a */ }\n   ```\n\n> quoted\n> > twice\nlazy\n\n| left | right |\n|:-----|------:|\n| 1 | `a|b` |\n| **2** | x \\| y |\n\n```ts\nconst x: string = `a\n${b}`;\n```\n\n    indented\n\n    code\n\n---\n\n<div onclick=\"x()\">raw</div>\n\nUse[^1] and [ref] and $a_b * c_d$.\n\n[ref]: https://example.com/ref\n\nNow [ref] works.\n\n[^1]: A note.\n    More of it.\n\n![picture](https://example.com/x.png)\n";
+
+pub(crate) fn all() -> Vec<String> {
+    let mut texts: Vec<String> = SMALL.iter().map(|text| (*text).to_owned()).collect();
+    texts.extend(NAUGHTY.iter().map(|text| (*text).to_owned()));
+    texts.push(LONG.to_owned());
+    texts.push(LONG.replace('\n', "\r\n"));
+    texts
+}
+
+/// Where blocks meet: each is small, and cut at every byte.
+pub(crate) const SMALL: &[&str] = &[
+    "a\rb\r\nc\n\rd\r",
+    "- a\n\n\n  b\n\n- c\n\n    d\n- - e\n  - f\n-\n\n  g\n-\n  h",
+    "1. a\n2) b\n10. c\n- d\n* e\n***\n+ f\n---",
+    "> a\nb\n\n> c\n\nd\n> - e\nf\n>\n> g\n> ```\n> h\ni",
+    "```\na\n``\n````\nb\n~~~ rust x\nc\n~~~~",
+    "  ```js\n    a\n  b\n c\n```",
+    "a\n---\nb\n===\n> c\n===\n- d\n---",
+    "\ta\n\n\t b\n  \tc\n\nd\n\te",
+    "-\ta\n\n\tb\n>\t\tc\n1.  d\n\n     e",
+    "a|b\n-|-\n1|2\n3\n\n|x|\n|-|\n# h",
+    "text\na|b\n-|-\n1|2\n> q",
+    "|a|\n|-|-|\n|b|",
+    "[a]: /x\n[b]: <y> 't'\n[a] [b] [c]\n\n[c]: https://z\n\n[c][], ![c]",
+    "[^1] [^x]\n\n[^x]: X\n\n    more\n[^1]: one\n[^x]",
+    "*a **b* c** `d *e` f* ~~g~ h~~ \\*i\\* &amp; &lt; &#x41; &bogus;",
+    "<b>x</b> <!-- c -->\n<div>\n*y*\n\n</div>\n<script>\n\nz\n</script>\n<a@b.c> <https://x.y>",
+    "- [ ] a\n- [x]\n- [x] b\n- [y] c\n1. [X] d",
+    "# a #\n## b\n#c\n####### d\n#\n# e\\",
+    "***\n- - -\n_ _ _\n* *\n--",
+    "a  \nb\\\nc\\",
+    "$a*b*c$ $$\nx_1\n$$ $5 and $6",
+    "\u{feff}# bom\0null\u{202e}x `a\u{200b}b`",
+    "]()[](<>)![]()[[[[]]]] [a](b \"c\" d) [a](<b c>) <a href=\"",
+];
+
+/// What breaks programs that read strings; our own list.
+pub(crate) const NAUGHTY: &[&str] = &[
+    "",
+    " ",
+    "\n\n\n",
+    "\t\t\n \t",
+    "\0\u{1}\u{7f}\u{85}\u{a0}",
+    "undefined null NaN true nil 0 -1 1e309 0x0",
+    "Ω≈ç√∫˜µ≤≥÷ åß∂ƒ©˙∆˚¬… œ∑´®†¥¨ˆøπ",
+    "社會科學院語學研究所 部落格 パーティーへ行かないか",
+    "\u{645}\u{631}\u{62d}\u{628}\u{627} (hello) \u{5e9}\u{5dc}\u{5d5}\u{5dd}",
+    "Z\u{335}\u{34a}a\u{321}\u{352}l\u{32f}g\u{489}o\u{334}",
+    "👨\u{200d}👩\u{200d}👧 🏳\u{fe0f}\u{200d}🌈 🇺🇳 👍🏽",
+    "\u{200b}\u{200c}\u{200d}\u{2060}\u{feff}\u{ad}",
+    "\u{202e}txt.exe\u{202c} `\u{202e}` [\u{202e}](https://a.b)",
+    "%s%d%n{0}${x}#{y}`z`$(id)",
+    "../../../../etc/passwd /dev/null C:\\x\\y.txt:3",
+    "'; DROP TABLE x; -- \" or 1=1",
+    "\u{ffff}\u{fffe}\u{fdd0}\u{10ffff}",
+    "&&&&;&#;&#x;&#99999999;&#x110000;&notanentity;",
+    "((((((((((((((((((((((((((((((((((((",
+    "*_*_*_*_*_*_*_*_*_*_*_*_*_*_*_*_*_*_",
+    "``` ``` ``` ~~~ `` ` ```",
+    "|||||\n|-|-|-|-|\n|||||\n|",
+    ">>>>>>>>>>>>>>>>>>>>>>>>>>>>>>>>>>>>>>>> deep",
+    "- - - - - - - - - - - - - - - - - - - - - - - - - - - - - deep",
+    "1. 1. 1. 1. 1. 1. 1. 1. 1. 1. 1. 1. 1. 1. 1. 1. 1. 1. x",
+    "https://https://https:// www.www. http://[::1]:80/ http://a:b@c:d@e/",
+];
+
+/// Short strings that mean something in markdown, to be strung together at random.
+pub(crate) fn fragment() -> impl Strategy<Value = String> {
+    let pieces = prop::sample::select(vec![
+        "\n",
+        "\n\n",
+        "\r\n",
+        "\r",
+        " ",
+        "  ",
+        "    ",
+        "\t",
+        "- ",
+        "* ",
+        "+ ",
+        "1. ",
+        "2) ",
+        "10. ",
+        "> ",
+        ">",
+        "# ",
+        "### ",
+        "```",
+        "```rust\n",
+        "````",
+        "~~~",
+        "~~~\n",
+        "|",
+        "|-|-|\n",
+        "|:-|\n",
+        "---",
+        "===",
+        "***",
+        "_",
+        "*",
+        "**",
+        "~~",
+        "`",
+        "``",
+        "[",
+        "]",
+        "(",
+        ")",
+        "[a]",
+        "[a]: x\n",
+        "[^1]",
+        "[^1]: ",
+        "![",
+        "](",
+        "<",
+        ">",
+        "<b>",
+        "</b>",
+        "<!--",
+        "-->",
+        "<div>\n",
+        "&amp;",
+        "&",
+        "\\",
+        "$",
+        "$$",
+        "[ ] ",
+        "[x] ",
+        "word",
+        "fn main() {",
+        "\"",
+        "'",
+        "/*",
+        "*/",
+        "//",
+        "https://a.b/c",
+        "www.a.b",
+        "src/a.rs:1",
+        "javascript:x",
+        "é",
+        "\u{202e}",
+        "\u{200d}",
+        "🦀",
+        "\0",
+    ]);
+    prop_oneof![
+        20 => pieces.prop_map(str::to_owned),
+        1 => any::<String>(),
+        1 => "[a-z ]{0,200}",
+    ]
+}
