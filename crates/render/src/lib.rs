@@ -1,7 +1,7 @@
 //! Markdown to safe, highlighted HTML, also for a text that is still growing.
 //!
 //! Pure: no files, no network, no clock. `blocks` reads lines and writes every block once it is
-//! finished, `inline` what stands inside one, `code` colours by class names, `escape` makes anything
+//! finished, `inline` and `writer` what stands inside one, `code` colours by class names, `escape` makes anything
 //! else text. The HTML holds no `id`, no `name`, no style, no script, and loads nothing.
 
 mod blocks;
@@ -15,6 +15,7 @@ mod live;
 mod sink;
 mod spot;
 mod starts;
+mod writer;
 
 pub use live::{Delta, Live};
 pub use sink::Part;
