@@ -83,7 +83,7 @@ fn whole() {
 }
 
 fn code() {
-    let rust = include_str!("../src/inline.rs").repeat(10);
+    let rust = include_str!("../src/writer.rs").repeat(10);
     let time = timed(9, || drop(black_box(code_lines("rust", &rust))));
     let rate = rust.len() as f64 / time.as_secs_f64() / 1e6;
     println!("{} bytes of Rust: {time:?}, {rate:.0} MB/s", rust.len());

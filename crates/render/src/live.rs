@@ -18,6 +18,21 @@ pub struct Delta {
     pub tail: Vec<Part>,
 }
 
+/// ```
+/// let mut live = render::Live::new();
+/// live.push("|a|\n|-|\n|one|\n");
+/// live.flush();
+/// live.push("|two|\n|thr");
+/// let delta = live.flush();
+/// assert_eq!(delta.finished[0].html, "<tr><td>two</td></tr>");
+/// assert_eq!(delta.tail[0].html, "<tr><td>thr</td></tr>");
+/// assert_eq!(delta.tail[0].depth, 3); // a frame that scrolls, the table, its body
+/// ```
+///
+/// A page keeps one element per text. For each delta it removes the nodes of the last tail, then, for
+/// each part, goes from that element to its last child element `depth` times and appends the markup.
+/// Whoever comes later starts with a `Live` of their own, the whole text so far and one flush: what
+/// is finished, and how deep, depends on the text alone.
 #[derive(Debug)]
 pub struct Live {
     blocks: Blocks,
