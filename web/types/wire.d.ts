@@ -252,17 +252,16 @@ takesImages: boolean, };
 export type Position = { bootId: string, seq: number, };
 
 /**
- * Text as safe HTML while it grows.
+ * Markup for the element that is found by going from the text's own to its last child element,
+ * `depth` times.
  */
-export type Rendered = { 
+export type RenderedPart = { depth?: number, html: string, };
+
 /**
- * What is finished. In a chunk: what has been finished since the last one, to be added.
+ * Text as safe HTML while it grows. To be applied in order: the last tail goes, what is finished is
+ * appended for good, the new tail after it.
  */
-blocks: string, 
-/**
- * What may still change. Replaces the last tail.
- */
-tail: string, };
+export type Rendered = { finished?: Array<RenderedPart>, tail?: Array<RenderedPart>, };
 
 export type ClientMessage = { "type": "project:list", } | { "type": "project:add", path: string, } | { "type": "project:remove", projectId: string, } | { "type": "project:restore", projectId: string, } | { "type": "folder:complete", path: string, } | { "type": "session:list", projectId: string, 
 /**
@@ -351,7 +350,11 @@ terminalId?: string, seq: number, } | { "type": "session:complete", sessionId: s
 /**
  * The text as safe HTML, where there is any.
  */
-html?: Rendered, seq: number, } | { "type": "session:cancelled", sessionId: string, entryId: string, seq: number, } | { "type": "session:info", sessionId: string, info: SessionInfo, } | { "type": "session:state", sessionId: string, projectId: string, state: SessionState, lastActiveAt: string, } | { "type": "session:archived", sessionId: string, requestId?: string, } | { "type": "session:unarchived", sessionId: string, session: SessionListItem, requestId?: string, } | { "type": "session:deleted", sessionId: string, requestId?: string, } | { "type": "session:title-updated", sessionId: string, title: string, requestId?: string, } | { "type": "session:done", sessionId: string, requestId?: string, } | { "type": "agent:status", cliType: string, status: AgentState, 
+html?: Rendered, seq: number, } | { "type": "session:cancelled", sessionId: string, entryId: string, 
+/**
+ * The text as safe HTML, where there is any.
+ */
+html?: Rendered, seq: number, } | { "type": "session:info", sessionId: string, info: SessionInfo, } | { "type": "session:state", sessionId: string, projectId: string, state: SessionState, lastActiveAt: string, } | { "type": "session:archived", sessionId: string, requestId?: string, } | { "type": "session:unarchived", sessionId: string, session: SessionListItem, requestId?: string, } | { "type": "session:deleted", sessionId: string, requestId?: string, } | { "type": "session:title-updated", sessionId: string, title: string, requestId?: string, } | { "type": "session:done", sessionId: string, requestId?: string, } | { "type": "agent:status", cliType: string, status: AgentState, 
 /**
  * Why it is not connected, when it should be.
  */

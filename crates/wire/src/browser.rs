@@ -299,6 +299,10 @@ pub enum ServerMessage {
     SessionCancelled {
         session_id: String,
         entry_id: String,
+        /// The text as safe HTML, where there is any.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        #[ts(optional)]
+        html: Option<Rendered>,
         #[ts(type = "number")]
         seq: u64,
     },
@@ -386,12 +390,30 @@ pub struct FolderSuggestion {
     pub added: bool,
 }
 
-/// Text as safe HTML while it grows.
+/// Text as safe HTML while it grows. To be applied in order: the last tail goes, what is finished is
+/// appended for good, the new tail after it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, TS)]
 #[serde(rename_all = "camelCase")]
 pub struct Rendered {
-    /// What is finished. In a chunk: what has been finished since the last one, to be added.
-    pub blocks: String,
-    /// What may still change. Replaces the last tail.
-    pub tail: String,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[ts(as = "Option<Vec<RenderedPart>>", optional)]
+    pub finished: Vec<RenderedPart>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[ts(as = "Option<Vec<RenderedPart>>", optional)]
+    pub tail: Vec<RenderedPart>,
+}
+
+/// Markup for the element that is found by going from the text's own to its last child element,
+/// `depth` times.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, TS)]
+#[serde(rename_all = "camelCase")]
+pub struct RenderedPart {
+    #[serde(skip_serializing_if = "is_zero")]
+    #[ts(as = "Option<u32>", optional)]
+    pub depth: u32,
+    pub html: String,
+}
+
+fn is_zero(depth: &u32) -> bool {
+    *depth == 0
 }

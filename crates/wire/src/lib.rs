@@ -11,7 +11,9 @@ mod project;
 mod session;
 
 pub use agent::{AgentState, AgentSummary, PermissionPolicy};
-pub use browser::{ClientFrame, ClientMessage, FolderSuggestion, Rendered, ServerMessage};
+pub use browser::{
+    ClientFrame, ClientMessage, FolderSuggestion, Rendered, RenderedPart, ServerMessage,
+};
 pub use entry::{
     Author, ChatEntry, Location, MediaBlock, NoticeSeverity, PlanItem, PlanPriority, PlanStatus,
     TerminalExit, ToolCallEntry, ToolContent, ToolKind, ToolStatus, TurnEntry, TurnOutcome,

@@ -54,6 +54,7 @@ fn generated() -> String {
         ContextUsage,
         SessionInfo,
         Position,
+        RenderedPart,
         Rendered,
         ClientMessage,
         ClientFrame,

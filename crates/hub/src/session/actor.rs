@@ -916,6 +916,7 @@ impl Actor {
         {
             let resumed = SessionEvent::Resumed {
                 seq: after.seq,
+                texts: self.texts_before(&missed),
                 info,
                 origin,
             };
@@ -952,6 +953,36 @@ impl Actor {
             .cloned()
             .collect();
         (missed.len() as u64 == self.seq - after.seq).then_some(missed)
+    }
+
+    /// The texts of entries in flight as they were before these events.
+    fn texts_before(&self, missed: &[Arc<SessionEvent>]) -> Vec<(String, String)> {
+        let mut texts: Vec<(String, String)> = vec![];
+        for entry in self.in_flight.values() {
+            let (ChatEntry::Assistant { content, .. } | ChatEntry::Thinking { content, .. }) =
+                entry
+            else {
+                continue;
+            };
+            let mut later = 0;
+            let mut begun = false;
+            for event in missed {
+                match &**event {
+                    SessionEvent::Update { entry: began, .. } => {
+                        begun |= began.entry_id() == entry.entry_id();
+                    }
+                    SessionEvent::Chunk {
+                        entry_id, content, ..
+                    } if entry_id == entry.entry_id() => later += content.len(),
+                    _ => {}
+                }
+            }
+            if !begun {
+                let before = content.len() - later;
+                texts.push((entry.entry_id().to_owned(), content[..before].to_owned()));
+            }
+        }
+        texts
     }
 
     async fn page(&mut self, before: u64, limit: u32) -> Result<Page, HubError> {

@@ -37,6 +37,8 @@ pub enum SessionEvent {
     },
     Resumed {
         seq: u64,
+        /// The texts that may still grow, by entry, as they were then.
+        texts: Vec<(String, String)>,
         info: Box<SessionInfo>,
         origin: Origin,
     },

@@ -86,7 +86,9 @@ pub(super) fn of_session(fed: &Fed, connection: u64, boot_id: &str) -> ServerMes
             info: info.clone(),
             request_id: own(origin, connection),
         },
-        SessionEvent::Resumed { seq, info, origin } => ServerMessage::SessionResumed {
+        SessionEvent::Resumed {
+            seq, info, origin, ..
+        } => ServerMessage::SessionResumed {
             session_id,
             seq: *seq,
             info: info.clone(),
@@ -121,6 +123,7 @@ pub(super) fn of_session(fed: &Fed, connection: u64, boot_id: &str) -> ServerMes
         SessionEvent::Cancelled { seq, entry_id } => ServerMessage::SessionCancelled {
             session_id,
             entry_id: entry_id.clone(),
+            html: None,
             seq: *seq,
         },
         SessionEvent::Info(info) => ServerMessage::SessionInfo {

@@ -1,10 +1,11 @@
 //! The browser's WebSocket: one connection is one task.
 //!
 //! The task reads requests (`frame`), has them carried out (`requests`) and forwards what the hub
-//! publishes (`messages`). A browser that reads too slowly falls behind a bounded backlog and is closed
+//! publishes (`messages`, with `markup` beside the text). A browser that reads too slowly falls behind a bounded backlog and is closed
 //! with 4008; on its next connection it starts from fresh lists, and each session where it was.
 
 mod frame;
+mod markup;
 mod messages;
 mod requests;
 
@@ -17,6 +18,7 @@ use axum::extract::ws::{CloseFrame, Message, WebSocket, WebSocketUpgrade};
 use axum::response::Response;
 use futures_util::SinkExt;
 use hub::{Fed, Feed, FeedReader, Hub, Origin};
+use markup::Markup;
 use messages::error;
 use requests::Queue;
 use tokio::sync::broadcast::error::RecvError;
@@ -51,26 +53,50 @@ pub(crate) struct Context {
 }
 
 /// Upgrades an admitted request and starts the connection's task.
-pub(crate) fn accept(upgrade: WebSocketUpgrade, batches: bool, context: Context) -> Response {
+pub(crate) fn accept(upgrade: WebSocketUpgrade, wishes: Wishes, context: Context) -> Response {
     upgrade
         .max_message_size(FRAME_BYTES_MAX)
         .max_frame_size(FRAME_BYTES_MAX)
         .read_buffer_size(BUFFER_BYTES)
         .write_buffer_size(TOGETHER_BYTES_MAX)
         .on_upgrade(move |socket| async move {
-            let (connection, sessions) = Connection::new(socket, context, batches);
+            let (connection, sessions) = Connection::new(socket, context, wishes);
             if let Err(gone) = connection.run(sessions).await {
                 tracing::debug!(reason = gone.0, "browser is gone");
             }
         })
 }
 
+/// What a client asked for in the address it connected to.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Wishes {
+    /// Several messages may come in one frame.
+    batches: bool,
+    /// Text comes with its HTML.
+    html: bool,
+}
+
+impl Wishes {
+    pub(crate) fn of(query: Option<&str>) -> Self {
+        let asked = |wish: &str| {
+            query
+                .unwrap_or_default()
+                .split('&')
+                .any(|part| part == wish)
+        };
+        Self {
+            batches: asked("batch=1"),
+            html: asked("html=1"),
+        }
+    }
+}
+
 struct Connection {
     id: u64,
     socket: WebSocket,
     context: Context,
-    /// Whether several messages may come in one frame.
-    batches: bool,
+    wishes: Wishes,
+    markup: Markup,
     feed: Feed,
     /// Requests under way; each ends in an answer, or in an event that is the answer.
     requests: JoinSet<Option<ServerMessage>>,
@@ -86,7 +112,7 @@ struct Connection {
 struct Gone(&'static str);
 
 impl Connection {
-    fn new(socket: WebSocket, context: Context, batches: bool) -> (Self, FeedReader) {
+    fn new(socket: WebSocket, context: Context, wishes: Wishes) -> (Self, FeedReader) {
         static NEXT_ID: AtomicU64 = AtomicU64::new(1);
         let id = NEXT_ID.fetch_add(1, Ordering::Relaxed);
         let (feed, reader) = hub::feed(id);
@@ -94,7 +120,8 @@ impl Connection {
             id,
             socket,
             context,
-            batches,
+            wishes,
+            markup: Markup::default(),
             feed,
             requests: JoinSet::new(),
             under_way: HashMap::new(),
@@ -195,7 +222,7 @@ impl Connection {
     fn begin(&mut self, queue: Queue, message: ClientMessage, origin: Origin) {
         let owed = origin.request_id.clone();
         let (hub, feed) = (self.context.hub.clone(), self.feed.clone());
-        let request = requests::carry_out(hub, message, feed, origin);
+        let request = requests::carry_out(hub, message, feed, origin, self.wishes);
         let task = self.requests.spawn(request).id();
         self.under_way.insert(task, (queue, owed));
     }
@@ -235,7 +262,11 @@ impl Connection {
         let mut texts = vec![];
         let mut bytes = 0;
         while let Some(next) = fed.take() {
-            let message = messages::of_session(&next, self.id, self.context.hub.boot_id());
+            let boot_id = self.context.hub.boot_id();
+            let mut message = messages::of_session(&next, self.id, boot_id);
+            if self.wishes.html {
+                self.markup.add(&next, &mut message);
+            }
             let text = to_text(&message)?;
             bytes += text.len();
             texts.push(text);
@@ -247,7 +278,7 @@ impl Connection {
                 }
             }
         }
-        if self.batches && texts.len() > 1 {
+        if self.wishes.batches && texts.len() > 1 {
             texts = vec![format!("[{}]", texts.join(","))];
         }
         let sending = async {

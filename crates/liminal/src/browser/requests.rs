@@ -6,6 +6,7 @@ use hub::{Done, Feed, Hub, HubError, Origin};
 use wire::{ClientMessage, Project, ServerMessage};
 
 use super::messages::error;
+use super::{Wishes, markup};
 
 /// Entries one page may have.
 const PAGE_MAX: u32 = 500;
@@ -85,9 +86,10 @@ pub(super) async fn carry_out(
     message: ClientMessage,
     feed: Feed,
     origin: Origin,
+    wishes: Wishes,
 ) -> Option<ServerMessage> {
     let request_id = origin.request_id.clone();
-    match answer(&hub, message, feed, origin).await {
+    match answer(&hub, message, feed, origin, wishes).await {
         Ok(answer) => answer,
         Err(problem) => Some(error(problem.code(), problem.to_string(), request_id)),
     }
@@ -98,6 +100,7 @@ async fn answer(
     message: ClientMessage,
     feed: Feed,
     origin: Origin,
+    wishes: Wishes,
 ) -> Result<Option<ServerMessage>, HubError> {
     use ClientMessage as M;
     let request_id = origin.request_id.clone();
@@ -156,10 +159,14 @@ async fn answer(
         } => {
             let limit = limit.clamp(1, PAGE_MAX);
             let page = sessions.page(&session_id, before, limit).await?;
+            let html = match wishes.html {
+                true => markup::of_entries(&page.entries),
+                false => BTreeMap::new(),
+            };
             return Ok(Some(ServerMessage::SessionPage {
                 session_id,
                 entries: page.entries,
-                html: BTreeMap::new(),
+                html,
                 first: page.first,
                 total: page.total,
                 request_id,

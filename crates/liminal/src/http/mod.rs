@@ -21,6 +21,7 @@ use axum::{Json, Router};
 use hub::store::{NotTaken, PICTURE_BYTES_MAX};
 use serde::Deserialize;
 
+use crate::browser::Wishes;
 use crate::door::{Door, Refusal};
 use crate::{assets, browser};
 
@@ -130,7 +131,7 @@ async fn socket(
     // Before the upgrade is judged: a stranger learns nothing but that they are one.
     app.door.admit_socket(&headers).await?;
     Ok(match upgrade {
-        Ok(upgrade) => browser::accept(upgrade, uri.query() == Some("batch=1"), app.browser),
+        Ok(upgrade) => browser::accept(upgrade, Wishes::of(uri.query()), app.browser),
         Err(rejection) => rejection.into_response(),
     })
 }

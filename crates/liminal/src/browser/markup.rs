@@ -1,0 +1,132 @@
+//! What agents say, as HTML beside the text, for a browser that asked for it.
+//!
+//! Each connection keeps a growing rendering per text that is being written, so a chunk costs what is
+//! new in it. Nothing is rendered for sessions nobody has open, nor for programs that want the text.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use hub::{Fed, SessionEvent};
+use render::{Delta, Live, Part};
+use wire::{ChatEntry, Rendered, RenderedPart, ServerMessage};
+
+/// The renderings of one connection.
+#[derive(Default)]
+pub(super) struct Markup {
+    /// Texts that may still grow, by session and entry.
+    live: HashMap<(Arc<str>, String), Live>,
+}
+
+impl Markup {
+    /// Adds the HTML of what happened to the message about it.
+    pub(super) fn add(&mut self, fed: &Fed, message: &mut ServerMessage) {
+        let key = |entry_id: &str| (fed.session_id.clone(), entry_id.to_owned());
+        match (&*fed.event, message) {
+            (
+                SessionEvent::History { entries, info, .. },
+                ServerMessage::SessionHistory { html, .. },
+            ) => {
+                self.live
+                    .retain(|(session, _), _| *session != fed.session_id);
+                // Only the last text of a running turn can grow.
+                let growing = entries.iter().rev().find(|entry| text_of(entry).is_some());
+                let growing = growing.filter(|_| info.turn.is_some());
+                for entry in entries {
+                    let Some(text) = text_of(entry) else { continue };
+                    let rendered = if growing.is_some_and(|last| std::ptr::eq(last, entry)) {
+                        self.begin(key(entry.entry_id()), text)
+                    } else {
+                        whole(text)
+                    };
+                    html.insert(entry.entry_id().to_owned(), rendered);
+                }
+            }
+            (SessionEvent::Resumed { texts, .. }, _) => {
+                for (entry_id, text) in texts {
+                    self.begin(key(entry_id), text);
+                }
+            }
+            (SessionEvent::Update { entry, .. }, ServerMessage::SessionUpdate { html, .. }) => {
+                if let Some(text) = text_of(entry) {
+                    *html = Some(self.begin(key(entry.entry_id()), text));
+                }
+            }
+            (
+                SessionEvent::Chunk {
+                    entry_id,
+                    content,
+                    terminal_id: None,
+                    ..
+                },
+                ServerMessage::SessionChunk { html, .. },
+            ) => {
+                if let Some(live) = self.live.get_mut(&key(entry_id)) {
+                    live.push(content);
+                    *html = Some(rendered(live.flush()));
+                }
+            }
+            (
+                SessionEvent::Complete { entry_id, .. },
+                ServerMessage::SessionComplete { html, .. },
+            ) => *html = self.end(key(entry_id)),
+            (
+                SessionEvent::Cancelled { entry_id, .. },
+                ServerMessage::SessionCancelled { html, .. },
+            ) => *html = self.end(key(entry_id)),
+            _ => {}
+        }
+    }
+
+    fn begin(&mut self, key: (Arc<str>, String), text: &str) -> Rendered {
+        let mut live = Live::new();
+        live.push(text);
+        let delta = live.flush();
+        self.live.insert(key, live);
+        rendered(delta)
+    }
+
+    fn end(&mut self, key: (Arc<str>, String)) -> Option<Rendered> {
+        let mut live = self.live.remove(&key)?;
+        Some(Rendered {
+            finished: parts(live.finish()),
+            tail: vec![],
+        })
+    }
+}
+
+/// The HTML of entries that are over, by their ids.
+pub(super) fn of_entries(entries: &[ChatEntry]) -> std::collections::BTreeMap<String, Rendered> {
+    let entry = |entry: &ChatEntry| Some((entry.entry_id().to_owned(), whole(text_of(entry)?)));
+    entries.iter().filter_map(entry).collect()
+}
+
+/// The words of an agent. What people write stays as they wrote it.
+fn text_of(entry: &ChatEntry) -> Option<&str> {
+    match entry {
+        ChatEntry::Assistant { content, .. } | ChatEntry::Thinking { content, .. } => Some(content),
+        _ => None,
+    }
+}
+
+fn whole(text: &str) -> Rendered {
+    let html = render::html(text);
+    Rendered {
+        finished: vec![RenderedPart { depth: 0, html }],
+        tail: vec![],
+    }
+}
+
+fn rendered(delta: Delta) -> Rendered {
+    Rendered {
+        finished: parts(delta.finished),
+        tail: parts(delta.tail),
+    }
+}
+
+fn parts(parts: Vec<Part>) -> Vec<RenderedPart> {
+    let part = |part: Part| RenderedPart {
+        depth: part.depth as u32,
+        html: part.html,
+    };
+    parts.into_iter().map(part).collect()
+}
