@@ -34,6 +34,8 @@ pub(crate) enum Command {
     Token,
     /// Show versions, the data directory, ports, agents, and where each setting comes from
     Doctor,
+    /// Be an agent for any ACP client, over standard input and output
+    Agent,
     /// Keep an agent (started by the server itself)
     #[command(hide = true)]
     Keeper {
@@ -75,6 +77,7 @@ Examples:
   liminal                          Serve on http://127.0.0.1:3000 and open it
   liminal --port 0 --no-open       Serve on any free port; the first line on stdout has the address
   liminal --data-dir ./scratch     Keep everything of this run in ./scratch
+  liminal agent                    Be the built-in agent, for an editor that starts ACP agents
   liminal doctor                   Find out what is set, what is found, and what is missing
   curl -H \"Authorization: Bearer $(liminal token)\" http://127.0.0.1:3000/auth
 
@@ -88,5 +91,15 @@ Environment:
   ACP_START_TIMEOUT_MS             How long an agent may take to start [default: 15000]
   ACP_PROMPT_TIMEOUT_MS            After how much silence a turn is shown as quiet [default: 30000]
 
-Every setting but the token and the data directory can also stand in config.toml there. A flag wins over the environment,
+Environment of the built-in agent:
+  LIMINAL_AGENT_MODEL              Models as provider/model, separated by commas; the providers are anthropic, openai and
+                                   openai-compatible. Without one it works by command
+  ANTHROPIC_API_KEY, OPENAI_API_KEY, ANTHROPIC_BASE_URL, OPENAI_BASE_URL
+                                   As everywhere
+  LIMINAL_AGENT_BASE_URL, LIMINAL_AGENT_API_KEY
+                                   The openai-compatible server [default: http://127.0.0.1:11434/v1, without a key]
+  LIMINAL_AGENT_SESSION_IDLE_DAYS  After how long an unused session is moved aside, 0 for never [default: 90]
+  LIMINAL_AGENT_SESSION_MAX        How many sessions are kept, 0 for any number [default: 10000]
+
+Every other setting but the token and the data directory can also stand in config.toml there. A flag wins over the environment,
 the environment over the file, the file over the default; `liminal doctor` shows which one won.";

@@ -26,7 +26,7 @@ use config::Settings;
 use hub::agents::keeper;
 use hub::store::DataDir;
 use token::Token;
-use tracing_subscriber::filter::Targets;
+use tracing_subscriber::filter::{LevelFilter, Targets};
 use tracing_subscriber::prelude::*;
 
 fn main() -> ExitCode {
@@ -53,10 +53,19 @@ fn run(cli: &Cli) -> anyhow::Result<ExitCode> {
         anyhow::bail!("{variable} is not valid UTF-8. Set it to plain text, or unset it.");
     }
     let env = |variable: &str| std::env::var(variable).ok();
+    // Not through the server's settings: a mistake in them is no reason for an editor to lose its agent.
+    if let Some(Command::Agent) = &cli.command {
+        // The second begins like the first, and would say every error twice.
+        log_to_stderr("LIMINAL_AGENT_LOG", "agent=warn,agent_client_protocol=off")?;
+        let data_dir = config::data_dir(&cli.flags, std::env::home_dir().as_deref(), &env)?;
+        let data_dir = DataDir::prepare(&data_dir.value)?;
+        agent::run(&agent::Directories::within(data_dir.path()), &env)?;
+        return Ok(ExitCode::SUCCESS);
+    }
     let settings = Settings::load(&cli.flags, std::env::home_dir(), &env)?;
     match cli.command {
         None | Some(Command::Serve) => {
-            log_to_stderr(env("LIMINAL_LOG"))?;
+            log_to_stderr("LIMINAL_LOG", "info")?;
             let threads =
                 std::thread::available_parallelism().map_or(2, |count| count.get().clamp(2, 8));
             let runtime = tokio::runtime::Builder::new_multi_thread()
@@ -79,7 +88,7 @@ fn run(cli: &Cli) -> anyhow::Result<ExitCode> {
                 return Ok(ExitCode::FAILURE);
             }
         }
-        Some(Command::Keeper { .. }) => {}
+        Some(Command::Agent | Command::Keeper { .. }) => {}
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -98,15 +107,19 @@ fn print(text: &str) -> anyhow::Result<()> {
     }
 }
 
-fn log_to_stderr(wanted: Option<String>) -> anyhow::Result<()> {
-    let wanted = wanted
-        .filter(|text| !text.is_empty())
-        .unwrap_or_else(|| "info".to_owned());
+fn log_to_stderr(variable: &str, default: &str) -> anyhow::Result<()> {
+    let wanted = std::env::var(variable).unwrap_or_default();
+    let wanted = match wanted.is_empty() {
+        true => default,
+        false => &wanted,
+    };
     let targets: Targets = wanted.parse().map_err(|reason| {
         anyhow::anyhow!(
-            "LIMINAL_LOG is `{wanted}`: {reason}. Try `info`, `debug` or `hub=debug,info`."
+            "{variable} is `{wanted}`: {reason}. Try `info`, `debug` or `hub=debug,info`."
         )
     })?;
+    // It logs what a model says, which is nobody's business.
+    let targets = targets.with_target("genai", LevelFilter::OFF);
     let layer = tracing_subscriber::fmt::layer()
         .with_writer(std::io::stderr)
         .with_ansi(std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none())

@@ -65,17 +65,20 @@ fn users_of(text: &str, folder: &str, ending: &str) -> Vec<String> {
 
 #[test]
 fn crates_know_only_the_crates_below_them() {
-    let ours = ["wire", "hub", "render", "liminal", "testkit", "xtask"];
+    let ours = [
+        "agent", "wire", "hub", "render", "liminal", "testkit", "xtask",
+    ];
     let known = |folder: &str| -> Vec<String> {
         dependencies(folder)
             .into_iter()
             .filter(|name| ours.contains(&name.as_str()))
             .collect()
     };
+    assert_eq!(known("crates/agent"), Vec::<String>::new());
     assert_eq!(known("crates/wire"), Vec::<String>::new());
     assert_eq!(known("crates/hub"), ["wire"]);
     assert_eq!(known("crates/render"), Vec::<String>::new());
-    assert_eq!(known("crates/liminal"), ["hub", "render", "wire"]);
+    assert_eq!(known("crates/liminal"), ["agent", "hub", "render", "wire"]);
     assert_eq!(known("crates/testkit"), Vec::<String>::new());
     assert_eq!(known("xtask"), Vec::<String>::new());
 }
@@ -111,6 +114,7 @@ fn render_does_nothing_but_turn_text_into_html() {
 #[test]
 fn http_stays_in_the_binary() {
     for folder in [
+        "crates/agent",
         "crates/wire",
         "crates/hub",
         "crates/render",
@@ -127,10 +131,23 @@ fn http_stays_in_the_binary() {
 }
 
 #[test]
+fn only_the_agent_calls_other_servers() {
+    for folder in ["crates/wire", "crates/hub", "crates/liminal", "xtask"] {
+        for name in ["genai", "reqwest", "rustls"] {
+            assert!(
+                !dependencies(folder).contains(name),
+                "{folder} must not know {name}"
+            );
+        }
+    }
+}
+
+#[test]
 fn only_agents_know_the_agent_client_protocol() {
     let users = users_of("agent_client_protocol", "crates", ".rs");
     let inside = |name: &String| {
         name.starts_with("crates/hub/src/agents/")
+            || name.starts_with("crates/agent/")
             || name.ends_with("/house.rs")
             || name.contains("/examples/")
     };
@@ -145,7 +162,7 @@ fn every_crate_is_one_we_know() {
         .collect();
     assert_eq!(
         names.into_iter().collect::<Vec<_>>(),
-        ["hub", "liminal", "render", "testkit", "wire"]
+        ["agent", "hub", "liminal", "render", "testkit", "wire"]
     );
 }
 
@@ -248,6 +265,7 @@ fn unsafe_code_is_forbidden_everywhere() {
     let workspace = std::fs::read_to_string(root().join("Cargo.toml")).unwrap();
     assert!(workspace.contains("unsafe_code = \"forbid\""));
     for folder in [
+        "crates/agent",
         "crates/wire",
         "crates/hub",
         "crates/render",

@@ -296,7 +296,7 @@ fn pick<T: FromStr<Err: Display>>(
     })
 }
 
-fn data_dir(
+pub(crate) fn data_dir(
     flags: &Flags,
     home: Option<&Path>,
     env: Environment,

@@ -1,0 +1,493 @@
+//! What the agent does without a model: commands, and an honest answer to everything else.
+//!
+//! With a model the commands work just the same.
+
+use agent_client_protocol_schema::v1 as acp;
+use serde_json::{Value, json};
+
+use crate::history::Entry;
+use crate::tools;
+use crate::turn::{Stop, Turn};
+use crate::voice::Outcome;
+
+pub(crate) struct Offered {
+    pub(crate) name: &'static str,
+    pub(crate) description: &'static str,
+    /// What follows the name; empty if nothing does.
+    pub(crate) hint: &'static str,
+}
+
+const fn offer(name: &'static str, description: &'static str, hint: &'static str) -> Offered {
+    Offered {
+        name,
+        description,
+        hint,
+    }
+}
+
+pub(crate) const OFFERED: [Offered; 8] = [
+    offer("tour", "Show what this agent can do, in a minute", ""),
+    offer("files", "List the project's files, or a folder's", "folder"),
+    offer("read", "Read a file, or some lines of it", "file [from-to]"),
+    offer("search", "Find a text in the project", "text"),
+    offer(
+        "edit",
+        "Change a file, or make a new one",
+        "file old text => new text",
+    ),
+    offer("run", "Run a shell command in the project", "command"),
+    offer(
+        "plan",
+        "Keep a list of steps: set it, or tick one off",
+        "step; step; step | done 1",
+    ),
+    offer("help", "What this agent is, and how to give it a model", ""),
+];
+
+#[derive(Debug, PartialEq)]
+pub(crate) enum Command {
+    Tour,
+    Help,
+    /// One tool call.
+    Tool(&'static str, Value),
+    Plan(PlanChange),
+    /// A command we know, used in a way we do not.
+    Misused(&'static str),
+}
+
+#[derive(Debug, PartialEq)]
+pub(crate) enum PlanChange {
+    Show,
+    Set(Vec<String>),
+    Mark(usize, acp::PlanEntryStatus),
+}
+
+/// The command a text begins with. A path such as `/usr/bin` is none.
+pub(crate) fn parse(text: &str) -> Option<Command> {
+    let text = text.trim();
+    let rest = text.strip_prefix('/')?;
+    let (name, rest) = rest.split_once(char::is_whitespace).unwrap_or((rest, ""));
+    let rest = rest.trim();
+    let command = match name {
+        "tour" => Command::Tour,
+        "help" => Command::Help,
+        "files" if rest.is_empty() => Command::Tool("list_files", json!({})),
+        "files" => Command::Tool("list_files", json!({ "path": rest })),
+        "read" => read(rest),
+        "search" if rest.is_empty() => Command::Misused("/search some text"),
+        "search" => Command::Tool("search", json!({ "query": rest })),
+        "run" if rest.is_empty() => Command::Misused("/run some command"),
+        "run" => Command::Tool("run_command", json!({ "command": rest })),
+        "edit" => edit(rest),
+        "plan" => Command::Plan(plan(rest)),
+        _ => return None,
+    };
+    Some(command)
+}
+
+fn read(rest: &str) -> Command {
+    if rest.is_empty() {
+        return Command::Misused("/read some/file 1-40");
+    }
+    let lines = rest.rsplit_once(' ').and_then(|(path, range)| {
+        let (from, to) = range.split_once('-').unwrap_or((range, range));
+        let (from, to): (u32, u32) = (from.parse().ok()?, to.parse().ok()?);
+        let count = to.checked_sub(from)?.checked_add(1)?;
+        (from > 0).then_some((path.trim(), from, count))
+    });
+    let input = match lines {
+        Some((path, from, count)) => json!({ "path": path, "line": from, "limit": count }),
+        None => json!({ "path": rest }),
+    };
+    Command::Tool("read_file", input)
+}
+
+/// `file old => new`, or a file and below it its whole text.
+fn edit(rest: &str) -> Command {
+    const USAGE: &str = "/edit some/file old text => new text";
+    let (first, below) = rest.split_once('\n').unwrap_or((rest, ""));
+    let one_line = first.split_once(" => ").and_then(|(before, new)| {
+        let (path, old) = before.trim().split_once(char::is_whitespace)?;
+        Some((path, old.trim(), new))
+    });
+    let (path, old, new) = match one_line {
+        Some((path, old, new)) if below.is_empty() => (path, old, new.to_owned()),
+        _ if !below.is_empty() && !first.trim().is_empty() => {
+            (first.trim(), "", format!("{}\n", below.trim_end()))
+        }
+        _ => return Command::Misused(USAGE),
+    };
+    Command::Tool(
+        "edit_file",
+        json!({ "path": path, "old_text": old, "new_text": new }),
+    )
+}
+
+fn plan(rest: &str) -> PlanChange {
+    if rest.is_empty() {
+        return PlanChange::Show;
+    }
+    let marked = rest.split_once(' ').and_then(|(word, number)| {
+        let status = match word {
+            "done" => acp::PlanEntryStatus::Completed,
+            "start" => acp::PlanEntryStatus::InProgress,
+            "reopen" => acp::PlanEntryStatus::Pending,
+            _ => return None,
+        };
+        Some(PlanChange::Mark(number.trim().parse().ok()?, status))
+    });
+    marked.unwrap_or_else(|| {
+        let steps = rest.split([';', '\n']).map(str::trim);
+        let steps = steps.map(|step| step.trim_start_matches(['-', '*']).trim());
+        PlanChange::Set(
+            steps
+                .filter(|step| !step.is_empty())
+                .map(str::to_owned)
+                .collect(),
+        )
+    })
+}
+
+pub(crate) async fn run(turn: &mut Turn, command: Command) -> Result<(), Stop> {
+    match command {
+        Command::Tour => tour(turn).await,
+        Command::Help => turn.voice.read_aloud(&help(turn)).await,
+        Command::Tool(name, input) => {
+            let outcome = tools::run(turn, name, input).await?;
+            let said = after(name, &outcome);
+            turn.voice.read_aloud(&said).await
+        }
+        Command::Plan(change) => change_plan(turn, change).await,
+        Command::Misused(usage) => {
+            let said = format!("That needs a little more, for example:\n\n```\n{usage}\n```\n");
+            turn.voice.read_aloud(&said).await
+        }
+    }
+}
+
+fn after(name: &str, outcome: &Outcome) -> String {
+    if !outcome.ok {
+        let last = outcome.text.lines().last().unwrap_or_default();
+        return format!("That did not work: {last}");
+    }
+    let lines = outcome.text.lines().count();
+    match name {
+        "read_file" => format!("Read {}.", counted(lines, "line")),
+        "search" if outcome.text == "Nothing found." => outcome.text.clone(),
+        "search" => format!("Found {}.", counted(lines, "line")),
+        "list_files" => format!("Listed {}.", counted(lines, "entry")),
+        "run_command" => "It ended well.".to_owned(),
+        _ => outcome.text.clone(),
+    }
+}
+
+fn counted(count: usize, noun: &str) -> String {
+    match (count, noun) {
+        (1, noun) => format!("one {noun}"),
+        (count, "entry") => format!("{count} entries"),
+        (count, noun) => format!("{count} {noun}s"),
+    }
+}
+
+async fn change_plan(turn: &mut Turn, change: PlanChange) -> Result<(), Stop> {
+    let current = turn.voice.history.records.iter().rev();
+    let mut entries = current
+        .into_iter()
+        .find_map(|record| match &record.entry {
+            Entry::Update(update) => match update.as_ref() {
+                acp::SessionUpdate::Plan(plan) => Some(plan.entries.clone()),
+                _ => None,
+            },
+            Entry::TurnEnd(_) => None,
+        })
+        .unwrap_or_default();
+    let said = match change {
+        PlanChange::Show if entries.is_empty() => {
+            let said = "There is no plan yet. Make one with its steps in a row:\n\n```\n/plan Read the code; Write a test; Fix the bug\n```\n";
+            return turn.voice.read_aloud(said).await;
+        }
+        PlanChange::Show => "This is the plan.".to_owned(),
+        PlanChange::Set(steps) => {
+            let step = |step| entry(step, acp::PlanEntryStatus::Pending);
+            entries = steps.into_iter().map(step).collect();
+            "Here is the plan. `/plan done 1` ticks off the first step.".to_owned()
+        }
+        PlanChange::Mark(number, status) => {
+            let count = entries.len();
+            match number
+                .checked_sub(1)
+                .and_then(|place| entries.get_mut(place))
+            {
+                Some(entry) => entry.status = status,
+                None => {
+                    let said = format!(
+                        "There is no step {number}: the plan has {}.",
+                        counted(count, "step")
+                    );
+                    return turn.voice.read_aloud(&said).await;
+                }
+            }
+            match entries
+                .iter()
+                .filter(|entry| entry.status != acp::PlanEntryStatus::Completed)
+                .count()
+            {
+                0 => "Noted. That was the last one!".to_owned(),
+                open => format!("Noted. {} to go.", counted(open, "step")),
+            }
+        }
+    };
+    turn.voice.show_plan(entries).await?;
+    turn.voice.read_aloud(&said).await
+}
+
+fn entry(content: impl Into<String>, status: acp::PlanEntryStatus) -> acp::PlanEntry {
+    acp::PlanEntry::new(content, acp::PlanEntryPriority::Medium, status)
+}
+
+/// The answer to what is no command, when there is no model to understand it.
+pub(crate) async fn answer_without_model(turn: &mut Turn, text: &str) -> Result<(), Stop> {
+    if turn.voice.history.turns() > 0 {
+        let unknown = match text.split_whitespace().next() {
+            Some(word) if word.starts_with('/') => format!("I do not know `{word}`. "),
+            _ => String::new(),
+        };
+        let said = format!(
+            "{unknown}I have no language model, so I only understand commands: {}.\n\n`/help` says how to give me a model.",
+            names()
+        );
+        return turn.voice.read_aloud(&said).await;
+    }
+    let hello = "**Hello!** I am the agent that comes with Liminal Builder. Let me look at your project first.\n";
+    turn.voice.read_aloud(hello).await?;
+    let outcome = tools::run(turn, "list_files", json!({ "depth": 1 })).await?;
+    let said = format!(
+        "{}\n\nI have no language model yet, so I cannot talk things over with you. What I can do right away:\n\n{}\n\n{MODEL_HELP}\n",
+        project(turn, &outcome),
+        command_list()
+    );
+    turn.voice.read_aloud(&said).await
+}
+
+fn project(turn: &Turn, listed: &Outcome) -> String {
+    let name = turn.roots.cwd().file_name();
+    let name = name.map_or("/".into(), |name| name.to_string_lossy().into_owned());
+    let (folders, files): (Vec<_>, Vec<_>) =
+        listed.text.lines().partition(|line| line.ends_with('/'));
+    if !listed.ok || listed.text == "This folder is empty." {
+        return format!("**{name}** is still empty, a good place to begin.");
+    }
+    let parts = [(folders.len(), "folder"), (files.len(), "file")];
+    let parts = parts.into_iter().filter(|(count, _)| *count > 0);
+    let parts: Vec<_> = parts.map(|(count, noun)| counted(count, noun)).collect();
+    format!(
+        "This is **{name}**, with {} at the top.",
+        parts.join(" and ")
+    )
+}
+
+fn names() -> String {
+    let names = OFFERED.iter().map(|command| format!("`/{}`", command.name));
+    names.collect::<Vec<_>>().join(", ")
+}
+
+fn command_list() -> String {
+    let line = |command: &Offered| {
+        let hint = match command.hint {
+            "" => String::new(),
+            hint => format!(" {hint}"),
+        };
+        format!("- `/{}{hint}` – {}", command.name, command.description)
+    };
+    OFFERED.iter().map(line).collect::<Vec<_>>().join("\n")
+}
+
+const MODEL_HELP: &str = "\
+**To give me a model**, start Liminal Builder with two variables set:
+
+```sh
+export LIMINAL_AGENT_MODEL=anthropic/claude-sonnet-4-5
+export ANTHROPIC_API_KEY=your-key
+```
+
+`openai/…` with `OPENAI_API_KEY` works the same way. For a model on this machine, no key is needed: \
+`LIMINAL_AGENT_MODEL=openai-compatible/qwen3` talks to Ollama, and `LIMINAL_AGENT_BASE_URL` names any other server.";
+
+fn help(turn: &Turn) -> String {
+    let settings = &turn.settings;
+    let persona = settings.persona(turn.meta.persona.as_deref());
+    let model = match settings.model(turn.meta.model.as_deref(), persona) {
+        Some(model) => format!(
+            "I talk through **{model}**. Just say what you want; these commands work as well:"
+        ),
+        None => "I have no language model, but these commands work:".to_owned(),
+    };
+    let how = match settings.models.is_empty() {
+        true => format!("\n\n{MODEL_HELP}"),
+        false => String::new(),
+    };
+    format!(
+        "I am the agent that comes with Liminal Builder. {model}\n\n{}\n\nBefore I write a file or run a command I ask; the modes *Auto* and *Plan* change that. I stay inside this project.{how}\n",
+        command_list()
+    )
+}
+
+const TOUR_FILE: &str = "liminal-tour.md";
+const TOUR_NOTE: &str = "\
+# A note from the tour
+
+The Liminal agent wrote this file after you allowed it. Delete it whenever you like.
+";
+
+async fn tour(turn: &mut Turn) -> Result<(), Stop> {
+    use acp::PlanEntryStatus::{Completed, InProgress, Pending};
+    let steps = |done: usize| {
+        let names = ["Look at the project", "Write a short note", "Run a command"];
+        let status = |place: usize| match place.cmp(&done) {
+            std::cmp::Ordering::Less => Completed,
+            std::cmp::Ordering::Equal => InProgress,
+            std::cmp::Ordering::Greater => Pending,
+        };
+        let steps = names.iter().enumerate();
+        steps
+            .map(|(place, name)| entry(*name, status(place)))
+            .collect::<Vec<_>>()
+    };
+    let voice = &mut turn.voice;
+    voice
+        .read_aloud("Three steps, and you decide about two of them. First, what is here:\n")
+        .await?;
+    voice.show_plan(steps(0)).await?;
+    let listed = tools::run(turn, "list_files", json!({ "depth": 2 })).await?;
+    let said = format!(
+        "{}\n\nNow a change. You see it before it happens:\n",
+        project(turn, &listed)
+    );
+    turn.voice.show_plan(steps(1)).await?;
+    turn.voice.read_aloud(&said).await?;
+    let note = json!({ "path": TOUR_FILE, "old_text": "", "new_text": TOUR_NOTE });
+    let written = tools::run(turn, "edit_file", note).await?;
+    turn.voice.show_plan(steps(2)).await?;
+    turn.voice
+        .read_aloud("And a command, which you may refuse as well:\n")
+        .await?;
+    let command = match turn.roots.cwd().join(".git").exists() {
+        true => "git status --short",
+        false => "ls",
+    };
+    let ran = tools::run(turn, "run_command", json!({ "command": command })).await?;
+    turn.voice.show_plan(steps(3)).await?;
+    let note = match written.ok {
+        true => format!("The note is in `{TOUR_FILE}`; delete it whenever you like."),
+        false => "The note was not written, so your project is as it was.".to_owned(),
+    };
+    let ran = match ran.ok {
+        true => "The command ran.",
+        false => "The command did not run to a good end.",
+    };
+    let said = format!("{note} {ran} That is all there is to it: `/help` has the list.\n");
+    turn.voice.read_aloud(&said).await
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn tool(name: &'static str, input: Value) -> Option<Command> {
+        Some(Command::Tool(name, input))
+    }
+
+    #[test]
+    fn commands_become_tool_calls() {
+        for (text, expected) in [
+            ("/files", tool("list_files", json!({}))),
+            (
+                " /files src/a ",
+                tool("list_files", json!({"path": "src/a"})),
+            ),
+            (
+                "/read a b.txt",
+                tool("read_file", json!({"path": "a b.txt"})),
+            ),
+            (
+                "/read a 3-5",
+                tool("read_file", json!({"path": "a", "line": 3, "limit": 3})),
+            ),
+            (
+                "/read a 7",
+                tool("read_file", json!({"path": "a", "line": 7, "limit": 1})),
+            ),
+            ("/search let x", tool("search", json!({"query": "let x"}))),
+            (
+                "/run echo hi && ls",
+                tool("run_command", json!({"command": "echo hi && ls"})),
+            ),
+            (
+                "/edit a.txt one two => three",
+                tool(
+                    "edit_file",
+                    json!({"path": "a.txt", "old_text": "one two", "new_text": "three"}),
+                ),
+            ),
+            (
+                "/edit a.txt\nline => one\n\nline two\n",
+                tool(
+                    "edit_file",
+                    json!({"path": "a.txt", "old_text": "", "new_text": "line => one\n\nline two\n"}),
+                ),
+            ),
+        ] {
+            assert_eq!(parse(text), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_command_without_what_it_needs_is_explained() {
+        for text in [
+            "/read",
+            "/search ",
+            "/run",
+            "/edit",
+            "/edit a.txt",
+            "/edit a.txt => b",
+        ] {
+            assert!(matches!(parse(text), Some(Command::Misused(_))), "{text}");
+        }
+    }
+
+    #[test]
+    fn other_text_is_no_command() {
+        for text in [
+            "hello",
+            "/usr/bin is full",
+            "/filesystem",
+            "",
+            "/",
+            "see /help",
+        ] {
+            assert_eq!(parse(text), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_plan_is_set_and_ticked_off() {
+        assert_eq!(parse("/plan"), Some(Command::Plan(PlanChange::Show)));
+        let steps = PlanChange::Set(vec!["a".to_owned(), "b c".to_owned()]);
+        assert_eq!(parse("/plan a; b c;"), Some(Command::Plan(steps)));
+        let steps = PlanChange::Set(vec!["a".to_owned(), "b".to_owned()]);
+        assert_eq!(parse("/plan\n- a\n- b"), Some(Command::Plan(steps)));
+        let done = PlanChange::Mark(2, acp::PlanEntryStatus::Completed);
+        assert_eq!(parse("/plan done 2"), Some(Command::Plan(done)));
+    }
+
+    #[test]
+    fn every_offered_command_is_understood() {
+        for command in &OFFERED {
+            assert!(
+                parse(&format!("/{}", command.name)).is_some(),
+                "{}",
+                command.name
+            );
+        }
+    }
+}

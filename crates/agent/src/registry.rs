@@ -1,0 +1,364 @@
+//! The sessions there are: made, found, listed, closed, expired.
+//!
+//! The store is the authority; what is in memory is only what this process has open. A session that
+//! is not open is opened when somebody asks for it, and the least recently used idle one is let go
+//! when there are too many.
+
+use std::collections::{HashMap, HashSet};
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use jiff::{Span, Timestamp};
+
+use crate::cancel::Cancel;
+use crate::session_id::{SessionId, SessionIdError};
+use crate::store::{Hold, META_VERSION, Meta, Mode, State, Store, StoreError};
+
+/// Each open session costs a file descriptor.
+const OPEN_MAX: usize = 256;
+/// Two of the same 80 random bits in one millisecond: nobody will see the second attempt.
+const CREATE_ATTEMPTS: usize = 8;
+const PAGE: usize = 50;
+
+/// What a new session is made of.
+#[derive(Debug, Clone, Default)]
+pub struct SessionConfig {
+    pub cwd: PathBuf,
+    pub additional_directories: Vec<PathBuf>,
+    pub persona: Option<String>,
+    pub model: Option<String>,
+}
+
+/// When a session is moved aside. Zero switches a rule off.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct ExpiryPolicy {
+    pub idle_days: u32,
+    pub max_sessions: usize,
+}
+
+/// An open session.
+pub struct Session {
+    pub id: SessionId,
+    meta: Mutex<Meta>,
+    running: Mutex<Option<Cancel>>,
+    /// Tools the user has allowed for as long as the session is open.
+    allowed: Mutex<HashSet<String>>,
+    used: Mutex<Timestamp>,
+    _hold: Box<dyn Hold>,
+}
+
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// While it lives, its session runs a turn and no other can begin.
+pub struct Running {
+    session: Arc<Session>,
+    pub cancel: Cancel,
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        *locked(&self.session.running) = None;
+    }
+}
+
+impl Session {
+    pub fn meta(&self) -> Meta {
+        locked(&self.meta).clone()
+    }
+
+    /// Marks a turn as running. None if one is.
+    pub fn start_turn(self: &Arc<Self>) -> Option<Running> {
+        let mut running = locked(&self.running);
+        if running.is_some() {
+            return None;
+        }
+        let cancel = Cancel::new();
+        *running = Some(cancel.clone());
+        Some(Running {
+            session: self.clone(),
+            cancel,
+        })
+    }
+
+    pub fn is_running(&self) -> bool {
+        locked(&self.running).is_some()
+    }
+
+    pub fn cancel(&self) {
+        if let Some(cancel) = &*locked(&self.running) {
+            cancel.cancel();
+        }
+    }
+
+    pub fn allow_always(&self, tool: &str) {
+        locked(&self.allowed).insert(tool.to_owned());
+    }
+
+    pub fn allows(&self, tool: &str) -> bool {
+        locked(&self.allowed).contains(tool)
+    }
+
+    fn touch(&self) {
+        *locked(&self.used) = Timestamp::now();
+    }
+}
+
+pub struct Registry {
+    store: Arc<dyn Store>,
+    policy: ExpiryPolicy,
+    open: Mutex<HashMap<SessionId, Arc<Session>>>,
+    /// Where a session works never changes once it is known, or only by hand; it saves reading
+    /// thousands of files when a client lists one project's sessions.
+    places: Mutex<HashMap<SessionId, PathBuf>>,
+    new_id: fn() -> std::io::Result<SessionId>,
+}
+
+/// One page of the list.
+#[derive(Debug, Default)]
+pub struct Page {
+    pub sessions: Vec<Meta>,
+    /// Those that could not be read, and why.
+    pub damaged: Vec<(SessionId, String)>,
+    pub next: Option<SessionId>,
+}
+
+impl Registry {
+    pub fn new(store: Arc<dyn Store>, policy: ExpiryPolicy) -> Self {
+        Self::with_ids(store, policy, SessionId::generate)
+    }
+
+    /// As `new`, with another source of ids.
+    pub fn with_ids(
+        store: Arc<dyn Store>,
+        policy: ExpiryPolicy,
+        new_id: fn() -> std::io::Result<SessionId>,
+    ) -> Self {
+        Self {
+            store,
+            policy,
+            open: Mutex::default(),
+            places: Mutex::default(),
+            new_id,
+        }
+    }
+
+    pub fn validate_session_id(text: &str) -> Result<SessionId, SessionIdError> {
+        SessionId::parse(text)
+    }
+
+    pub fn store(&self) -> &Arc<dyn Store> {
+        &self.store
+    }
+
+    pub fn create_session(&self, config: SessionConfig) -> Result<Arc<Session>, StoreError> {
+        let now = Timestamp::now();
+        let mut meta = Meta {
+            version: META_VERSION,
+            session_id: (self.new_id)()?,
+            cwd: config.cwd,
+            additional_directories: config.additional_directories,
+            state: State::Created,
+            created_at: now,
+            last_used_at: now,
+            title: None,
+            mode: Mode::default(),
+            model: config.model,
+            persona: config.persona,
+            turns: 0,
+        };
+        for attempt in 1.. {
+            match self.store.create(&meta) {
+                Err(StoreError::Collision) if attempt < CREATE_ATTEMPTS => {
+                    meta.session_id = (self.new_id)()?;
+                }
+                Err(error) => return Err(error),
+                Ok(()) => break,
+            }
+        }
+        self.keep(meta)
+    }
+
+    /// The session, if it is open.
+    pub fn get_session(&self, id: SessionId) -> Option<Arc<Session>> {
+        locked(&self.open).get(&id).cloned()
+    }
+
+    /// The session, opened if it has to be.
+    pub fn open_session(&self, id: SessionId) -> Result<Arc<Session>, StoreError> {
+        if let Some(session) = self.get_session(id) {
+            session.touch();
+            return Ok(session);
+        }
+        self.keep(self.store.read_meta(id)?)
+    }
+
+    fn keep(&self, meta: Meta) -> Result<Arc<Session>, StoreError> {
+        let id = meta.session_id;
+        let hold = self.store.hold(id)?;
+        let session = Arc::new(Session {
+            id,
+            meta: Mutex::new(meta),
+            running: Mutex::default(),
+            allowed: Mutex::default(),
+            used: Mutex::new(Timestamp::now()),
+            _hold: hold,
+        });
+        let mut open = locked(&self.open);
+        let kept = open.entry(id).or_insert(session).clone();
+        if open.len() > OPEN_MAX {
+            let idle = |session: &&Arc<Session>| session.id != id && !session.is_running();
+            let oldest = open
+                .values()
+                .filter(idle)
+                .min_by_key(|session| *locked(&session.used));
+            if let Some(oldest) = oldest.map(|session| session.id) {
+                open.remove(&oldest);
+            }
+        }
+        Ok(kept)
+    }
+
+    /// Changes what is known of a session, on disk first.
+    pub fn change(
+        &self,
+        session: &Session,
+        change: impl FnOnce(&mut Meta),
+    ) -> Result<Meta, StoreError> {
+        let mut held = locked(&session.meta);
+        let mut meta = held.clone();
+        change(&mut meta);
+        if meta != *held {
+            self.store.write_meta(&meta)?;
+            *held = meta.clone();
+        }
+        Ok(meta)
+    }
+
+    /// Lets a session go: its turn is cancelled, what it holds is released. It stays in the store.
+    pub fn close_session(&self, id: SessionId) -> Option<Arc<Session>> {
+        let session = locked(&self.open).remove(&id)?;
+        session.cancel();
+        Some(session)
+    }
+
+    pub fn close_all(&self) -> Vec<Arc<Session>> {
+        let all: Vec<_> = locked(&self.open)
+            .drain()
+            .map(|(_, session)| session)
+            .collect();
+        for session in &all {
+            session.cancel();
+        }
+        all
+    }
+
+    /// The newest few.
+    pub fn newest(&self, count: usize) -> Vec<SessionId> {
+        let mut ids = self.store.ids().unwrap_or_default();
+        ids.truncate(count);
+        ids
+    }
+
+    /// A page of the list, the newest first, from after `after` on.
+    pub fn list(
+        &self,
+        after: Option<SessionId>,
+        cwd: Option<&PathBuf>,
+    ) -> Result<Page, StoreError> {
+        let ids = self.store.ids()?;
+        let begin = after.map_or(0, |after| ids.partition_point(|id| *id >= after));
+        let mut page = Page::default();
+        let mut last = None;
+        for id in &ids[begin..] {
+            if page.sessions.len() == PAGE {
+                page.next = last;
+                break;
+            }
+            last = Some(*id);
+            let elsewhere = |cwd| {
+                locked(&self.places)
+                    .get(id)
+                    .is_some_and(|place| place != cwd)
+            };
+            if cwd.is_some_and(elsewhere) {
+                continue;
+            }
+            match self.store.read_meta(*id) {
+                Ok(meta) => {
+                    locked(&self.places).insert(*id, meta.cwd.clone());
+                    if cwd.is_none_or(|cwd| *cwd == meta.cwd) {
+                        page.sessions.push(meta);
+                    }
+                }
+                // Gone since the names were read.
+                Err(StoreError::NotFound | StoreError::Expired) => {}
+                Err(error) => page.damaged.push((*id, error.to_string())),
+            }
+        }
+        Ok(page)
+    }
+
+    /// Moves aside what the policy says is over. Never a session in use, here or in another process.
+    pub fn remove_expired(&self, now: Timestamp) -> Result<Vec<SessionId>, StoreError> {
+        self.store.clean()?;
+        let ExpiryPolicy {
+            idle_days,
+            max_sessions,
+        } = self.policy;
+        if idle_days == 0 && max_sessions == 0 {
+            return Ok(Vec::new());
+        }
+        let limit = Span::new().hours(i64::from(idle_days) * 24);
+        let limit = now.checked_sub(limit).unwrap_or(Timestamp::MIN);
+        let ids = self.store.ids()?;
+        let too_many = match max_sessions {
+            0 => 0,
+            max => ids.len().saturating_sub(max),
+        };
+        let mut removed = Vec::new();
+        let mut kept = Vec::new();
+        for id in ids {
+            // Younger than the limit: whenever it was used, it was used since. No need to read it.
+            let young =
+                idle_days == 0 || i128::from(id.created_ms()) > i128::from(limit.as_millisecond());
+            if young && too_many == 0 {
+                continue;
+            }
+            let idle = |meta: &Meta| idle_days != 0 && meta.last_used_at < limit;
+            match self.store.read_meta(id) {
+                Ok(meta) if idle(&meta) => {
+                    if self.expire(id, &idle) {
+                        removed.push(id);
+                    }
+                }
+                Ok(meta) => kept.push((meta.last_used_at, id)),
+                // A damaged session is for a person to look at, not for us to move.
+                Err(_) => {}
+            }
+        }
+        kept.sort_unstable();
+        let mut too_many = too_many.saturating_sub(removed.len());
+        for (last_used_at, id) in kept {
+            if too_many == 0 {
+                break;
+            }
+            if self.expire(id, &|meta| meta.last_used_at == last_used_at) {
+                removed.push(id);
+                too_many -= 1;
+            }
+        }
+        Ok(removed)
+    }
+
+    fn expire(&self, id: SessionId, deserves: &dyn Fn(&Meta) -> bool) -> bool {
+        match self.store.expire(id, deserves) {
+            Ok(expired) => expired,
+            Err(error) => {
+                tracing::warn!(session = %id, %error, "could not move an expired session aside");
+                false
+            }
+        }
+    }
+}

@@ -1,0 +1,290 @@
+//! Sessions on disk: one directory each, with what is known of it and an append-only history.
+//!
+//! ```text
+//! sessions/<id>/meta.json       replaced whole
+//! sessions/<id>/history.jsonl   one record a line, only ever appended to
+//! sessions/<id>/lock            held while a process uses the session
+//! expired/<id>/                 moved aside
+//! ```
+//!
+//! Any number of processes may use one store: a directory is made under another name and renamed, so
+//! it appears whole; a name that is taken is a collision; and the locks are the operating system's, so
+//! they end with their process.
+
+use std::fs::{self, DirBuilder, File, OpenOptions, Permissions, TryLockError};
+use std::io::{self, ErrorKind, Read, Seek, SeekFrom, Write};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use super::{Hold, META_VERSION, Meta, State, Store, StoreError, Writer};
+use crate::history::{History, Record};
+use crate::session_id::SessionId;
+
+const META: &str = "meta.json";
+const HISTORY: &str = "history.jsonl";
+const LOCK: &str = "lock";
+const UNFINISHED: &str = ".new-";
+const PRIVATE_FILE: u32 = 0o600;
+const PRIVATE_DIRECTORY: u32 = 0o700;
+/// Nobody takes longer to make a session.
+const ABANDONED_AFTER: Duration = Duration::from_secs(3600);
+
+pub struct FileStore {
+    sessions: PathBuf,
+    expired: PathBuf,
+}
+
+impl FileStore {
+    /// The store in a directory, made if it is not there.
+    pub fn open(directory: &Path) -> Result<Self, StoreError> {
+        let store = Self {
+            sessions: directory.join("sessions"),
+            expired: directory.join("expired"),
+        };
+        for directory in [directory, &store.sessions, &store.expired] {
+            DirBuilder::new()
+                .recursive(true)
+                .mode(PRIVATE_DIRECTORY)
+                .create(directory)?;
+            fs::set_permissions(directory, Permissions::from_mode(PRIVATE_DIRECTORY))?;
+        }
+        Ok(store)
+    }
+
+    fn directory(&self, id: SessionId) -> PathBuf {
+        self.sessions.join(id.to_string())
+    }
+
+    /// What a file that is not there says about its session.
+    fn missing(&self, id: SessionId) -> StoreError {
+        let name = id.to_string();
+        if self.sessions.join(&name).exists() {
+            StoreError::Damaged("a file is missing".to_owned())
+        } else if self.expired.join(&name).exists() {
+            StoreError::Expired
+        } else {
+            StoreError::NotFound
+        }
+    }
+
+    fn open_file(&self, id: SessionId, name: &str, how: &OpenOptions) -> Result<File, StoreError> {
+        match how.open(self.directory(id).join(name)) {
+            Err(error) if error.kind() == ErrorKind::NotFound => Err(self.missing(id)),
+            opened => Ok(opened?),
+        }
+    }
+}
+
+impl Store for FileStore {
+    fn create(&self, meta: &Meta) -> Result<(), StoreError> {
+        let name = meta.session_id.to_string();
+        let unfinished = format!("{UNFINISHED}{}-{name}", std::process::id());
+        let unfinished = self.sessions.join(unfinished);
+        let made = DirBuilder::new()
+            .mode(PRIVATE_DIRECTORY)
+            .create(&unfinished)
+            .and_then(|()| {
+                fs::set_permissions(&unfinished, Permissions::from_mode(PRIVATE_DIRECTORY))?;
+                write_new(&unfinished.join(META), &to_json(meta)?)?;
+                write_new(&unfinished.join(HISTORY), b"")?;
+                write_new(&unfinished.join(LOCK), b"")?;
+                File::open(&unfinished)?.sync_all()
+            })
+            // Fails where a session of that name is: its directory is not empty.
+            .and_then(|()| fs::rename(&unfinished, self.sessions.join(&name)));
+        match made {
+            Ok(()) => Ok(File::open(&self.sessions)?.sync_all()?),
+            Err(error) => {
+                let _ = fs::remove_dir_all(&unfinished);
+                match error.kind() {
+                    ErrorKind::DirectoryNotEmpty | ErrorKind::AlreadyExists => {
+                        Err(StoreError::Collision)
+                    }
+                    _ => Err(error.into()),
+                }
+            }
+        }
+    }
+
+    fn read_meta(&self, id: SessionId) -> Result<Meta, StoreError> {
+        let mut text = String::new();
+        self.open_file(id, META, OpenOptions::new().read(true))?
+            .read_to_string(&mut text)
+            .map_err(|error| match error.kind() {
+                ErrorKind::InvalidData => damaged(META, "it is not text"),
+                _ => error.into(),
+            })?;
+        let meta: Meta = serde_json::from_str(&text).map_err(|error| damaged(META, &error))?;
+        if meta.version > META_VERSION {
+            return Err(damaged(META, "it was written by a newer version"));
+        }
+        if meta.session_id != id {
+            return Err(damaged(META, "it belongs to another session"));
+        }
+        Ok(meta)
+    }
+
+    fn write_meta(&self, meta: &Meta) -> Result<(), StoreError> {
+        let directory = self.directory(meta.session_id);
+        let temporary = directory.join(format!("{META}.{}.tmp", std::process::id()));
+        let written = write_new(&temporary, &to_json(meta)?)
+            .and_then(|()| fs::rename(&temporary, directory.join(META)));
+        match written {
+            Ok(()) => Ok(File::open(&directory)?.sync_all()?),
+            Err(error) if error.kind() == ErrorKind::NotFound => Err(self.missing(meta.session_id)),
+            Err(error) => {
+                let _ = fs::remove_file(&temporary);
+                Err(error.into())
+            }
+        }
+    }
+
+    fn read_history(&self, id: SessionId) -> Result<History, StoreError> {
+        let mut bytes = Vec::new();
+        self.open_file(id, HISTORY, OpenOptions::new().read(true))?
+            .read_to_end(&mut bytes)?;
+        let mut history = History::default();
+        for line in bytes.split(|byte| *byte == b'\n') {
+            if line.is_empty() {
+                continue;
+            }
+            match serde_json::from_slice(line) {
+                Ok(record) => history.records.push(record),
+                Err(_) => history.unreadable += 1,
+            }
+        }
+        Ok(history)
+    }
+
+    fn open_history(&self, id: SessionId) -> Result<Box<dyn Writer>, StoreError> {
+        let mut file = self.open_file(id, HISTORY, OpenOptions::new().read(true).append(true))?;
+        lock(file.try_lock())?;
+        seal(&mut file)?;
+        Ok(Box::new(Appending { file }))
+    }
+
+    fn ids(&self) -> Result<Vec<SessionId>, StoreError> {
+        let mut ids = Vec::new();
+        for entry in fs::read_dir(&self.sessions)? {
+            let name = entry?.file_name();
+            ids.extend(name.to_str().and_then(|name| SessionId::parse(name).ok()));
+        }
+        ids.sort_unstable_by(|one, other| other.cmp(one));
+        Ok(ids)
+    }
+
+    fn hold(&self, id: SessionId) -> Result<Box<dyn Hold>, StoreError> {
+        let how = &mut OpenOptions::new();
+        let how = how.read(true).write(true).create(true).mode(PRIVATE_FILE);
+        let file = self.open_file(id, LOCK, how)?;
+        lock(file.try_lock_shared())?;
+        // It may have been moved aside while we reached for it.
+        if !self.directory(id).join(META).exists() {
+            return Err(self.missing(id));
+        }
+        Ok(Box::new(Held(file)))
+    }
+
+    fn expire(&self, id: SessionId, deserves: &dyn Fn(&Meta) -> bool) -> Result<bool, StoreError> {
+        let how = &mut OpenOptions::new();
+        let how = how.read(true).write(true).create(true).mode(PRIVATE_FILE);
+        let file = self.open_file(id, LOCK, how)?;
+        if matches!(lock(file.try_lock()), Err(StoreError::Busy)) {
+            return Ok(false);
+        }
+        let mut meta = self.read_meta(id)?;
+        if !deserves(&meta) {
+            return Ok(false);
+        }
+        meta.state = State::Expired;
+        self.write_meta(&meta)?;
+        fs::rename(self.directory(id), self.expired.join(id.to_string()))?;
+        for directory in [&self.sessions, &self.expired] {
+            File::open(directory)?.sync_all()?;
+        }
+        Ok(true)
+    }
+
+    fn clean(&self) -> Result<(), StoreError> {
+        for entry in fs::read_dir(&self.sessions)? {
+            let entry = entry?;
+            let unfinished = entry
+                .file_name()
+                .as_encoded_bytes()
+                .starts_with(UNFINISHED.as_bytes());
+            let age = || entry.metadata().and_then(|data| data.modified());
+            if unfinished
+                && age().is_ok_and(|made| made.elapsed().is_ok_and(|age| age > ABANDONED_AFTER))
+            {
+                fs::remove_dir_all(entry.path())?;
+            }
+        }
+        Ok(())
+    }
+}
+
+struct Held(
+    // Only here to be closed, which ends the lock.
+    #[expect(dead_code)] File,
+);
+
+impl Hold for Held {}
+
+struct Appending {
+    file: File,
+}
+
+impl Writer for Appending {
+    fn append(&mut self, record: &Record) -> Result<(), StoreError> {
+        let mut line = to_json(record)?;
+        line.push(b'\n');
+        Ok(self.file.write_all(&line)?)
+    }
+
+    fn sync(&mut self) -> Result<(), StoreError> {
+        Ok(self.file.sync_data()?)
+    }
+}
+
+/// Ends a line that a crash or a full disk has left unfinished: the next one must not be glued to it.
+fn seal(file: &mut File) -> io::Result<()> {
+    let mut last = [b'\n'];
+    if file.seek(SeekFrom::End(0))? > 0 {
+        file.seek(SeekFrom::End(-1))?;
+        file.read_exact(&mut last)?;
+    }
+    match last {
+        [b'\n'] => Ok(()),
+        _ => file.write_all(b"\n"),
+    }
+}
+
+fn lock(taken: Result<(), TryLockError>) -> Result<(), StoreError> {
+    match taken {
+        Ok(()) => Ok(()),
+        Err(TryLockError::WouldBlock) => Err(StoreError::Busy),
+        Err(TryLockError::Error(error)) => Err(error.into()),
+    }
+}
+
+fn damaged(file: &str, reason: impl std::fmt::Display) -> StoreError {
+    StoreError::Damaged(format!("{file}: {reason}"))
+}
+
+fn to_json(value: &impl serde::Serialize) -> io::Result<Vec<u8>> {
+    serde_json::to_vec(value).map_err(io::Error::other)
+}
+
+fn write_new(path: &Path, content: &[u8]) -> io::Result<()> {
+    let mut file = OpenOptions::new()
+        .write(true)
+        .create(true)
+        .truncate(true)
+        .mode(PRIVATE_FILE)
+        .open(path)?;
+    // The mode above is cut by the umask.
+    file.set_permissions(Permissions::from_mode(PRIVATE_FILE))?;
+    file.write_all(content)?;
+    file.sync_all()
+}
