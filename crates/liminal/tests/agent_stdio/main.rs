@@ -1,0 +1,16 @@
+//! The built-in agent over real pipes: the real binary, started as an editor would start it.
+//!
+//! Every line it writes is checked against the protocol's own JSON schema.
+
+#![expect(
+    clippy::unwrap_used,
+    reason = "helpers of tests, outside of a test function"
+)]
+
+mod client;
+mod commands;
+mod model;
+mod model_server;
+mod schema;
+mod sessions;
+mod store;
