@@ -22,6 +22,14 @@ pub(crate) struct ModelError {
 
 impl ModelError {
     pub(super) fn new(model: &ModelRef, error: genai::Error) -> Self {
+        // What happens before the first word comes wrapped as if it had happened in the stream.
+        let error = match error {
+            genai::Error::WebStream { error, .. } => match error.downcast::<genai::Error>() {
+                Ok(inner) => *inner,
+                Err(other) => return Self::in_transport(model, other.as_ref()),
+            },
+            error => error,
+        };
         let status = error.status().map(|status| status.as_u16());
         let header = |name: &str| {
             let value = error.headers()?.get(name)?.to_str().ok()?;
@@ -77,11 +85,20 @@ impl ModelError {
                 message: format!("{} broke off.{said}", model.whose()),
                 ..Self::cut(model)
             },
-            genai::Error::WebStream { .. } | genai::Error::StreamParse { .. } => Self::cut(model),
-            genai::Error::WebModelCall { webc_error, .. } => {
-                Self::unreachable(model, &innermost(webc_error))
-            }
+            genai::Error::StreamParse { .. } => Self::cut(model),
             other => Self::unreachable(model, &innermost(other)),
+        }
+    }
+
+    fn in_transport(model: &ModelRef, error: &(dyn std::error::Error + 'static)) -> Self {
+        let silent = error.downcast_ref::<genai::webc::StreamTimeout>().is_some();
+        let request = error.downcast_ref::<reqwest::Error>();
+        if silent {
+            Self::unreachable(model, "no answer came for a long time")
+        } else if request.is_some_and(|error| error.is_connect() || error.is_request()) {
+            Self::unreachable(model, &innermost(error))
+        } else {
+            Self::cut(model)
         }
     }
 
@@ -124,13 +141,8 @@ impl ModelError {
 
 /// What the provider itself says, if it says it the way they all do.
 fn said(error: &genai::Error) -> String {
-    use genai::webc::Error::ResponseFailedStatus;
     let body = match error {
-        genai::Error::HttpError { body, .. }
-        | genai::Error::WebModelCall {
-            webc_error: ResponseFailedStatus { body, .. },
-            ..
-        } => serde_json::from_str(body).unwrap_or(Value::Null),
+        genai::Error::HttpError { body, .. } => serde_json::from_str(body).unwrap_or(Value::Null),
         genai::Error::ChatResponse { body, .. } => body.clone(),
         _ => Value::Null,
     };
