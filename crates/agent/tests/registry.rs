@@ -558,6 +558,29 @@ async fn a_full_disk_is_told_loses_nothing_and_is_got_over() {
 }
 
 #[test]
+fn the_list_of_names_is_never_stale() {
+    let dir = tempfile::tempdir().unwrap();
+    let (ours, theirs) = (
+        FileStore::open(dir.path()).unwrap(),
+        keep_all(Arc::new(FileStore::open(dir.path()).unwrap())),
+    );
+    let rest = || {
+        let folder = std::fs::File::open(dir.path().join("sessions")).unwrap();
+        let earlier = std::time::SystemTime::now() - std::time::Duration::from_secs(60);
+        folder.set_modified(earlier).unwrap();
+    };
+    let mut made = Vec::new();
+    for round in 0..50 {
+        made.insert(0, theirs.create_session(config("/")).unwrap().id);
+        assert_eq!(ours.ids().unwrap(), made);
+        if round % 2 == 0 {
+            rest();
+        }
+        assert_eq!(ours.ids().unwrap(), made, "also the second time");
+    }
+}
+
+#[test]
 fn a_store_that_cannot_be_made_says_so() {
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("file");

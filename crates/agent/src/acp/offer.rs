@@ -129,3 +129,10 @@ pub(super) fn commands() -> acp::SessionUpdate {
         .collect();
     acp::SessionUpdate::AvailableCommandsUpdate(acp::AvailableCommandsUpdate::new(offered))
 }
+
+/// Said where a client gives us MCP servers: we check them, but do not use them.
+pub(super) fn mcp_notice() -> acp::SessionUpdate {
+    let notice = acp::Notice::new(acp::NoticeSeverity::Warning, "MCP servers are not used")
+        .description("This agent works with its own tools only.".to_owned());
+    acp::SessionUpdate::Notice(notice)
+}

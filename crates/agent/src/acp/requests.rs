@@ -83,12 +83,18 @@ impl Surface {
             // A notification by right; who asks for an answer gets one.
             "session/cancel" => answer(responder, common.cancel(&params)),
             "session/prompt" => self.prompt(params, responder),
-            "session/new" => self.spawn_setup(responder, move || common.new_session(params)),
+            "session/new" => {
+                let mcp = names_mcp_servers(&params);
+                self.spawn_setup(responder, mcp, move || common.new_session(params));
+            }
             "session/list" => drop(
                 self.tasks
                     .spawn_blocking(move || answer(responder, common.list(params))),
             ),
-            "session/resume" => self.spawn_setup(responder, move || common.resume(params)),
+            "session/resume" => {
+                let mcp = names_mcp_servers(&params);
+                self.spawn_setup(responder, mcp, move || common.resume(params));
+            }
             "session/load" => {
                 let capabilities = self.capabilities.clone();
                 self.tasks
@@ -145,6 +151,7 @@ impl Surface {
     fn spawn_setup(
         &mut self,
         responder: Responder<Value>,
+        mcp: bool,
         make: impl FnOnce() -> Result<(SessionId, Value), acp::Error> + Send + 'static,
     ) {
         let common = self.common.clone();
@@ -152,9 +159,7 @@ impl Surface {
         self.tasks.spawn_blocking(move || match make() {
             Ok((id, value)) => {
                 answer(responder, Ok(value));
-                common
-                    .link(id, capabilities)
-                    .update_after_answer(offer::commands());
+                welcome(&common.link(id, capabilities), mcp);
             }
             Err(error) => answer(responder, Err(error)),
         });
@@ -226,6 +231,7 @@ impl Common {
         responder: Responder<Value>,
     ) {
         let common = self.clone();
+        let mcp = names_mcp_servers(&params);
         let read = tokio::task::spawn_blocking(move || {
             let id = session_id(&params)?;
             let request: acp::LoadSessionRequest = parse_setup(params)?;
@@ -254,7 +260,7 @@ impl Common {
             response = response.meta(note.as_object().cloned());
         }
         answer(responder, to_value(response));
-        link.update_after_answer(offer::commands());
+        welcome(&link, mcp);
     }
 
     fn list(&self, params: Value) -> Answer {
@@ -365,6 +371,19 @@ impl Common {
         let options = offer::config_options(&meta, settings);
         to_value(acp::SetSessionConfigOptionResponse::new(options))
     }
+}
+
+/// What a client should know once it has its session.
+fn welcome(link: &ClientLink, mcp: bool) {
+    link.update_after_answer(offer::commands());
+    if mcp {
+        link.update_after_answer(offer::mcp_notice());
+    }
+}
+
+fn names_mcp_servers(params: &Value) -> bool {
+    let servers = params["mcpServers"].as_array();
+    servers.is_some_and(|servers| !servers.is_empty())
 }
 
 fn answer(responder: Responder<Value>, answer: Answer) {

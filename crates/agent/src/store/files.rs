@@ -15,7 +15,8 @@ use std::fs::{self, DirBuilder, File, OpenOptions, Permissions, TryLockError};
 use std::io::{self, ErrorKind, Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, SystemTime};
 
 use super::{Hold, META_VERSION, Meta, State, Store, StoreError, Writer};
 use crate::history::{History, Record};
@@ -27,12 +28,16 @@ const LOCK: &str = "lock";
 const UNFINISHED: &str = ".new-";
 const PRIVATE_FILE: u32 = 0o600;
 const PRIVATE_DIRECTORY: u32 = 0o700;
+/// Far longer than a tick of any file system's clock.
+const SETTLED_AFTER: Duration = Duration::from_secs(2);
 /// Nobody takes longer to make a session.
 const ABANDONED_AFTER: Duration = Duration::from_secs(3600);
 
 pub struct FileStore {
     sessions: PathBuf,
     expired: PathBuf,
+    /// The names there were when the directory last changed.
+    names: Mutex<Option<(SystemTime, Vec<SessionId>)>>,
 }
 
 impl FileStore {
@@ -41,6 +46,7 @@ impl FileStore {
         let store = Self {
             sessions: directory.join("sessions"),
             expired: directory.join("expired"),
+            names: Mutex::default(),
         };
         for directory in [directory, &store.sessions, &store.expired] {
             DirBuilder::new()
@@ -165,12 +171,23 @@ impl Store for FileStore {
     }
 
     fn ids(&self) -> Result<Vec<SessionId>, StoreError> {
+        let mut names = self.names.lock().unwrap_or_else(PoisonError::into_inner);
+        let changed = fs::metadata(&self.sessions)?.modified()?;
+        if let Some((known, ids)) = &*names
+            && *known == changed
+        {
+            return Ok(ids.clone());
+        }
         let mut ids = Vec::new();
         for entry in fs::read_dir(&self.sessions)? {
             let name = entry?.file_name();
             ids.extend(name.to_str().and_then(|name| SessionId::parse(name).ok()));
         }
         ids.sort_unstable_by(|one, other| other.cmp(one));
+        // A second change within a tick of the clock leaves the time as it is: only what has rested
+        // for a while is sure to be all.
+        let rested = changed.elapsed().is_ok_and(|age| age > SETTLED_AFTER);
+        *names = rested.then(|| (changed, ids.clone()));
         Ok(ids)
     }
 

@@ -178,7 +178,15 @@ async fn cwd_must_be_an_absolute_directory_and_mcp_servers_must_have_their_shape
         );
     }
     let params = json!({"cwd": place.project, "mcpServers": [stdio]});
-    assert!(agent.call("session/new", params).await.result["sessionId"].is_string());
+    let reply = agent.call("session/new", params).await;
+    assert!(reply.result["sessionId"].is_string());
+    let notice = agent
+        .until(|update| update["sessionUpdate"] == "notice")
+        .await;
+    assert_eq!(
+        notice["title"], "MCP servers are not used",
+        "and it says so"
+    );
     assert_eq!(
         std::fs::read_dir(place.sessions()).unwrap().count(),
         1,
