@@ -6,12 +6,12 @@
 use axum::body::Bytes;
 use axum::http::header::{
     ACCEPT_ENCODING, ACCESS_CONTROL_ALLOW_ORIGIN, CACHE_CONTROL, CONTENT_ENCODING,
-    CONTENT_SECURITY_POLICY, CONTENT_TYPE, ETAG, IF_NONE_MATCH, VARY,
+    CONTENT_SECURITY_POLICY, CONTENT_TYPE, ETAG, IF_NONE_MATCH, VARY, X_FRAME_OPTIONS,
 };
 use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 
-use crate::http::content_security_policy;
+use crate::http::{content_security_policy, portlet_security_policy};
 
 /// One file, in whichever encodings we have.
 struct Asset {
@@ -58,6 +58,21 @@ pub(crate) fn page(path: &str, status: StatusCode, headers: &HeaderMap) -> Respo
     if response.status() == StatusCode::OK {
         *response.status_mut() = status;
     }
+    response
+}
+
+/// Answers with the page of a session: the same for everyone, and the only one that stands in a frame.
+pub(crate) fn portlet(headers: &HeaderMap) -> Response {
+    let Some(asset) = load("portlet.html") else {
+        return not_found();
+    };
+    let mut response = respond(&asset, "text/html; charset=utf-8", headers);
+    let own = response.headers_mut();
+    own.insert(
+        CONTENT_SECURITY_POLICY,
+        portlet_security_policy(asset.style_hashes),
+    );
+    own.insert(X_FRAME_OPTIONS, HeaderValue::from_static("SAMEORIGIN"));
     response
 }
 

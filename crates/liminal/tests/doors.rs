@@ -292,6 +292,48 @@ async fn every_answer_carries_the_protective_headers() -> Result<()> {
 }
 
 #[tokio::test]
+async fn the_page_of_a_session_may_stand_in_our_window_and_reaches_nothing() -> Result<()> {
+    let (_setup, server) = start().await?;
+    let cookie = format!("Cookie: {}", login(&server).await?);
+    let portlet = server.get("/portlet.html", &[]).await?;
+    assert_eq!(portlet.status, 200);
+    assert_eq!(
+        portlet.header("content-type"),
+        Some("text/html; charset=utf-8")
+    );
+    assert_eq!(portlet.header("x-frame-options"), Some("SAMEORIGIN"));
+    assert_eq!(portlet.header("x-content-type-options"), Some("nosniff"));
+    let csp = portlet
+        .header("content-security-policy")
+        .unwrap_or_default();
+    for rule in [
+        "default-src 'none'",
+        "script-src 'self';",
+        "connect-src 'none'",
+        "img-src 'self' data: blob:",
+        "frame-ancestors 'self'",
+        "sandbox allow-scripts;",
+        "require-trusted-types-for 'script'; trusted-types liminal-markup",
+    ] {
+        assert!(csp.contains(rule), "{rule} in {csp}");
+    }
+    assert!(
+        !csp.contains("unsafe") && !csp.contains("frame-src"),
+        "{csp}"
+    );
+
+    let etag = portlet.header("etag").unwrap_or_default();
+    let known = format!("If-None-Match: {etag}");
+    let again = server.get("/portlet.html", &[&known]).await?;
+    assert_eq!((again.status, again.body.len()), (304, 0));
+
+    let home = server.get("/", &[&cookie]).await?;
+    let csp = home.header("content-security-policy").unwrap_or_default();
+    assert!(csp.contains("frame-src 'self'"), "{csp}");
+    Ok(())
+}
+
+#[tokio::test]
 async fn health_needs_no_token_and_says_nothing_private() -> Result<()> {
     let (_setup, server) = start().await?;
     let health = server.get("/health", &[]).await?;

@@ -20,23 +20,38 @@ const ALWAYS: [(HeaderName, &str); 5] = [
     ),
 ];
 
-/// Puts them on an answer. A page that brought its own policy keeps it.
+/// Puts them on an answer. A page that brought its own keeps them.
 pub(super) fn protect(headers: &mut HeaderMap) {
     for (name, value) in ALWAYS {
-        headers.insert(name, HeaderValue::from_static(value));
+        headers
+            .entry(name)
+            .or_insert_with(|| HeaderValue::from_static(value));
     }
     headers
         .entry(CONTENT_SECURITY_POLICY)
         .or_insert_with(|| content_security_policy(""));
 }
 
-/// No script but from our own files, no markup turned into elements by script, no frame around us.
-/// `style_hashes` names the style sheets that stand inside the page.
+/// No script but from our own files, no markup turned into elements by script, no frame around us, and
+/// none but ours inside. `style_hashes` names the style sheets that stand inside the page.
 pub(crate) fn content_security_policy(style_hashes: &str) -> HeaderValue {
     let policy = format!(
         "default-src 'none'; script-src 'self'; style-src 'self'{style_hashes}; img-src 'self' data:; \
-         connect-src 'self'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'; \
-         require-trusted-types-for 'script'; trusted-types 'none'"
+         connect-src 'self'; frame-src 'self'; frame-ancestors 'none'; base-uri 'none'; \
+         form-action 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
+    );
+    HeaderValue::from_str(&policy).expect("our own ASCII text")
+}
+
+/// For the page of a session, which shows what agents say: it reaches nothing over the network but our
+/// own files, only our own window may hold it, and markup passes through one policy. The sandbox is
+/// repeated here, so that the page has no more rights when it is opened by its address.
+pub(crate) fn portlet_security_policy(style_hashes: &str) -> HeaderValue {
+    let policy = format!(
+        "default-src 'none'; script-src 'self'; style-src 'self'{style_hashes}; \
+         img-src 'self' data: blob:; media-src data: blob:; connect-src 'none'; \
+         frame-ancestors 'self'; base-uri 'none'; form-action 'none'; sandbox allow-scripts; \
+         require-trusted-types-for 'script'; trusted-types liminal-markup"
     );
     HeaderValue::from_str(&policy).expect("our own ASCII text")
 }

@@ -25,7 +25,7 @@ use crate::browser::Wishes;
 use crate::door::{Door, Refusal};
 use crate::{assets, browser};
 
-pub(crate) use headers::content_security_policy;
+pub(crate) use headers::{content_security_policy, portlet_security_policy};
 pub(crate) use listen::listen;
 
 /// Nobody who has not shown the token may make us hold more than this.
@@ -46,6 +46,7 @@ pub(crate) struct App {
 pub(crate) fn router(app: App) -> Router {
     Router::new()
         .route("/", get(home))
+        .route("/portlet.html", get(portlet))
         .route("/health", get(health))
         .route("/auth", get(auth))
         .route(
@@ -83,6 +84,11 @@ async fn home(State(app): State<App>, headers: HeaderMap) -> Response {
         .headers_mut()
         .insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
     response
+}
+
+/// The page of a session. It holds nothing until the workspace around it hands it something.
+async fn portlet(headers: HeaderMap) -> Response {
+    assets::portlet(&headers)
 }
 
 async fn health() -> Response {
