@@ -16,24 +16,28 @@
 import { spawn } from 'node:child_process';
 import { mkdirSync, mkdtempSync, realpathSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { test as base, expect } from '@playwright/test';
 
 const BINARY = process.env.LIMINAL ?? new URL('../../target/release/liminal', import.meta.url).pathname;
+
+/** An agent that does what its prompt says, line by line; it is built beside the server. */
+const AGENT = process.env.SCRIPTED_AGENT ?? join(dirname(BINARY), 'scripted-agent');
 
 export { expect };
 
 /**
  * @typedef {import('@playwright/test').PlaywrightTestArgs & import('@playwright/test').PlaywrightTestOptions} TestArgs
  * @typedef {import('@playwright/test').PlaywrightWorkerArgs & import('@playwright/test').PlaywrightWorkerOptions} WorkerArgs
- * @type {import('@playwright/test').Fixtures<{ liminal: Liminal }, {}, TestArgs, WorkerArgs>}
+ * @type {import('@playwright/test').Fixtures<{ liminal: Liminal, settings: Record<string, string> }, {}, TestArgs, WorkerArgs>}
  */
 const fixtures = {
-  // biome-ignore lint/correctness/noEmptyPattern: Playwright reads the fixtures it needs from this pattern
-  liminal: async ({}, use) => {
+  /** More environment for the server and its agent. */
+  settings: [{}, { option: true }],
+  liminal: async ({ settings }, use) => {
     const home = realpathSync(mkdtempSync(join(tmpdir(), 'liminal-e2e-')));
-    const server = await startServer(home);
+    const server = await startServer(home, settings);
     await use(server);
     await server.stop();
     rmSync(home, { recursive: true, force: true });
@@ -56,8 +60,10 @@ const fixtures = {
 
 export const test = base.extend(fixtures);
 
-/** @param {string} home */
-async function startServer(home) {
+/** @param {string} home @param {Record<string, string>} settings */
+async function startServer(home, settings) {
+  const memory = join(home, '.agent-memory');
+  mkdirSync(memory);
   let port = '0';
   /** @type {import('node:child_process').ChildProcess} */
   let child;
@@ -72,7 +78,7 @@ async function startServer(home) {
     },
     start: async () => {
       child = spawn(BINARY, ['--port', port, '--no-open'], {
-        env: { HOME: home, PATH: process.env.PATH },
+        env: { HOME: home, PATH: process.env.PATH, CLAUDE_ACP_CMD: AGENT, SCRIPTED_AGENT_MEMORY: memory, ...settings },
         stdio: ['ignore', 'pipe', 'pipe'],
       });
       server.url = await readyLine(child);

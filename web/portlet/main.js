@@ -1,7 +1,422 @@
-/** The page of one session. */
+/**
+ * The page of one session: what the shell hands over is folded into the transcript at once and shown
+ * once a frame. Nothing here knows how an entry looks or how a message travels.
+ */
 
-import { connectBridge } from './bridge.js';
+import { h, part } from '../shared/dom.js';
+import './ansi.js';
+import { startAnnouncer } from './announcer.js';
+import { connectBridge, Refusal } from './bridge.js';
+import './choices.js';
+import './completion.js';
+import { startComposer } from './composer.js';
+import './diff.js';
+import './diff-view.js';
+import { rowView } from './entry-views.js';
+import { counted } from './format.js';
+import { startHead } from './head.js';
+import { glyph } from './icons.js';
+import './markup.js';
+import './media-view.js';
+import './pictures.js';
+import './prompt-history.js';
+import './question-view.js';
+import './queue-view.js';
+import { toRows } from './rows.js';
+import './stage.js';
+import { startStatusLine } from './status-line.js';
+import './terminal-view.js';
+import './text-view.js';
+import './tool-view.js';
+import { apply, emptyTranscript, optimistic, takeBack } from './transcript.js';
+import { startWindow } from './window.js';
 
-connectBridge((message) => {
-  if (message.type === 'init') document.title = message.session.title;
+/** @typedef {import('./transcript.js').Item} Item */
+/** @typedef {import('./rows.js').Row} Row */
+
+const PAGE = 200;
+const PLACE_DELAY_MS = 250;
+/** How long a frame may keep us waiting: a page that is not painted gets none. */
+const FRAME_MS = 120;
+
+const transcript = emptyTranscript();
+/** @type {Extract<import('../types/bridge.js').ToPortlet, { type: 'init' }> | null} */
+let init = null;
+/** @type {import('../types/wire.js').AgentState} */
+let status = 'idle';
+let reason = '';
+let online = true;
+let shown = true;
+
+/** @type {Row[]} */
+let rows = [];
+/** @type {Map<string, Row>} */
+const rowOfItem = new Map();
+/** @type {Set<Item>} */
+const dirty = new Set();
+let rowsFrom = Infinity;
+let everything = false;
+let infoChanged = false;
+let scheduled = false;
+let loadingOlder = false;
+/** The last number that was there when the person stopped following. */
+let seen = -1;
+
+const bridge = connectBridge(receive);
+
+/** @type {import('./stage.js').Stage} */
+const stage = {
+  transcript,
+  agentName: () => init?.agent.name ?? 'The agent',
+  projectPath: () => init?.projectPath ?? '',
+  opened: new Map(),
+  copy: (text) => bridge.send({ type: 'copy', text }),
+  openLink: (href) => bridge.send({ type: 'open-link', href }),
+  permit: async (permissionId, optionId) => {
+    await bridge.request({ type: 'session:permit', permissionId, optionId });
+  },
+  sendAgain: (item) => {
+    if (item.entry.type !== 'user') return;
+    // One that was never confirmed keeps its id, so that it runs once whatever happened to it.
+    if (item.sending) transmit(item);
+    else send(item.entry.content, item.entry.images ?? []);
+  },
+  discard: (item) => {
+    takeBack(transcript, item.id);
+    if (item.entry.type === 'user') composer.fill(item.entry.content);
+    rowsChanged(Infinity);
+  },
+  reconnect: () => bridge.send({ type: 'reconnect' }),
+};
+
+const conversation = part('conversation', HTMLElement);
+const scroller = part('scroller', HTMLElement);
+const latest = part('latest', HTMLButtonElement);
+const empty = h('div', { class: 'empty-session' });
+const view = startWindow(scroller, conversation, {
+  make: (row) => rowView(row, stage),
+  onNearTop: loadOlder,
+  onMoved: moved,
+});
+const head = startHead(part('head', HTMLElement), stage.reconnect);
+const announcer = startAnnouncer(part('announcer', HTMLElement));
+const line = h('div', { class: 'status-line' });
+part('composer', HTMLElement).append(line);
+const composer = startComposer(part('composer', HTMLElement), {
+  send,
+  queue: (content, images) => bridge.request({ type: 'session:send', content, images }, requestId()),
+  stop: () => bridge.request({ type: 'session:cancel' }),
+  restart: stage.reconnect,
+  draft: (text) => bridge.send({ type: 'draft', text }),
+  upload: bridge.upload,
+  prompts: () => transcript.items.flatMap(({ entry }) => (entry.type === 'user' ? [entry.content] : [])),
+  showQuestion,
+  queued: {
+    edit: (queueId, content) => bridge.request({ type: 'session:queue-edit', queueId, content }),
+    remove: (queueId) => bridge.request({ type: 'session:queue-remove', queueId }),
+    resume: () => bridge.request({ type: 'session:queue-resume' }),
+  },
+});
+const statusLine = startStatusLine(line, {
+  setMode: (modeId) => bridge.request({ type: 'session:set-mode', modeId }),
+  setOption: (optionId, value) => bridge.request({ type: 'session:set-option', optionId, value }),
+  setPolicy: (policy) => bridge.request({ type: 'session:policy', policy }),
+  complain: (message) => {
+    composer.complain(message);
+    infoChanged = true;
+    schedule();
+  },
+});
+
+/** @param {import('../types/bridge.js').ToPortlet} message */
+function receive(message) {
+  switch (message.type) {
+    case 'init':
+      init = message;
+      status = message.agent.status;
+      document.title = message.session.title;
+      theme(message.theme);
+      composer.fill(message.draft);
+      infoChanged = true;
+      break;
+    case 'server':
+      fold(message.message);
+      break;
+    case 'agent':
+      status = message.status;
+      reason = message.reason ?? '';
+      infoChanged = true;
+      break;
+    case 'title':
+      if (init) init.session = { ...init.session, title: message.title };
+      document.title = message.title;
+      infoChanged = true;
+      break;
+    case 'connection':
+      online = message.open;
+      infoChanged = true;
+      break;
+    case 'shown':
+      shown = message.shown;
+      if (shown) flush();
+      break;
+    case 'focus':
+      composer.focus();
+      break;
+    case 'do':
+      if (message.what === 'stop') composer.stop();
+      else view.toEnd();
+      break;
+    case 'theme':
+      theme(message.theme);
+  }
+  schedule();
+}
+
+/** @param {import('../types/wire.js').ServerMessage} message */
+function fold(message) {
+  if (message.type === 'error') return composer.complain(message.message);
+  const first = message.type === 'session:history' && !transcript.known;
+  const change = apply(transcript, message, performance.now());
+  everything ||= change.all;
+  rowsFrom = Math.min(rowsFrom, change.from);
+  for (const item of change.items) dirty.add(item);
+  infoChanged ||= 'info' in message;
+  if (message.type === 'session:history' || message.type === 'session:resumed') resume();
+  if (first && init?.place) {
+    flush();
+    const row = rowOfItem.get(init.place.entryId);
+    if (row) view.toRow(row.id, init.place.offset);
+  }
+}
+
+/** The connection is back: what was on its way is sent once more, under the same id. */
+function resume() {
+  for (const item of transcript.sent) if (item.sending === 'refused' && item.problem === AWAY) transmit(item);
+}
+
+const AWAY = 'The server is away. This is sent when it is back.';
+
+/** @param {string} content @param {string[]} images */
+function send(content, images) {
+  const item = optimistic(transcript, requestId(), content, images, new Date().toISOString());
+  view.toEnd();
+  transmit(item);
+}
+
+/** @param {Item} item */
+async function transmit(item) {
+  if (item.entry.type !== 'user') return;
+  mark(item, 'sending', '');
+  const { content, images } = item.entry;
+  try {
+    await bridge.request({ type: 'session:send', content, ...(images && { images }) }, item.id);
+  } catch (error) {
+    const away = error instanceof Refusal && (error.code === 'OFFLINE' || error.code === 'LATE');
+    mark(item, 'refused', away ? AWAY : error instanceof Error ? error.message : String(error));
+  }
+}
+
+/** @param {Item} item @param {Item['sending']} sending @param {string} problem */
+function mark(item, sending, problem) {
+  item.sending = sending;
+  item.problem = problem;
+  item.version += 1;
+  rowsChanged(Infinity);
+}
+
+/** @param {number} from */
+function rowsChanged(from) {
+  rowsFrom = Math.min(rowsFrom, from, Number.MAX_SAFE_INTEGER);
+  schedule();
+}
+
+async function loadOlder() {
+  if (loadingOlder || !transcript.known || transcript.first === 0 || !online) return;
+  loadingOlder = true;
+  try {
+    fold(await bridge.request({ type: 'session:page', before: transcript.first, limit: PAGE }));
+  } catch {
+    // Asked again when the person scrolls on.
+  }
+  loadingOlder = false;
+  schedule();
+}
+
+function schedule() {
+  if (scheduled || !shown) return;
+  scheduled = true;
+  const late = setTimeout(flush, FRAME_MS);
+  requestAnimationFrame(() => {
+    clearTimeout(late);
+    if (scheduled) flush();
+  });
+}
+
+/** Shows what has changed since the last time. */
+function flush() {
+  scheduled = false;
+  if (!init || !shown) return;
+  const structure = everything || rowsFrom !== Infinity;
+  if (structure) {
+    if (everything) rowOfItem.clear();
+    const kept = everything ? [] : rows.filter((row) => row.items[0].number >= 0);
+    const folded = toRows(kept, transcript.items, everything ? 0 : rowsFrom, asks);
+    const sent = transcript.sent.map((item) => ({ id: item.id, items: [item], headed: false }));
+    const before = rows;
+    rows = [...folded, ...sent];
+    for (let at = rows.length - 1; at >= 0 && rows[at] !== before[at]; at -= 1) {
+      for (const item of rows[at].items) rowOfItem.set(item.entry.entryId || item.id, rows[at]);
+    }
+    view.show(rows);
+    showEmpty();
+  } else if (dirty.size > 0) {
+    const ids = new Map(
+      [...dirty].map((item) => rowOfItem.get(item.entry.entryId)).flatMap((row) => (row ? [[row.id, row]] : [])),
+    );
+    view.refresh((id) => ids.get(id), ids.keys());
+  }
+  everything = false;
+  rowsFrom = Infinity;
+  dirty.clear();
+  if (infoChanged) showInfo();
+  moved();
+}
+
+/** @param {Item} item */
+function asks(item) {
+  const { entry } = item;
+  return (
+    entry.type === 'tool-call' &&
+    Boolean(transcript.info?.permissions.some(({ toolCallId }) => toolCallId === entry.toolCallId))
+  );
+}
+
+function showInfo() {
+  infoChanged = false;
+  if (!init) return;
+  const { session, projectName } = init;
+  const agentName = stage.agentName();
+  head.show({ title: session.title, agentName, projectName, status, reason, online });
+  showEmpty();
+  if (!transcript.info) return;
+  composer.show({ info: transcript.info, agentName, status, online });
+  statusLine.show(transcript.info, agentName, online);
+  announcer.hear(transcript.info, transcript.items.at(-1)?.entry, agentName);
+  tick();
+}
+
+function showEmpty() {
+  const nothing = transcript.known && rows.length === 0;
+  if (nothing && !empty.isConnected) {
+    empty.replaceChildren(
+      h('p', { class: 'empty-title' }, `A new session with ${stage.agentName()}`),
+      h('p', { class: 'hint' }, `It works in ${init?.projectPath || init?.projectName}. Say what you want done.`),
+      h(
+        'p',
+        { class: 'hint' },
+        h('kbd', {}, 'Enter'),
+        ' sends, ',
+        h('kbd', {}, 'Shift Enter'),
+        ' breaks the line, ',
+        h('kbd', {}, '/'),
+        ' lists commands.',
+      ),
+    );
+    scroller.append(empty);
+  } else if (!nothing) {
+    empty.remove();
+  }
+}
+
+/** @type {ReturnType<typeof setTimeout> | undefined} */
+let placing;
+function moved() {
+  const following = view.following();
+  const last = transcript.items.at(-1)?.number ?? -1;
+  if (following) seen = last;
+  const count = transcript.items
+    .slice(Math.max(0, seen + 1 - transcript.first))
+    .filter(({ entry }) => entry.type !== 'turn').length;
+  const label = count > 0 ? `${counted(count, 'new entry', 'new entries')}, to the latest` : 'To the latest';
+  latest.hidden = following;
+  if (latest.getAttribute('aria-label') !== label) {
+    latest.setAttribute('aria-label', label);
+    latest.replaceChildren(glyph('down'), count > 0 ? `${count} new` : 'Latest');
+  }
+  clearTimeout(placing);
+  placing = setTimeout(() => {
+    const place = view.place();
+    const entryId = place && rows.find((row) => row.id === place.id)?.items[0].entry.entryId;
+    bridge.send({ type: 'place', place: place && entryId ? { entryId, offset: place.offset } : null });
+  }, PLACE_DELAY_MS);
+}
+
+function showQuestion() {
+  const question = transcript.info?.permissions[0];
+  const item = transcript.items.findLast(
+    ({ entry }) => entry.type === 'tool-call' && entry.toolCallId === question?.toolCallId,
+  );
+  const row = item && rowOfItem.get(item.entry.entryId);
+  if (!row) return;
+  view.toRow(row.id);
+  const button = conversation.querySelector('.question button');
+  if (button instanceof HTMLElement) button.focus({ preventScroll: true });
+}
+
+function tick() {
+  const turn = transcript.info?.turn;
+  const now = Date.now();
+  composer.tick(now);
+  statusLine.tick(turn ? now - Date.parse(turn.startedAt) : null);
+}
+setInterval(() => {
+  if (shown && (transcript.info?.turn || status === 'starting')) tick();
+}, 1000);
+
+/** @param {'dark' | 'light' | null | undefined} chosen */
+function theme(chosen) {
+  if (chosen) document.documentElement.dataset.theme = chosen;
+  else delete document.documentElement.dataset.theme;
+}
+
+/** `randomUUID` is missing where the page is not a secure context. */
+function requestId() {
+  if (crypto.randomUUID) return crypto.randomUUID();
+  return [...crypto.getRandomValues(new Uint8Array(16))].map((byte) => byte.toString(16).padStart(2, '0')).join('');
+}
+
+latest.addEventListener('click', () => {
+  view.toEnd();
+  composer.focus();
+});
+conversation.addEventListener('click', (event) => {
+  const link = event.target instanceof Element ? event.target.closest('a[href]') : null;
+  if (!link || event.defaultPrevented) return;
+  event.preventDefault();
+  stage.openLink(link.getAttribute('href') ?? '');
+});
+
+addEventListener('keydown', (event) => {
+  if (event.defaultPrevented || event.isComposing) return;
+  const { key, code, ctrlKey: ctrl, metaKey: meta, altKey: alt, shiftKey: shift } = event;
+  const writing = event.target instanceof HTMLTextAreaElement || event.target instanceof HTMLSelectElement;
+  const digit = /^Digit([1-4])$/.exec(code)?.[1];
+  const question = transcript.info?.permissions[0];
+  if (digit && question && !ctrl && !meta && (alt || !writing)) {
+    event.preventDefault();
+    const option = question.options[Number(digit) - 1];
+    if (option) stage.permit(question.permissionId, option.optionId).catch((error) => composer.complain(error.message));
+    return;
+  }
+  if (key === 'Escape' && transcript.info?.turn) {
+    event.preventDefault();
+    composer.stop();
+    return;
+  }
+  const forShell = ctrl || meta || alt || (!writing && key.length === 1) || key === 'Escape' || /^F\d+$/.test(key);
+  if (!forShell) return;
+  // The browser has a use of its own for this one, which would win.
+  if ((ctrl || meta) && !shift && !alt && code === 'KeyK') event.preventDefault();
+  bridge.send({ type: 'key', key, code, ctrl, meta, alt, shift });
 });

@@ -24,6 +24,8 @@ export type ToPortlet =
       projectPath: string;
       draft: string;
       place: ScrollPlace | null;
+      /** The chosen theme; missing or null: as the system. The frame has no storage to look it up in. */
+      theme?: "dark" | "light" | null;
     }
   /** What the server said about this session: history, resumed, update, chunk, complete, cancelled, info, error. */
   | { type: "server"; message: ServerMessage }
@@ -35,6 +37,7 @@ export type ToPortlet =
   | { type: "connection"; open: boolean }
   /** Whether this is the tab in view. */
   | { type: "shown"; shown: boolean }
+  | { type: "theme"; theme: "dark" | "light" | null }
   | { type: "focus" }
   /** A shortcut of the shell that the portlet carries out. */
   | { type: "do"; what: "stop" | "latest" }

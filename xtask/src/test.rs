@@ -95,6 +95,16 @@ fn e2e(steps: &mut Steps) -> anyhow::Result<()> {
         "release build",
         &mut command(&["cargo", "build", "--quiet", "--release"]),
     )?;
+    let agent = [
+        "cargo",
+        "build",
+        "--quiet",
+        "--release",
+        "--package",
+        "testkit",
+        "--bins",
+    ];
+    steps.run("scripted agent", &mut command(&agent))?;
     let mut playwright = tools::npm_tool("playwright");
     playwright
         .args(["test", "--config", "e2e/playwright.config.js"])

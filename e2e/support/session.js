@@ -1,0 +1,154 @@
+/**
+ * An open session, as tests of the conversation need one. The only place that knows how a session is
+ * opened and in which frame its page stands.
+ *
+ * @typedef {import('@playwright/test').Page} Page
+ * @typedef {import('@playwright/test').FrameLocator} FrameLocator
+ * @typedef {import('./liminal.js').Liminal} Liminal
+ *
+ * @typedef {object} Session
+ * @property {FrameLocator} frame  the session's page
+ * @property {(text: string) => Promise<void>} send  writes and sends
+ * @property {(message: import('../../web/types/bridge.js').ToPortlet) => Promise<void>} hand  what a shell might say
+ * @property {() => Promise<import('../../web/types/bridge.js').FromPortlet[]>} said  what the page told the shell
+ */
+
+import { expect } from './liminal.js';
+
+/** @param {Page} page @param {Liminal} liminal @returns {Promise<Session>} */
+export async function openSession(page, liminal) {
+  await page.goto(liminal.url);
+  await expect(page.locator('#connection')).toContainText('Connected');
+  // Any answer of the server will do: what matters is its address.
+  await page.goto(`${liminal.origin}/health`);
+  await page.evaluate(standIn, liminal.folder('app'));
+  return sessionIn(page);
+}
+
+/** @param {Page} page @returns {Session} */
+function sessionIn(page) {
+  const frame = page.frameLocator('iframe');
+  return {
+    frame,
+    send: async (text) => {
+      const input = frame.getByRole('combobox', { name: 'Message' });
+      await input.fill(text);
+      await expect(frame.getByRole('button', { name: 'Send', exact: true })).toBeEnabled();
+      await input.press('Enter');
+    },
+    hand: (message) => page.evaluate((one) => /** @type {any} */ (window).hand(one), message),
+    said: () => page.evaluate(() => /** @type {any} */ (window).said),
+  };
+}
+
+/** The smallest shell there can be. Runs in the page. @param {string} path */
+function standIn(path) {
+  const window_ = /** @type {any} */ (window);
+  document.body.replaceChildren();
+  /** @type {Map<string, (message: any) => void>} */
+  const waiting = new Map();
+  window_.said = [];
+  let lastId = 0;
+  /** @type {any} */
+  let socket;
+  /** @type {any} */
+  let port;
+  /** @type {any} */
+  let position;
+  /** @type {any} */
+  let session;
+  /** @type {any[]} */
+  let agents = [];
+
+  /** @type {any[]} */
+  const before = [];
+  const hand = /** @param {any} message */ (message) => (port ? port.postMessage(message) : before.push(message));
+  window_.hand = hand;
+  /** @param {any} message @param {string} [requestId] @returns {Promise<any>} */
+  const request = (message, requestId = `r${++lastId}`) =>
+    new Promise((resolve) => {
+      if (socket.readyState !== 1) return resolve({ type: 'error', code: 'OFFLINE', message: 'away' });
+      waiting.set(requestId, resolve);
+      socket.send(JSON.stringify({ ...message, requestId }));
+    });
+  /** @param {any} message */
+  const receive = (message) => {
+    if (message.bootId && 'seq' in message) position = { bootId: message.bootId, seq: message.seq };
+    if (position && message.seq) position.seq = message.seq;
+    if (message.type === 'hello') {
+      agents = message.agents;
+      begin();
+    }
+    if (message.type === 'agent:status' && message.cliType === 'claude-code')
+      hand({ type: 'agent', status: message.status, reason: message.reason });
+    if (message.type === 'session:title-updated') hand({ type: 'title', title: message.title });
+    if (
+      session &&
+      message.sessionId === session.id &&
+      /history|resumed|update$|chunk|complete|cancelled|info|error/.test(message.type)
+    )
+      hand({ type: 'server', message });
+    waiting.get(message.requestId)?.(message);
+    waiting.delete(message.requestId);
+  };
+  const begin = async () => {
+    hand({ type: 'connection', open: true });
+    if (session) return request({ type: 'session:open', sessionId: session.id, after: position, tail: 200 });
+    const projects = (await request({ type: 'project:list' })).projects;
+    const project =
+      projects.find(/** @param {any} one */ (one) => one.path === path) ??
+      (await request({ type: 'project:add', path })).project;
+    const sessions = (await request({ type: 'session:list', projectId: project.id })).sessions;
+    session =
+      sessions[0] ?? (await request({ type: 'session:create', projectId: project.id, cliType: 'claude-code' })).session;
+    window_.sessionId = session.id.split(':')[1];
+    const agent = agents.find(({ cliType }) => cliType === 'claude-code');
+    window_.agentStatus = agent.status;
+    const frame = document.createElement('iframe');
+    frame.setAttribute('sandbox', 'allow-scripts');
+    frame.style.cssText = 'position: fixed; inset: 0; border: 0; width: 100%; height: 100%';
+    frame.title = 'Session';
+    frame.src = '/portlet.html';
+    addEventListener('message', (event) => {
+      if (event.source !== frame.contentWindow || event.data?.type !== 'portlet:ready') return;
+      const channel = new MessageChannel();
+      port = channel.port1;
+      port.onmessage = /** @param {MessageEvent} event */ ({ data }) => take(data);
+      frame.contentWindow?.postMessage({ type: 'portlet:port' }, '*', [channel.port2]);
+      const draft = sessionStorage.draft ?? '';
+      hand({
+        type: 'init',
+        session,
+        agent: { ...agent, status: 'connected' },
+        agents,
+        projectName: project.name,
+        projectPath: project.path,
+        draft,
+        place: null,
+      });
+      for (const message of before.splice(0)) hand(message);
+      request({ type: 'session:open', sessionId: session.id, tail: 200 });
+    });
+    document.body.append(frame);
+  };
+  /** @param {any} message */
+  const take = async (message) => {
+    window_.said.push(message);
+    if (message.type === 'request')
+      hand({ type: 'answer', id: message.id, message: await request(message.message, message.requestId) });
+    if (message.type === 'reconnect') request({ type: 'session:reconnect', cliType: 'claude-code' });
+    if (message.type === 'draft') sessionStorage.draft = message.text;
+    if (message.type === 'upload') hand({ type: 'uploaded', id: message.id, imageId: 'picture-1' });
+  };
+  const open = () => {
+    socket = new WebSocket(`ws://${location.host}/ws?batch=1`);
+    socket.onmessage = /** @param {{ data: string }} event */ ({ data }) => [JSON.parse(data)].flat().forEach(receive);
+    socket.onclose = () => {
+      for (const resolve of waiting.values()) resolve({ type: 'error', code: 'OFFLINE', message: 'away' });
+      waiting.clear();
+      hand({ type: 'connection', open: false });
+      setTimeout(open, 200);
+    };
+  };
+  open();
+}

@@ -1,0 +1,287 @@
+/**
+ * Where the person writes: the input, what can be done with it now, and the turn that runs.
+ *
+ * Writing is never blocked; only sending is, and then the button says why.
+ *
+ * @typedef {import('../types/wire.js').SessionInfo} SessionInfo
+ * @typedef {import('../types/wire.js').AgentState} AgentState
+ *
+ * @typedef {object} Actions
+ * @property {(text: string, images: string[]) => void} send
+ * @property {(text: string, images: string[]) => Promise<unknown>} queue
+ * @property {() => Promise<unknown>} stop
+ * @property {() => void} restart
+ * @property {(text: string) => void} draft
+ * @property {(file: Blob) => Promise<string>} upload
+ * @property {() => string[]} prompts
+ * @property {() => void} showQuestion
+ * @property {import('./queue-view.js').Actions} queued
+ *
+ * @typedef {object} Shown
+ * @property {SessionInfo} info
+ * @property {string} agentName
+ * @property {AgentState} status
+ * @property {boolean} online
+ */
+
+import { h } from '../shared/dom.js';
+import { startCompletion } from './completion.js';
+import { clock, duration } from './format.js';
+import { glyph } from './icons.js';
+import { ACCEPT, LIMITS, startPictures } from './pictures.js';
+import { promptHistory } from './prompt-history.js';
+import { startQueue } from './queue-view.js';
+
+/** @param {HTMLElement} place @param {Actions} actions */
+export function startComposer(place, actions) {
+  /** @type {Shown | null} */
+  let shown = null;
+  const history = promptHistory(actions.prompts);
+
+  const input = h('textarea', {
+    id: 'input',
+    class: 'input',
+    rows: '1',
+    'aria-label': 'Message',
+    role: 'combobox',
+    'aria-autocomplete': 'list',
+    'aria-expanded': 'false',
+    'aria-controls': 'completions',
+    autocomplete: 'off',
+  });
+  const send = labelled('send', 'Send', 'primary');
+  const stop = labelled('stop', 'Stop', 'stop');
+  const queue = labelled('queue', 'Queue', '');
+  stop.append(h('kbd', { 'aria-hidden': 'true' }, 'Esc'));
+  queue.append(h('kbd', { 'aria-hidden': 'true' }, 'Alt ↵'));
+  const picker = h('input', { type: 'file', accept: ACCEPT, multiple: true, 'aria-label': 'Pictures', tabindex: '-1' });
+  picker.hidden = true;
+  const label = `Add pictures (${LIMITS})`;
+  const attach = h(
+    'button',
+    { class: 'icon-button', type: 'button', 'aria-label': label, title: label },
+    glyph('picture'),
+  );
+  const pictures = startPictures(actions.upload, () => refresh());
+  const waiting = startQueue(actions.queued);
+  const completion = startCompletion(input, (command) => setText(`/${command.name} `));
+
+  const workingText = h('span', { class: 'working-text' });
+  const restart = h('button', { class: 'button small', type: 'button', onclick: actions.restart }, 'Restart agent');
+  const working = h(
+    'div',
+    { class: 'working', id: 'working' },
+    h('span', { class: 'spinner', 'aria-hidden': 'true' }),
+    workingText,
+    restart,
+  );
+  const askedText = h('span', {});
+  const asked = h(
+    'div',
+    { class: 'asked-bar' },
+    glyph('question'),
+    askedText,
+    h('button', { class: 'button small', type: 'button', onclick: actions.showQuestion }, 'Show'),
+  );
+  const problemText = h('span', {});
+  const dismiss = h('button', { class: 'icon-button', type: 'button', 'aria-label': 'Dismiss' }, glyph('remove'));
+  const problem = h('div', { class: 'problem', role: 'alert' }, problemText, dismiss);
+  problem.hidden = true;
+  dismiss.addEventListener('click', () => complain(''));
+  const form = h(
+    'form',
+    { class: 'input-box' },
+    pictures.element,
+    completion.element,
+    h('div', { class: 'input-line' }, input, h('div', { class: 'input-buttons' }, picker, attach, queue, stop, send)),
+  );
+  place.prepend(problem, asked, working, waiting.element, form);
+
+  /** @param {string} message */
+  const complain = (message) => {
+    problemText.textContent = message;
+    problem.hidden = !message;
+  };
+  /** @param {Promise<unknown>} doing */
+  const attempt = async (doing) => {
+    try {
+      await doing;
+      return true;
+    } catch (error) {
+      complain(error instanceof Error ? error.message : String(error));
+      return false;
+    }
+  };
+
+  const grow = () => {
+    input.style.height = 'auto';
+    const most = Math.round(innerHeight * 0.4);
+    input.style.height = `${Math.min(input.scrollHeight, most)}px`;
+    input.style.overflowY = input.scrollHeight > most ? 'auto' : 'hidden';
+  };
+
+  /** @param {string} text */
+  const setText = (text) => {
+    input.value = text;
+    input.setSelectionRange(text.length, text.length);
+    changed();
+  };
+  const changed = () => {
+    grow();
+    refresh();
+    actions.draft(input.value);
+    completion.offer(shown?.info.commands ?? []);
+  };
+
+  const hasContent = () => (input.value.trim() !== '' || pictures.count() > 0) && pictures.ready();
+
+  /** Why nothing can be sent right now; empty if it can. */
+  const hindrance = () => {
+    if (!shown) return 'The session is still loading';
+    if (!shown.online) return 'The server is away';
+    if (shown.status === 'disconnected') return `${shown.agentName} is disconnected`;
+    if (shown.status === 'reconnecting') return `${shown.agentName} is being reconnected`;
+    if (!pictures.ready()) return 'A picture is still on its way';
+    return '';
+  };
+
+  const refresh = () => {
+    const why = hindrance();
+    const busy = Boolean(shown?.info.turn);
+    const empty = !hasContent();
+    const cannot = why || (busy ? 'A turn is running' : '') || (empty ? 'Nothing to send yet' : '');
+    send.disabled = cannot !== '';
+    send.title = cannot || 'Send (Enter)';
+    stop.hidden = !busy;
+    stop.disabled = !shown?.online || shown?.info.turn?.phase === 'cancelling';
+    queue.hidden = !busy;
+    queue.disabled = empty || !shown?.online;
+    queue.title = 'Sent when this turn ends (Alt+Enter)';
+    attach.hidden = !shown?.info.takesImages;
+    form.classList.toggle('away', why !== '');
+    const name = shown?.agentName ?? 'the agent';
+    input.placeholder = why || (busy ? `Write on; Alt+Enter queues it for ${name}` : `Message ${name}`);
+  };
+
+  const clear = () => {
+    history.reset();
+    complain('');
+    setText('');
+    completion.close();
+  };
+  const doSend = () => {
+    if (send.disabled) return;
+    const text = input.value;
+    const images = pictures.take();
+    clear();
+    actions.send(text, images);
+  };
+  const doQueue = async () => {
+    if (queue.hidden || queue.disabled) return;
+    const [text, images] = [input.value, pictures.take()];
+    clear();
+    // Nothing written is lost.
+    if (!(await attempt(actions.queue(text, images))) && input.value === '') setText(text);
+  };
+  const doStop = () => {
+    if (!stop.hidden && !stop.disabled) attempt(actions.stop());
+  };
+
+  input.addEventListener('input', changed);
+  input.addEventListener('blur', completion.close);
+  input.addEventListener('keydown', (event) => {
+    // The Enter that ends a composition belongs to it.
+    if (event.isComposing || event.keyCode === 229) return;
+    if (completion.key(event)) {
+      event.preventDefault();
+      event.stopPropagation();
+      return;
+    }
+    if (event.key === 'Enter' && event.altKey) {
+      event.preventDefault();
+      if (shown?.info.turn) doQueue();
+      else doSend();
+    } else if (event.key === 'Enter' && !event.shiftKey && !event.ctrlKey && !event.metaKey) {
+      event.preventDefault();
+      doSend();
+    } else if ((event.key === 'ArrowUp' || event.key === 'ArrowDown') && !event.shiftKey && !event.altKey) {
+      const text = history.step(event.key, input.value);
+      if (text === null) return;
+      event.preventDefault();
+      setText(text);
+      completion.close();
+    }
+  });
+  input.addEventListener('paste', (event) => takeFiles(event, event.clipboardData));
+  form.addEventListener('submit', (event) => {
+    event.preventDefault();
+    doSend();
+  });
+  send.addEventListener('click', doSend);
+  stop.addEventListener('click', doStop);
+  queue.addEventListener('click', doQueue);
+  attach.addEventListener('click', () => picker.click());
+  picker.addEventListener('change', () => {
+    pictures.add(picker.files ?? []);
+    picker.value = '';
+  });
+  addEventListener('dragover', (event) => event.preventDefault());
+  addEventListener('drop', (event) => {
+    event.preventDefault();
+    takeFiles(event, event.dataTransfer);
+  });
+  addEventListener('resize', grow);
+
+  /** @param {Event} event @param {DataTransfer | null} data */
+  const takeFiles = (event, data) => {
+    const files = [...(data?.files ?? [])];
+    if (files.length === 0) return;
+    event.preventDefault();
+    if (shown?.info.takesImages) pictures.add(files);
+    else complain(`${shown?.agentName ?? 'This agent'} takes no pictures.`);
+  };
+
+  refresh();
+  return {
+    complain,
+    /** @param {Shown} now */
+    show: (now) => {
+      shown = now;
+      waiting.show(now.info.queue, now.info.queueHeld);
+      const [question] = now.info.permissions;
+      asked.hidden = !question;
+      askedText.textContent = question ? `${now.agentName} waits for you: ${question.title}` : '';
+      refresh();
+    },
+    /** What the turn is doing; called each second, and when something changed. @param {number} now */
+    tick: (now) => {
+      const turn = shown?.info.turn;
+      const starting = shown?.status === 'starting' || turn?.phase === 'starting';
+      working.hidden = !turn && !starting;
+      restart.hidden = !turn?.quietSince;
+      working.classList.toggle('quiet', Boolean(turn?.quietSince));
+      workingText.textContent = describe(turn, starting, shown?.agentName ?? '', now);
+    },
+    /** @param {string} text */
+    fill: (text) => {
+      if (text && input.value === '') setText(text);
+    },
+    focus: () => input.focus(),
+    stop: doStop,
+  };
+}
+
+/** @param {import('../types/wire.js').RunningTurn | undefined} turn @param {boolean} starting @param {string} name @param {number} now */
+function describe(turn, starting, name, now) {
+  if (starting) return `Starting ${name}…`;
+  if (!turn) return '';
+  const time = clock(now - Date.parse(turn.startedAt));
+  if (turn.phase === 'cancelling') return `Stopping… ${time}`;
+  if (turn.quietSince) return `Working ${time} · quiet for ${duration(now - Date.parse(turn.quietSince))}`;
+  return `Working ${time}`;
+}
+
+/** @param {import('./icons.js').Glyph} shape @param {string} text @param {string} className */
+function labelled(shape, text, className) {
+  return h('button', { class: `button ${className}`, type: 'button' }, glyph(shape), h('span', {}, text));
+}

@@ -1,0 +1,246 @@
+/** From a row of the conversation to an element, for each kind of entry. */
+
+import { h } from '../shared/dom.js';
+import { counted, duration, exactly, short } from './format.js';
+import { glyph } from './icons.js';
+import { mediaView } from './media-view.js';
+import { copyButton, disclosure } from './stage.js';
+import { textView } from './text-view.js';
+import { groupView, toolView } from './tool-view.js';
+import { grows } from './transcript.js';
+
+/**
+ * @typedef {import('./transcript.js').Item} Item
+ * @typedef {import('./stage.js').Stage} Stage
+ * @typedef {import('./stage.js').View} View
+ * @typedef {import('../types/wire.js').ChatEntry} ChatEntry
+ * @typedef {{ element: HTMLElement, update: (row: import('./rows.js').Row) => void }} RowView
+ */
+
+/** @type {Record<ChatEntry['type'], (stage: Stage) => View>} */
+const VIEWS = {
+  user: userView,
+  assistant: assistantView,
+  thinking: thinkingView,
+  'tool-call': toolView,
+  plan: planView,
+  media: mediaEntryView,
+  notice: noticeView,
+  turn: turnView,
+};
+
+/** @param {import('./rows.js').Row} first @param {Stage} stage @returns {RowView} */
+export function rowView(first, stage) {
+  const heading = h('h2', { class: 'sr-only' });
+  const element = h('div', { class: `row row-${first.items[0].entry.type}` }, heading);
+  const group = first.items.length > 1 ? groupView(stage) : null;
+  // A newer server may say things that we do not know yet.
+  const view = group ? null : (VIEWS[first.items[0].entry.type] ?? unknownView)(stage);
+  element.append((group ?? view)?.element ?? '');
+  return {
+    element,
+    update: (row) => {
+      const [item] = row.items;
+      const user = item.entry.type === 'user';
+      heading.hidden = !user && !row.headed;
+      heading.textContent = user ? 'You' : stage.agentName();
+      group?.update(row.items, row.id);
+      view?.update(item);
+    },
+  };
+}
+
+/** @param {Stage} stage @returns {View} */
+function userView(stage) {
+  const text = h('div', { class: 'plain' });
+  const pictures = h('div', { class: 'pictures' });
+  const state = h('div', { class: 'sending', role: 'status' });
+  /** @type {Item | null} */
+  let shown = null;
+  const content = () => (shown?.entry.type === 'user' ? shown.entry.content : '');
+  const tools = h('div', { class: 'tools' }, copyButton(stage, content, 'message'));
+  return {
+    element: h('article', { class: 'said' }, text, pictures, state, tools),
+    update: (item) => {
+      const entry = /** @type {Extract<ChatEntry, { type: 'user' }>} */ (item.entry);
+      if (content() !== entry.content || !shown) text.textContent = entry.content;
+      shown = item;
+      text.title = exactly(entry.timestamp);
+      const images = entry.images ?? [];
+      if (pictures.children.length !== images.length) pictures.replaceChildren(...images.map(pictureOf));
+      state.hidden = item.sending === null;
+      if (item.sending === 'sending') state.replaceChildren('Sending…');
+      if (item.sending === 'refused') {
+        state.replaceChildren(
+          h('span', { class: 'field-error' }, item.problem),
+          h('button', { class: 'button', type: 'button', onclick: () => stage.sendAgain(item) }, 'Retry'),
+          h('button', { class: 'button', type: 'button', onclick: () => stage.discard(item) }, 'Discard'),
+        );
+      }
+    },
+  };
+}
+
+/** @param {string} id */
+function pictureOf(id) {
+  const image = h('img', { class: 'picture', src: `/uploads/${encodeURIComponent(id)}`, alt: 'Picture you sent' });
+  image.addEventListener('error', () =>
+    image.replaceWith(h('span', { class: 'picture-mark' }, glyph('picture'), 'Picture')),
+  );
+  return image;
+}
+
+/** @param {Stage} stage @returns {View} */
+function assistantView(stage) {
+  const text = textView(stage);
+  let content = '';
+  const tools = h(
+    'div',
+    { class: 'tools' },
+    copyButton(stage, () => content, 'answer'),
+  );
+  const element = h('article', { class: 'answer' }, text.element, tools);
+  return {
+    element,
+    update: (item) => {
+      const entry = /** @type {Extract<ChatEntry, { type: 'assistant' }>} */ (item.entry);
+      content = entry.content;
+      text.update(item, content);
+      element.classList.toggle('growing', grows(stage.transcript, item));
+    },
+  };
+}
+
+/** @param {Stage} stage @returns {View} */
+function thinkingView(stage) {
+  const fold = disclosure(stage, 'thinking');
+  const text = textView(stage);
+  const label = h('span', {});
+  fold.summary.append(glyph('think', 'kind'), label, glyph('chevron', 'opener'));
+  fold.body.append(text.element);
+  return {
+    element: fold.element,
+    update: (item) => {
+      const entry = /** @type {Extract<ChatEntry, { type: 'thinking' }>} */ (item.entry);
+      const growing = grows(stage.transcript, item);
+      const took = item.began !== null && item.ended !== null ? ` for ${duration(item.ended - item.began)}` : '';
+      const said = growing ? 'Thinking…' : `Thought${took}`;
+      if (label.textContent !== said) label.textContent = said;
+      fold.element.classList.toggle('growing', growing);
+      fold.show(`thinking-${entry.entryId}`, growing, () => text.update(item, entry.content));
+    },
+  };
+}
+
+const PLAN_STATES = { pending: 'to do', 'in-progress': 'in progress', completed: 'done' };
+
+/** @returns {View} */
+function planView() {
+  const head = h('p', { class: 'plan-head' });
+  const list = h('ul', { class: 'plan-items' });
+  return {
+    element: h('section', { class: 'plan', 'aria-label': 'Plan' }, head, list),
+    update: (item) => {
+      const { items } = /** @type {Extract<ChatEntry, { type: 'plan' }>} */ (item.entry);
+      const done = items.filter(({ status }) => status === 'completed').length;
+      head.textContent = `Plan · ${done} of ${items.length} done`;
+      list.replaceChildren(
+        ...items.map(({ content, status, priority }) =>
+          h(
+            'li',
+            { class: status },
+            h('span', { class: 'box', 'aria-hidden': 'true' }, status === 'completed' ? glyph('done') : ''),
+            h('span', { class: 'sr-only' }, `${PLAN_STATES[status]}: `),
+            h('span', { class: 'plan-text' }, content),
+            priority === 'high' ? h('span', { class: 'tag' }, 'high') : '',
+          ),
+        ),
+      );
+    },
+  };
+}
+
+/** @param {Stage} stage @returns {View} */
+function mediaEntryView(stage) {
+  const element = h('div', { class: 'media' });
+  return {
+    element,
+    update: (item) => {
+      const entry = /** @type {Extract<ChatEntry, { type: 'media' }>} */ (item.entry);
+      element.classList.toggle('said', entry.author === 'user');
+      element.replaceChildren(mediaView(entry.block, stage, entry.entryId));
+    },
+  };
+}
+
+/** @returns {View} */
+function noticeView() {
+  const element = h('div', { class: 'note' });
+  return {
+    element,
+    update: (item) => {
+      const { severity, title, description } = /** @type {Extract<ChatEntry, { type: 'notice' }>} */ (item.entry);
+      element.dataset.severity = severity;
+      const word = severity === 'info' ? '' : h('strong', {}, severity === 'error' ? 'Error: ' : 'Warning: ');
+      element.replaceChildren(h('p', {}, word, title), description ? h('p', { class: 'hint' }, description) : '');
+    },
+  };
+}
+
+/** @type {Record<import('../types/wire.js').TurnOutcome, string>} */
+const OUTCOMES = {
+  ended: '',
+  cancelled: 'Stopped',
+  refused: 'The agent refused to go on',
+  'max-tokens': 'Cut off: the answer reached the token limit',
+  'max-turn-requests': 'Stopped: the agent reached its limit of steps in a turn',
+  failed: 'Failed',
+  interrupted: 'Interrupted',
+  other: 'Ended for a reason we do not know',
+};
+const ADVICE = {
+  failed: 'Send the message again, or restart the agent.',
+  interrupted: 'What was said until then is kept. Send a message to go on.',
+};
+
+/** @param {Stage} stage @returns {View} */
+function turnView(stage) {
+  const element = h('div', { class: 'turn-end' });
+  return {
+    element,
+    update: (item) => {
+      const turn = /** @type {Extract<ChatEntry, { type: 'turn' }>} */ (item.entry);
+      const bad = turn.outcome === 'failed' || turn.outcome === 'interrupted';
+      element.dataset.outcome = turn.outcome;
+      const figures = [
+        turn.durationMs === undefined ? '' : duration(turn.durationMs),
+        turn.tokens === undefined ? '' : `${short(turn.tokens)} ${counted(turn.tokens, 'token').split(' ')[1]}`,
+      ].filter(Boolean);
+      const said = [OUTCOMES[turn.outcome], turn.message].filter(Boolean).join(': ');
+      element.title = exactly(turn.timestamp);
+      element.replaceChildren(
+        said ? h('span', { class: 'turn-said' }, said) : '',
+        h('span', { class: 'turn-figures' }, figures.join(' · ')),
+      );
+      if (!bad) return;
+      const last = stage.transcript.items.at(-1) === item;
+      element.append(h('p', { class: 'hint' }, ADVICE[/** @type {keyof typeof ADVICE} */ (turn.outcome)]));
+      const again = last && lastWords(stage);
+      if (!again) return;
+      element.append(
+        h('button', { class: 'button', type: 'button', onclick: () => stage.sendAgain(again) }, 'Send again'),
+      );
+    },
+  };
+}
+
+/** @param {Stage} stage */
+function lastWords(stage) {
+  return stage.transcript.items.findLast(({ entry }) => entry.type === 'user');
+}
+
+/** @returns {View} */
+function unknownView() {
+  const element = h('p', { class: 'hint' }, 'Something this page does not know how to show. Reload it.');
+  return { element, update: () => {} };
+}

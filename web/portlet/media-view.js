@@ -1,0 +1,67 @@
+/** Content that is not text: pictures and sound from an agent, resources and links it names. */
+
+import { h } from '../shared/dom.js';
+import { size } from './format.js';
+import { glyph } from './icons.js';
+import { cappedText } from './stage.js';
+
+/** @typedef {import('../types/wire.js').MediaBlock} MediaBlock */
+
+const DATA_MAX = 20 * 1024 * 1024;
+/** What we let the browser decode; a picture with script in it is not among them. */
+const PICTURES = ['image/png', 'image/jpeg', 'image/gif', 'image/webp', 'image/avif', 'image/bmp'];
+
+/** @param {MediaBlock} block @param {import('./stage.js').Stage} stage @param {string} key @returns {HTMLElement} */
+export function mediaView(block, stage, key) {
+  switch (block.type) {
+    case 'image':
+      return encoded(block, PICTURES.includes(block.mimeType.toLowerCase()), (url) =>
+        h('img', { class: 'picture', src: url, alt: 'Picture from the agent', loading: 'lazy' }),
+      );
+    case 'audio':
+      return encoded(block, /^audio\/[\w.+-]+$/i.test(block.mimeType), (url) =>
+        h('audio', { src: url, controls: true, 'aria-label': 'Sound from the agent' }),
+      );
+    case 'link':
+      return h(
+        'p',
+        { class: 'resource' },
+        glyph('link'),
+        linkTo(block.uri, block.name || block.uri, stage),
+        block.description ? h('span', { class: 'hint' }, block.description) : '',
+      );
+    case 'resource': {
+      const text = cappedText(stage, `${key}-resource`);
+      if (block.text !== undefined) text.update(block.text);
+      return h(
+        'div',
+        { class: 'resource-text' },
+        h('p', { class: 'resource' }, glyph('read'), linkTo(block.uri, block.uri, stage)),
+        block.text === undefined ? h('p', { class: 'hint' }, 'Not a text.') : text.element,
+      );
+    }
+    default:
+      return h('p', { class: 'hint' }, 'Content of a kind that cannot be shown here.');
+  }
+}
+
+/**
+ * @param {{ mimeType: string, data: string }} block
+ * @param {boolean} known
+ * @param {(url: string) => HTMLElement} show
+ */
+function encoded({ mimeType, data }, known, show) {
+  if (!known) return h('p', { class: 'hint' }, `Cannot be shown: ${mimeType}`);
+  if (data.length > DATA_MAX) return h('p', { class: 'hint' }, `Too large to show: ${size(data.length * 0.75)}`);
+  return show(`data:${mimeType.toLowerCase()};base64,${data}`);
+}
+
+/** @param {string} uri @param {string} text @param {import('./stage.js').Stage} stage */
+function linkTo(uri, text, stage) {
+  if (!/^(https?|mailto):/i.test(uri)) return h('span', { class: 'mono', title: uri }, text);
+  const open = /** @param {Event} event */ (event) => {
+    event.preventDefault();
+    stage.openLink(uri);
+  };
+  return h('a', { href: uri, title: uri, onclick: open }, text);
+}

@@ -1,0 +1,63 @@
+/** What an agent may do only if the person agrees: the question, its options as the agent named them, and their keys. */
+
+import { h } from '../shared/dom.js';
+import { glyph } from './icons.js';
+import { unseen } from './stage.js';
+
+/** @typedef {import('../types/wire.js').PermissionQuestion} PermissionQuestion */
+
+/** @param {PermissionQuestion} question @param {import('./stage.js').Stage} stage */
+export function questionView(question, stage) {
+  const problem = h('p', { class: 'field-error', role: 'alert' });
+  const buttons = question.options.map((option, index) => {
+    const allows = option.kind.startsWith('allow');
+    const answer = async () => {
+      for (const button of buttons) button.disabled = true;
+      try {
+        await stage.permit(question.permissionId, option.optionId);
+      } catch (error) {
+        problem.textContent = error instanceof Error ? error.message : String(error);
+        for (const button of buttons) button.disabled = false;
+      }
+    };
+    const key = index < 4 && h('kbd', { 'aria-hidden': 'true' }, String(index + 1));
+    return h(
+      'button',
+      { class: `button${allows ? ' allows' : ''}`, type: 'button', onclick: answer, 'data-option': option.optionId },
+      option.name || option.optionId,
+      key,
+    );
+  });
+  const otherwise = leastThatAllows(question);
+  return h(
+    'section',
+    { class: 'question', 'aria-label': `${stage.agentName()} asks`, 'data-permission': question.permissionId },
+    h(
+      'p',
+      { class: 'question-title' },
+      glyph('question'),
+      h('strong', {}, `${stage.agentName()} asks`),
+      unseen(': '),
+      h('span', {}, question.title || 'whether it may do this'),
+    ),
+    h('div', { class: 'question-options' }, ...buttons),
+    h(
+      'p',
+      { class: 'hint' },
+      otherwise ? `The policy “allow” would have taken “${otherwise.name}”. ` : '',
+      'Keys ',
+      h('kbd', {}, '1'),
+      '–',
+      h('kbd', {}, '4'),
+      ', while writing with ',
+      h('kbd', {}, 'Alt'),
+      '.',
+    ),
+    problem,
+  );
+}
+
+/** @param {PermissionQuestion} question */
+function leastThatAllows({ options }) {
+  return options.find(({ kind }) => kind === 'allow_once') ?? options.find(({ kind }) => kind === 'allow_always');
+}

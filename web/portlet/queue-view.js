@@ -1,0 +1,96 @@
+/** Messages that wait for the turn to end: seen, changed, taken back. */
+
+import { h } from '../shared/dom.js';
+import { counted } from './format.js';
+import { glyph } from './icons.js';
+
+/**
+ * @typedef {import('../types/wire.js').QueuedMessage} QueuedMessage
+ *
+ * @typedef {object} Actions
+ * @property {(queueId: string, content: string) => Promise<unknown>} edit
+ * @property {(queueId: string) => Promise<unknown>} remove
+ * @property {() => Promise<unknown>} resume
+ */
+
+/** @param {Actions} actions */
+export function startQueue(actions) {
+  const head = h('p', { class: 'queue-head' });
+  const now = h('button', { class: 'button small', type: 'button' }, 'Send now');
+  const list = h('ul', { class: 'queue-items' });
+  const problem = h('p', { class: 'field-error', role: 'alert' });
+  const element = h('section', { class: 'queue', 'aria-label': 'Queue' }, h('div', {}, head, now), list, problem);
+  element.hidden = true;
+  /** @type {Map<string, ReturnType<typeof line>>} */
+  const lines = new Map();
+
+  /** @param {Promise<unknown>} doing */
+  const attempt = async (doing) => {
+    problem.textContent = '';
+    try {
+      await doing;
+    } catch (error) {
+      problem.textContent = error instanceof Error ? error.message : String(error);
+    }
+  };
+  now.addEventListener('click', () => attempt(actions.resume()));
+
+  /** @param {QueuedMessage} message */
+  const line = ({ queueId, content }) => {
+    const text = h('textarea', { class: 'queue-text', rows: '1', 'aria-label': 'Queued message' });
+    text.value = content;
+    let known = content;
+    const save = () => {
+      const wanted = text.value.trim();
+      if (wanted === known || !wanted) text.value = known;
+      else attempt(actions.edit(queueId, text.value));
+    };
+    text.addEventListener('change', save);
+    text.addEventListener('keydown', (event) => {
+      if (event.isComposing) return;
+      if (event.key === 'Escape') text.value = known;
+      if (event.key === 'Escape' || (event.key === 'Enter' && !event.shiftKey)) {
+        event.preventDefault();
+        event.stopPropagation();
+        text.blur();
+      }
+    });
+    const label = 'Remove from the queue';
+    const remove = h(
+      'button',
+      { class: 'icon-button', type: 'button', 'aria-label': label, title: label },
+      glyph('remove'),
+    );
+    remove.addEventListener('click', () => attempt(actions.remove(queueId)));
+    return {
+      element: h('li', {}, text, remove),
+      /** @param {string} latest */
+      update: (latest) => {
+        if (latest === known) return;
+        if (text.value === known || document.activeElement !== text) text.value = latest;
+        known = latest;
+      },
+    };
+  };
+
+  return {
+    element,
+    /** @param {QueuedMessage[]} queue @param {boolean} held */
+    show: (queue, held) => {
+      element.hidden = queue.length === 0;
+      head.textContent = `${counted(queue.length, 'message')} queued${held ? ', waiting for you' : ''}`;
+      now.hidden = !held;
+      for (const [id, shown] of lines) {
+        if (queue.some(({ queueId }) => queueId === id)) continue;
+        shown.element.remove();
+        lines.delete(id);
+      }
+      for (const [at, message] of queue.entries()) {
+        const shown = lines.get(message.queueId) ?? line(message);
+        lines.set(message.queueId, shown);
+        shown.update(message.content);
+        if (list.children[at] !== shown.element) list.insertBefore(shown.element, list.children[at] ?? null);
+      }
+    },
+  };
+}

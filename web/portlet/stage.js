@@ -1,0 +1,113 @@
+/**
+ * What every view of an entry may know and do, and small parts they share.
+ *
+ * @typedef {import('./transcript.js').Item} Item
+ * @typedef {import('./transcript.js').Transcript} Transcript
+ *
+ * @typedef {object} Stage
+ * @property {Transcript} transcript
+ * @property {() => string} agentName
+ * @property {() => string} projectPath
+ * @property {Map<string, boolean>} opened  what the person opened or closed, by a key of the view
+ * @property {(text: string) => void} copy
+ * @property {(href: string) => void} openLink
+ * @property {(permissionId: string, optionId: string) => Promise<void>} permit
+ * @property {(item: Item) => void} sendAgain
+ * @property {(item: Item) => void} discard
+ * @property {() => void} reconnect
+ *
+ * @typedef {object} View
+ * @property {HTMLElement} element
+ * @property {(item: Item) => void} update
+ */
+
+import { h } from '../shared/dom.js';
+import { glyph } from './icons.js';
+
+/** How long a button says that it has done what it was asked. */
+const SAID_MS = 1500;
+
+/** @param {Stage} stage @param {() => string} text @param {string} what */
+export function copyButton(stage, text, what) {
+  const label = `Copy ${what}`;
+  const button = h('button', { class: 'icon-button copy', type: 'button', 'aria-label': label, title: label });
+  button.append(glyph('copy'));
+  button.addEventListener('click', () => {
+    stage.copy(text());
+    button.replaceChildren(glyph('done'));
+    button.setAttribute('aria-label', 'Copied');
+    setTimeout(() => {
+      button.replaceChildren(glyph('copy'));
+      button.setAttribute('aria-label', label);
+    }, SAID_MS);
+  });
+  return button;
+}
+
+/**
+ * Something that opens. What is inside is made when it is first open.
+ * @param {Stage} stage
+ * @param {string} className
+ */
+export function disclosure(stage, className) {
+  const summary = h('summary', {});
+  const body = h('div', { class: 'body' });
+  const element = h('details', { class: className }, summary, body);
+  let key = '';
+  /** @type {() => void} */
+  let fill = () => {};
+  summary.addEventListener('click', () => stage.opened.set(key, !element.open));
+  element.addEventListener('toggle', () => {
+    if (element.open) fill();
+  });
+  return {
+    element,
+    summary,
+    body,
+    /** @param {string} id @param {boolean} otherwise  open, if the person has not said @param {() => void} fillBody */
+    show: (id, otherwise, fillBody) => {
+      key = id;
+      fill = fillBody;
+      const open = stage.opened.get(id) ?? otherwise;
+      if (element.open !== open) element.open = open;
+      if (open) fill();
+    },
+  };
+}
+
+/** @param {string} text  heard, not seen */
+export function unseen(text) {
+  return h('span', { class: 'sr-only' }, text);
+}
+
+/**
+ * Long text, its first lines shown.
+ * @param {Stage} stage @param {string} key @param {number} [max]
+ */
+export function cappedText(stage, key, max = 20) {
+  const shown = h('pre', { class: 'output', tabindex: '0' });
+  const more = h('button', { class: 'link-button', type: 'button' });
+  const element = h('div', { class: 'capped' }, shown, more);
+  let text = '';
+  const render = () => {
+    const lines = text.split('\n');
+    const all = stage.opened.get(key) ?? false;
+    const cut = !all && lines.length > max;
+    shown.textContent = cut ? lines.slice(0, max).join('\n') : text;
+    more.hidden = lines.length <= max;
+    more.textContent = cut ? `Show all ${lines.length} lines` : 'Show less';
+  };
+  more.addEventListener('click', () => {
+    stage.opened.set(key, !(stage.opened.get(key) ?? false));
+    render();
+  });
+  return {
+    element,
+    /** @param {string} now */
+    update: (now) => {
+      if (now === text && shown.textContent) return;
+      text = now;
+      render();
+    },
+  };
+}

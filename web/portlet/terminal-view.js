@@ -1,0 +1,100 @@
+/** What a command wrote, as a terminal shows it, also while it runs. */
+
+import { h } from '../shared/dom.js';
+import { Terminal } from './ansi.js';
+
+/** @typedef {Extract<import('../types/wire.js').ToolContent, { type: 'terminal' }>} Output */
+
+const LINES_SHOWN = 20;
+const LINES_MAX = 2000;
+
+/** @param {import('./stage.js').Stage} stage @param {string} key */
+export function terminalView(stage, key) {
+  const screen = h('pre', { class: 'output terminal', tabindex: '0', 'aria-label': 'Output' });
+  const more = h('button', { class: 'link-button', type: 'button' });
+  const exit = h('p', { class: 'exit' });
+  const element = h('div', { class: 'capped' }, more, screen, exit);
+  let terminal = new Terminal();
+  let generation = 0;
+  let fed = 0;
+  /** The number of the first line on the screen, counted from the first ever written. */
+  let top = 0;
+
+  const render = () => {
+    const all = stage.opened.get(key) ?? false;
+    const lines = terminal.lines.at(-1)?.length === 0 ? terminal.lines.slice(0, -1) : terminal.lines;
+    const from = Math.max(0, lines.length - (all ? LINES_MAX : LINES_SHOWN));
+    // Lines above the first change stay as they are; those that left the view go.
+    const stays = from + terminal.dropped === top ? Math.max(0, Math.min(terminal.changed, lines.length) - from) : 0;
+    top = from + terminal.dropped;
+    while (screen.children.length > stays) screen.lastChild?.remove();
+    for (const line of lines.slice(from + screen.children.length)) screen.append(lineOf(line));
+    terminal.changed = Infinity;
+    more.hidden = lines.length <= LINES_SHOWN;
+    more.textContent = all
+      ? `Show the last ${LINES_SHOWN} lines`
+      : `Show ${lines.length > LINES_MAX ? `the last ${LINES_MAX}` : `all ${lines.length}`} lines`;
+    screen.hidden = lines.length === 0;
+  };
+  more.addEventListener('click', () => {
+    stage.opened.set(key, !(stage.opened.get(key) ?? false));
+    terminal.changed = 0;
+    top = -1;
+    render();
+  });
+
+  return {
+    element,
+    /** @param {Output} output @param {import('./transcript.js').Item} item */
+    update: (output, item) => {
+      const written = item.output.get(output.terminalId) ?? 0;
+      const fresh = written - fed;
+      if (item.generation !== generation || fresh > output.output.length) {
+        terminal = new Terminal();
+        top = -1;
+        terminal.feed(output.output);
+        generation = item.generation;
+      } else if (fresh > 0) {
+        terminal.feed(output.output.slice(-fresh));
+      }
+      fed = written;
+      render();
+      exit.hidden = !output.exit;
+      if (output.exit) exit.textContent = ending(output.exit);
+      exit.classList.toggle('bad', Boolean(output.exit && output.exit.code !== 0));
+    },
+  };
+}
+
+/** @param {import('../types/wire.js').TerminalExit} exit */
+function ending({ code, signal }) {
+  if (signal) return `Ended by ${signal}`;
+  return code === 0 ? 'Exit code 0' : `Failed with exit code ${code ?? 'unknown'}`;
+}
+
+/** @param {import('./ansi.js').Run[]} runs */
+function lineOf(runs) {
+  const line = h('span', { class: 'terminal-line' });
+  for (const { text, style } of runs) {
+    const names = Object.keys(style).filter((name) => style[/** @type {keyof typeof style} */ (name)]);
+    line.append(names.length === 0 ? text : runOf(text, style));
+  }
+  line.append('\n');
+  return line;
+}
+
+/** @param {string} text @param {import('./ansi.js').Style} style */
+function runOf(text, style) {
+  const run = h('span', {}, text);
+  const [color, ground] = style.inverse
+    ? [style.ground ?? 'inverse', style.color ?? 'inverse']
+    : [style.color, style.ground];
+  if (color?.startsWith('#')) run.style.color = color;
+  else if (color) run.classList.add(`fg-${color}`);
+  if (ground?.startsWith('#')) run.style.backgroundColor = ground;
+  else if (ground) run.classList.add(`bg-${ground}`);
+  for (const name of /** @type {const} */ (['bold', 'dim', 'italic', 'underline'])) {
+    if (style[name]) run.classList.add(name);
+  }
+  return run;
+}

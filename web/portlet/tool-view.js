@@ -1,0 +1,202 @@
+/** What an agent does: one line a call, which opens; a run of finished ones in one line. */
+
+import { h } from '../shared/dom.js';
+import { diffView } from './diff-view.js';
+import { duration, within } from './format.js';
+import { glyph } from './icons.js';
+import { mediaView } from './media-view.js';
+import { questionView } from './question-view.js';
+import { summary as kindsOf } from './rows.js';
+import { cappedText, copyButton, disclosure, unseen } from './stage.js';
+import { terminalView } from './terminal-view.js';
+
+/**
+ * @typedef {import('./transcript.js').Item} Item
+ * @typedef {import('./stage.js').Stage} Stage
+ * @typedef {Extract<import('../types/wire.js').ChatEntry, { type: 'tool-call' }>} ToolCall
+ * @typedef {import('../types/wire.js').ToolContent} ToolContent
+ */
+
+const STATES = { running: 'running', complete: 'done', error: 'failed' };
+
+/** @param {Stage} stage @returns {import('./stage.js').View} */
+export function toolView(stage) {
+  const fold = disclosure(stage, 'tool');
+  const asked = h('div', { class: 'asked' });
+  const element = h('div', { class: 'tool-place' }, fold.element, asked);
+  const insides = insidesView(stage);
+  fold.body.append(insides.element);
+  let questionId = '';
+
+  return {
+    element,
+    update: (item) => {
+      const call = /** @type {ToolCall} */ (item.entry);
+      const question = stage.transcript.info?.permissions.find(({ toolCallId }) => toolCallId === call.toolCallId);
+      fold.element.dataset.status = question ? 'asks' : call.status;
+      fold.summary.replaceChildren(...line(call, item, stage));
+      const live = call.status === 'running' && (call.content ?? []).some(({ type }) => type === 'terminal');
+      const open = Boolean(question) || call.status === 'error' || live;
+      fold.show(`tool-${call.entryId}`, open, () => insides.update(item, Boolean(question)));
+      if (question?.permissionId !== questionId || !question) {
+        const had = asked.contains(document.activeElement);
+        asked.replaceChildren(question ? questionView(question, stage) : '');
+        questionId = question?.permissionId ?? '';
+        if (had) fold.summary.focus();
+      }
+    },
+  };
+}
+
+/** @param {ToolCall} call @param {Item} item @param {Stage} stage */
+function line(call, item, stage) {
+  const detail = detailOf(call, stage);
+  const spent = item.began !== null && item.ended !== null ? item.ended - item.began : 0;
+  const took = spent >= 1000 ? duration(spent) : '';
+  const state = h('span', { class: `tool-state ${call.status}` });
+  if (call.status === 'running') state.append(h('span', { class: 'spinner', 'aria-hidden': 'true' }));
+  else state.append(glyph(call.status === 'complete' ? 'done' : 'failed'));
+  state.append(call.status === 'complete' ? unseen(STATES.complete) : h('span', {}, STATES[call.status]));
+  return [
+    glyph(call.kind, 'kind'),
+    h('span', { class: 'tool-name' }, call.name),
+    detail ? h('span', { class: 'tool-detail mono', title: detail }, detail) : '',
+    h('span', { class: 'tool-time' }, took),
+    state,
+    glyph('chevron', 'opener'),
+  ];
+}
+
+/** The command or the file, unless the title says it. @param {ToolCall} call @param {Stage} stage */
+function detailOf(call, stage) {
+  const command = commandOf(call.rawInput);
+  if (call.kind === 'execute' && command && !call.name.includes(command)) return command;
+  const path = call.locations?.[0]?.path ?? firstDiff(call)?.path;
+  if (!path) return '';
+  const short = within(path, stage.projectPath());
+  return call.name.includes(short) ? '' : short;
+}
+
+/** @param {ToolCall} call */
+function firstDiff(call) {
+  const found = call.content?.find((part) => part.type === 'diff');
+  return found?.type === 'diff' ? found : undefined;
+}
+
+/** @param {unknown} input */
+function commandOf(input) {
+  if (typeof input !== 'object' || input === null || !('command' in input)) return '';
+  const { command } = input;
+  if (typeof command === 'string') return command;
+  return Array.isArray(command) ? command.map(String).join(' ') : '';
+}
+
+/** What a call shows when it is open. @param {Stage} stage */
+function insidesView(stage) {
+  const element = h('div', { class: 'tool-insides' });
+  /** @type {{ kind: string, element: HTMLElement, update: (part: any, item: Item) => void }[]} */
+  let parts = [];
+  const rest = h('div', {});
+  const command = h('pre', { class: 'output command', tabindex: '0', 'aria-label': 'Command' });
+  const end = h('div', { class: 'tool-rest' });
+
+  /** @param {ToolContent} part @param {string} key */
+  const make = (part, key) => {
+    if (part.type === 'text') {
+      const text = cappedText(stage, key);
+      return { kind: 'text', element: text.element, update: /** @param {any} now */ (now) => text.update(now.text) };
+    }
+    if (part.type === 'diff') return { kind: 'diff', ...diffView(stage) };
+    if (part.type === 'terminal') return { kind: `terminal-${part.terminalId}`, ...terminalView(stage, key) };
+    return { kind: 'media', element: mediaView(part.block, stage, key), update: () => {} };
+  };
+  const kindOf = /** @param {ToolContent} part */ (part) =>
+    part.type === 'terminal' ? `terminal-${part.terminalId}` : part.type;
+
+  return {
+    element,
+    /** @param {Item} item @param {boolean} asks  the exact command is to be seen */
+    update: (item, asks) => {
+      const call = /** @type {ToolCall} */ (item.entry);
+      const content = shownContent(call);
+      const same = parts.length === content.length && content.every((part, at) => kindOf(part) === parts[at].kind);
+      if (!same) {
+        parts = content.map((part, at) => make(part, `${call.entryId}-${at}`));
+        rest.replaceChildren(...parts.map((part) => part.element));
+      }
+      for (const [at, part] of content.entries()) parts[at].update(part, item);
+      const text = commandOf(call.rawInput);
+      command.textContent = text;
+      command.hidden = !text || (!asks && call.kind !== 'execute');
+      end.replaceChildren(...extras(call, stage));
+      if (!element.firstChild) element.append(command, rest, end);
+    },
+  };
+}
+
+/** @param {ToolCall} call @returns {ToolContent[]} */
+function shownContent(call) {
+  const content = call.content ?? [];
+  const said = call.error ?? call.result;
+  const alreadyThere = content.some((part) => part.type === 'text' && part.text === said);
+  return said && !alreadyThere ? [...content, { type: 'text', text: said }] : content;
+}
+
+/** @param {ToolCall} call @param {Stage} stage */
+function extras(call, stage) {
+  const places = (call.locations ?? []).map(({ path, line: at }) =>
+    h('li', { class: 'mono' }, within(path, stage.projectPath()) + (at === undefined ? '' : `:${at}`)),
+  );
+  const found = [];
+  if (places.length > 0) found.push(h('ul', { class: 'places', 'aria-label': 'Files' }, ...places));
+  for (const [name, value] of /** @type {const} */ ([
+    ['Input', call.rawInput],
+    ['Raw output', call.rawOutput],
+  ])) {
+    if (value === undefined || value === null) continue;
+    const fold = disclosure(stage, 'raw');
+    fold.summary.append(name, glyph('chevron', 'opener'));
+    fold.show(`${call.entryId}-${name}`, false, () => {
+      const text = JSON.stringify(value, null, 2);
+      const capped = cappedText(stage, `${call.entryId}-${name}-all`);
+      capped.update(text);
+      fold.body.replaceChildren(
+        capped.element,
+        copyButton(stage, () => text, name.toLowerCase()),
+      );
+    });
+    found.push(fold.element);
+  }
+  return found;
+}
+
+/** A run of finished calls. @param {Stage} stage */
+export function groupView(stage) {
+  const fold = disclosure(stage, 'tool group');
+  /** @type {Map<string, import('./stage.js').View>} */
+  const views = new Map();
+  return {
+    element: h('div', { class: 'tool-place' }, fold.element),
+    /** @param {Item[]} items @param {string} id */
+    update: (items, id) => {
+      fold.summary.replaceChildren(
+        glyph('group', 'kind'),
+        h('span', { class: 'tool-name' }, kindsOf(items)),
+        h('span', { class: 'tool-time' }),
+        h('span', { class: 'tool-state complete' }, glyph('done'), unseen(STATES.complete)),
+        glyph('chevron', 'opener'),
+      );
+      fold.show(id, false, () => {
+        for (const item of items) {
+          let view = views.get(item.id);
+          if (!view) {
+            view = toolView(stage);
+            views.set(item.id, view);
+            fold.body.append(view.element);
+          }
+          view.update(item);
+        }
+      });
+    },
+  };
+}

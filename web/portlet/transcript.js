@@ -1,0 +1,320 @@
+/**
+ * The conversation as this page knows it: what the server said, folded in order. Pure but for growing
+ * in place: one more chunk must not cost more in a long session than in a short one.
+ *
+ * Invariants: entries stand by their number without a gap, a `seq` counts once, and a message sent
+ * from here stands either among `sent` or among `items`, never in both.
+ *
+ * @typedef {import('../types/wire.js').ChatEntry} ChatEntry
+ * @typedef {import('../types/wire.js').ServerMessage} ServerMessage
+ * @typedef {import('../types/wire.js').SessionInfo} SessionInfo
+ * @typedef {import('../types/wire.js').Rendered} Rendered
+ *
+ * @typedef {object} Markup
+ * @property {string[]} blocks  finished, each to be added once
+ * @property {string} tail  replaces the last tail
+ *
+ * @typedef {object} Item
+ * @property {string} id  stays while the entry is optimistic and when it is confirmed
+ * @property {number} number  from 0, in the whole conversation; -1 before the server has it
+ * @property {ChatEntry} entry
+ * @property {Markup | null} markup
+ * @property {number} version  grows with each change
+ * @property {number} generation  grows when what was shown is replaced rather than continued
+ * @property {Map<string, number>} output  per terminal, how much has been added since the last generation
+ * @property {number | null} began  when we saw it begin; null for history
+ * @property {number | null} ended
+ * @property {'sending' | 'refused' | null} sending
+ * @property {string} problem  why it was refused
+ *
+ * @typedef {object} Transcript
+ * @property {Item[]} items
+ * @property {Map<string, Item>} byId
+ * @property {number} first  the number of the first item we have
+ * @property {number} seq
+ * @property {boolean} known  a history has come
+ * @property {SessionInfo | null} info
+ * @property {Item[]} sent  messages of ours that the server has not confirmed, oldest first
+ *
+ * What a view has to look at again: everything; items from a number on; some items; nothing.
+ * @typedef {object} Change
+ * @property {boolean} all
+ * @property {number} from  Infinity for none
+ * @property {Item[]} items
+ */
+
+export const TERMINAL_OUTPUT_MAX = 1024 * 1024;
+/** Cutting a long text costs its length, so it is done once in a while. */
+const TERMINAL_OUTPUT_SLACK = 64 * 1024;
+
+/** @returns {Transcript} */
+export function emptyTranscript() {
+  return { items: [], byId: new Map(), first: 0, seq: 0, known: false, info: null, sent: [] };
+}
+
+/** @type {Change} */
+const NOTHING = { all: false, from: Infinity, items: [] };
+/** @type {Change} */
+const EVERYTHING = { all: true, from: 0, items: [] };
+
+/**
+ * @param {Transcript} transcript
+ * @param {ServerMessage} message
+ * @param {number} now  milliseconds, only compared with each other
+ * @returns {Change}
+ */
+export function apply(transcript, message, now) {
+  switch (message.type) {
+    case 'session:history':
+      return history(transcript, message);
+    case 'session:page':
+      return older(transcript, message);
+    case 'session:resumed':
+    case 'session:info':
+      return inform(transcript, message.info, now);
+    case 'session:update':
+    case 'session:chunk':
+    case 'session:complete':
+    case 'session:cancelled':
+      // Replayed after a reconnect.
+      if (message.seq <= transcript.seq) return NOTHING;
+      transcript.seq = message.seq;
+      if (message.type === 'session:update') return update(transcript, message, now);
+      if (message.type === 'session:chunk') return chunk(transcript, message);
+      return finish(transcript, message, now);
+    default:
+      return NOTHING;
+  }
+}
+
+/**
+ * A message of ours, shown before the server has it.
+ * @param {Transcript} transcript
+ * @param {string} requestId
+ * @param {string} content
+ * @param {string[]} images
+ * @param {string} timestamp
+ * @returns {Item}
+ */
+export function optimistic(transcript, requestId, content, images, timestamp) {
+  /** @type {ChatEntry} */
+  const entry = { type: 'user', entryId: '', content, timestamp, requestId, ...(images.length > 0 && { images }) };
+  const item = newItem(requestId, -1, entry, undefined);
+  item.sending = 'sending';
+  transcript.sent.push(item);
+  return item;
+}
+
+/** @param {Transcript} transcript @param {string} requestId @returns {Item | undefined} */
+export function takeBack(transcript, requestId) {
+  const at = transcript.sent.findIndex((item) => item.id === requestId);
+  return at < 0 ? undefined : transcript.sent.splice(at, 1)[0];
+}
+
+/** Whether more text may come for this item. @param {Transcript} transcript @param {Item} item */
+export function grows(transcript, item) {
+  return Boolean(transcript.info?.turn) && transcript.items.at(-1) === item;
+}
+
+/** @param {Transcript} transcript @param {Extract<ServerMessage, { type: 'session:history' }>} message */
+function history(transcript, message) {
+  transcript.items = [];
+  transcript.byId.clear();
+  transcript.first = message.first;
+  transcript.seq = message.seq;
+  transcript.known = true;
+  transcript.info = message.info;
+  for (const [index, entry] of message.entries.entries()) {
+    const item = newItem(entry.entryId, message.first + index, entry, message.html?.[entry.entryId]);
+    if (entry.type === 'user' && entry.requestId) takeBack(transcript, entry.requestId);
+    transcript.items.push(item);
+    transcript.byId.set(entry.entryId, item);
+  }
+  forgetQueued(transcript);
+  return EVERYTHING;
+}
+
+/** @param {Transcript} transcript @param {Extract<ServerMessage, { type: 'session:page' }>} message */
+function older(transcript, message) {
+  // Only what ends exactly where we begin: a history may have come since it was asked for.
+  if (message.entries.length === 0 || message.first + message.entries.length !== transcript.first) return NOTHING;
+  const items = message.entries.map((entry, index) =>
+    newItem(entry.entryId, message.first + index, entry, message.html?.[entry.entryId]),
+  );
+  for (const item of items) transcript.byId.set(item.entry.entryId, item);
+  transcript.items = items.concat(transcript.items);
+  transcript.first = message.first;
+  return EVERYTHING;
+}
+
+/** @param {Transcript} transcript @param {SessionInfo} info @param {number} now @returns {Change} */
+function inform(transcript, info, now) {
+  const before = transcript.info;
+  transcript.info = info;
+  forgetQueued(transcript);
+  /** @type {Item[]} */
+  const items = [];
+  const last = transcript.items.at(-1);
+  if (last && Boolean(before?.turn) !== Boolean(info.turn)) {
+    if (!info.turn) end(last, now);
+    items.push(touch(last));
+  }
+  const asked = [...(before?.permissions ?? []), ...info.permissions].map(({ toolCallId }) => toolCallId);
+  for (let at = transcript.items.length - 1; asked.length > 0 && at >= 0; at -= 1) {
+    const { entry } = transcript.items[at];
+    if (entry.type === 'user') break;
+    if (entry.type === 'tool-call' && asked.includes(entry.toolCallId)) items.push(touch(transcript.items[at]));
+  }
+  return { all: false, from: items[0] ? Math.min(...items.map(({ number }) => number)) : Infinity, items };
+}
+
+/** A message that waits in the queue is shown there. @param {Transcript} transcript */
+function forgetQueued(transcript) {
+  for (const { requestId } of transcript.info?.queue ?? []) if (requestId) takeBack(transcript, requestId);
+}
+
+/**
+ * @param {Transcript} transcript
+ * @param {Extract<ServerMessage, { type: 'session:update' }>} message
+ * @param {number} now
+ * @returns {Change}
+ */
+function update(transcript, { entry, html }, now) {
+  const known = transcript.byId.get(entry.entryId);
+  if (known) {
+    replace(known, entry, html, now);
+    return { all: false, from: known.number, items: [known] };
+  }
+  const requestId = entry.type === 'user' ? entry.requestId : undefined;
+  const sent = requestId ? takeBack(transcript, requestId) : undefined;
+  const number = transcript.first + transcript.items.length;
+  const item = newItem(sent?.id ?? entry.entryId, number, entry, html);
+  item.began = now;
+  if (sent) item.version = sent.version + 1;
+  const last = transcript.items.at(-1);
+  if (last) end(touch(last), now);
+  transcript.items.push(item);
+  transcript.byId.set(entry.entryId, item);
+  return { all: false, from: last?.number ?? number, items: last ? [last, item] : [item] };
+}
+
+/** @param {Item} item @param {ChatEntry} entry @param {Rendered | undefined} html @param {number} now */
+function replace(item, entry, html, now) {
+  const before = item.entry;
+  item.entry = entry;
+  if (entry.type === 'tool-call' && before.type === 'tool-call') {
+    if (entry.status !== 'running' && before.status === 'running') item.ended = now;
+    if (!sameTerminals(before, entry)) renew(item);
+  } else if (!continues(before, entry)) {
+    renew(item);
+  }
+  if (html) {
+    item.markup = whole(html);
+    item.generation += 1;
+  }
+  touch(item);
+}
+
+/** @param {Extract<ChatEntry, { type: 'tool-call' }>} before @param {Extract<ChatEntry, { type: 'tool-call' }>} after */
+function sameTerminals(before, after) {
+  const outputs = /** @param {typeof before} call */ (call) =>
+    (call.content ?? []).map((part) => (part.type === 'terminal' ? part.output : null));
+  const [old, now] = [outputs(before), outputs(after)];
+  return old.length === now.length && old.every((output, index) => output === now[index]);
+}
+
+/** @param {ChatEntry} before @param {ChatEntry} after */
+function continues(before, after) {
+  return 'content' in before && 'content' in after && typeof before.content === 'string'
+    ? typeof after.content === 'string' && after.content.startsWith(before.content)
+    : false;
+}
+
+/**
+ * @param {Transcript} transcript
+ * @param {Extract<ServerMessage, { type: 'session:chunk' }>} message
+ * @returns {Change}
+ */
+function chunk(transcript, { entryId, content, html, terminalId }) {
+  const item = transcript.byId.get(entryId);
+  if (!item) return NOTHING;
+  const { entry } = item;
+  if (entry.type === 'tool-call') {
+    const shown = entry.content?.find((part) => part.type === 'terminal' && part.terminalId === terminalId);
+    if (shown?.type !== 'terminal' || terminalId === undefined) return NOTHING;
+    shown.output += content;
+    if (shown.output.length > TERMINAL_OUTPUT_MAX + TERMINAL_OUTPUT_SLACK) {
+      shown.output = shown.output.slice(-TERMINAL_OUTPUT_MAX);
+    }
+    item.output.set(terminalId, (item.output.get(terminalId) ?? 0) + content.length);
+  } else if (entry.type === 'assistant' || entry.type === 'thinking' || entry.type === 'user') {
+    entry.content += content;
+    if (html) {
+      item.markup ??= { blocks: [], tail: '' };
+      if (html.blocks) item.markup.blocks.push(html.blocks);
+      item.markup.tail = html.tail;
+    }
+  } else {
+    return NOTHING;
+  }
+  return { all: false, from: Infinity, items: [touch(item)] };
+}
+
+/**
+ * @param {Transcript} transcript
+ * @param {Extract<ServerMessage, { type: 'session:complete' | 'session:cancelled' }>} message
+ * @param {number} now
+ * @returns {Change}
+ */
+function finish(transcript, message, now) {
+  const item = transcript.byId.get(message.entryId);
+  if (!item) return NOTHING;
+  end(item, now);
+  if (message.type === 'session:complete' && message.html) {
+    const markup = whole(message.html);
+    const same = item.markup && [...item.markup.blocks, item.markup.tail].join('') === markup.blocks.join('');
+    if (!same) {
+      item.markup = markup;
+      item.generation += 1;
+    }
+  }
+  return { all: false, from: Infinity, items: [touch(item)] };
+}
+
+/** @param {Rendered} html @returns {Markup} */
+const whole = ({ blocks, tail }) => ({ blocks: blocks ? [blocks] : [], tail });
+
+/** @param {string} id @param {number} number @param {ChatEntry} entry @param {Rendered | undefined} html @returns {Item} */
+function newItem(id, number, entry, html) {
+  return {
+    id,
+    number,
+    entry,
+    markup: html ? whole(html) : null,
+    version: 1,
+    generation: 1,
+    output: new Map(),
+    began: null,
+    ended: null,
+    sending: null,
+    problem: '',
+  };
+}
+
+/** @param {Item} item */
+function touch(item) {
+  item.version += 1;
+  return item;
+}
+
+/** @param {Item} item */
+function renew(item) {
+  item.generation += 1;
+  item.output.clear();
+  item.markup = null;
+}
+
+/** @param {Item} item @param {number} now */
+function end(item, now) {
+  if (item.began !== null && item.entry.type !== 'tool-call') item.ended ??= now;
+}

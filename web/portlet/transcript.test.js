@@ -1,0 +1,197 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { apply, emptyTranscript, grows, optimistic, TERMINAL_OUTPUT_MAX } from './transcript.js';
+
+/** @typedef {import('../types/wire.js').ChatEntry} ChatEntry */
+/** @typedef {import('../types/wire.js').ServerMessage} ServerMessage */
+
+const sessionId = 'a:1';
+/** @type {import('../types/wire.js').SessionInfo} */
+const INFO = {
+  state: 'idle',
+  attachment: 'attached',
+  policy: 'allow',
+  queue: [],
+  queueHeld: false,
+  permissions: [],
+  commands: [],
+  options: [],
+  takesImages: false,
+};
+const WORKING = { ...INFO, turn: { startedAt: '', phase: /** @type {const} */ ('working') } };
+/** @param {string} entryId @param {string} content @returns {ChatEntry} */
+const said = (entryId, content) => ({ type: 'assistant', entryId, content, timestamp: '' });
+/** @param {string} entryId @param {string} [requestId] @returns {ChatEntry} */
+const asked = (entryId, requestId) => ({ type: 'user', entryId, content: entryId, timestamp: '', requestId });
+/** @param {ChatEntry[]} entries @param {Partial<Extract<ServerMessage, { type: 'session:history' }>>} [more] @returns {ServerMessage} */
+const history = (entries, more) => ({
+  type: 'session:history',
+  sessionId,
+  entries,
+  first: 0,
+  total: entries.length,
+  seq: 0,
+  bootId: 'b',
+  info: INFO,
+  ...more,
+});
+/** @param {number} seq @param {ChatEntry} entry @param {import('../types/wire.js').Rendered} [html] @returns {ServerMessage} */
+const update = (seq, entry, html) => ({ type: 'session:update', sessionId, entry, seq, html });
+/** @param {number} seq @param {string} entryId @param {string} content @param {object} [more] @returns {ServerMessage} */
+const chunk = (seq, entryId, content, more) => ({ type: 'session:chunk', sessionId, entryId, content, seq, ...more });
+
+/** @param {...ServerMessage} messages */
+const after = (...messages) => {
+  const transcript = emptyTranscript();
+  for (const [at, message] of messages.entries()) apply(transcript, message, at);
+  return transcript;
+};
+/** @param {import('./transcript.js').Transcript} transcript */
+const texts = ({ items }) => items.map(({ entry }) => ('content' in entry ? entry.content : entry.type));
+
+test('a turn is folded: entries are added, text grows, an update replaces', () => {
+  const transcript = after(
+    history([]),
+    update(1, asked('e1')),
+    update(2, said('e2', 'Hel')),
+    chunk(3, 'e2', 'lo'),
+    update(4, said('e2', 'Hello there')),
+  );
+  assert.deepEqual(texts(transcript), ['e1', 'Hello there']);
+  assert.equal(transcript.seq, 4);
+});
+
+test('what was replayed after a reconnect counts once', () => {
+  const transcript = after(history([said('e1', 'a')], { seq: 5 }), chunk(6, 'e1', 'b'));
+  assert.deepEqual(apply(transcript, chunk(6, 'e1', 'b'), 0).items, []);
+  apply(transcript, chunk(5, 'e1', 'x'), 0);
+  assert.deepEqual(texts(transcript), ['ab']);
+});
+
+test('a chunk for an entry we do not have changes nothing', () => {
+  assert.deepEqual(texts(after(history([]), chunk(1, 'e9', 'x'))), []);
+});
+
+test('older entries go in front, and only where they fit', () => {
+  const transcript = after(history([said('e3', 'c')], { first: 2, total: 3 }));
+  const page = /** @type {ServerMessage} */ ({
+    type: 'session:page',
+    sessionId,
+    entries: [said('e1', 'a'), said('e2', 'b')],
+    first: 0,
+    total: 3,
+  });
+  assert.equal(apply(transcript, page, 0).all, true);
+  assert.deepEqual(texts(transcript), ['a', 'b', 'c']);
+  assert.deepEqual(
+    transcript.items.map(({ number }) => number),
+    [0, 1, 2],
+  );
+  apply(transcript, page, 0);
+  assert.equal(transcript.items.length, 3);
+});
+
+test('TC-3.1a: a message of ours is there at once, and the confirmed one takes its place', () => {
+  const transcript = after(history([]));
+  const item = optimistic(transcript, 'u-1', 'hi', [], '');
+  assert.equal(transcript.sent[0], item);
+  apply(transcript, update(1, asked('e1', 'u-1')), 0);
+  assert.deepEqual(transcript.sent, []);
+  assert.equal(transcript.items[0].id, 'u-1');
+  assert.equal(transcript.items[0].sending, null);
+});
+
+test('a message that a history or the queue already holds is not shown twice', () => {
+  const transcript = after(history([]));
+  optimistic(transcript, 'u-1', 'hi', [], '');
+  optimistic(transcript, 'u-2', 'ho', [], '');
+  apply(transcript, history([asked('e1', 'u-1')]), 0);
+  assert.deepEqual(
+    transcript.sent.map(({ id }) => id),
+    ['u-2'],
+  );
+  const queue = [{ queueId: 'q', content: 'ho', requestId: 'u-2' }];
+  apply(transcript, { type: 'session:info', sessionId, info: { ...INFO, queue } }, 0);
+  assert.deepEqual(transcript.sent, []);
+});
+
+test('only the last entry of a running turn grows', () => {
+  const transcript = after(history([said('e1', ''), said('e2', '')], { info: WORKING }));
+  assert.equal(grows(transcript, transcript.items[0]), false);
+  assert.equal(grows(transcript, transcript.items[1]), true);
+  const change = apply(transcript, { type: 'session:info', sessionId, info: INFO }, 0);
+  assert.equal(grows(transcript, transcript.items[1]), false);
+  assert.deepEqual(change.items, [transcript.items[1]]);
+});
+
+test('a thought lasts until something else begins', () => {
+  const transcript = after(history([]));
+  apply(transcript, update(1, { type: 'thinking', entryId: 'e1', content: 'hm' }), 1000);
+  apply(transcript, chunk(2, 'e1', 'm'), 1500);
+  apply(transcript, update(3, said('e2', 'so')), 3000);
+  const [thought] = transcript.items;
+  assert.deepEqual([thought.began, thought.ended], [1000, 3000]);
+});
+
+test('finished blocks are added once and the tail is replaced', () => {
+  const transcript = after(
+    history([]),
+    update(1, said('e1', '# A'), { blocks: '', tail: '<h1>A</h1>' }),
+    chunk(2, 'e1', '\n\nb', { html: { blocks: '<h1>A</h1>', tail: '<p>b</p>' } }),
+    chunk(3, 'e1', 'c', { html: { blocks: '', tail: '<p>bc</p>' } }),
+  );
+  assert.deepEqual(transcript.items[0].markup, { blocks: ['<h1>A</h1>'], tail: '<p>bc</p>' });
+  const { generation } = transcript.items[0];
+  const html = { blocks: '<h1>A</h1><p>bc</p>', tail: '' };
+  apply(transcript, { type: 'session:complete', sessionId, entryId: 'e1', html, seq: 4 }, 0);
+  assert.equal(transcript.items[0].generation, generation, 'nothing is rendered anew when nothing changed');
+});
+
+/** @param {string} output @param {'running' | 'complete'} [status] @returns {ChatEntry} */
+const command = (output, status = 'running') => ({
+  type: 'tool-call',
+  entryId: 'e1',
+  toolCallId: 't',
+  name: 'make',
+  kind: 'execute',
+  status,
+  content: [{ type: 'terminal', terminalId: 'x', output }],
+});
+/** @param {import('./transcript.js').Transcript} transcript */
+const output = ({ items: [{ entry }] }) => {
+  const part = entry.type === 'tool-call' ? entry.content?.[0] : undefined;
+  return part?.type === 'terminal' ? part.output : undefined;
+};
+
+test('output goes to its terminal, and keeps its end', () => {
+  const transcript = after(
+    history([]),
+    update(1, command('a')),
+    chunk(2, 'e1', 'b', { terminalId: 'x' }),
+    chunk(3, 'e1', 'c', { terminalId: 'another' }),
+  );
+  assert.equal(output(transcript), 'ab');
+  const { generation } = transcript.items[0];
+  apply(transcript, update(4, command('ab', 'complete')), 0);
+  assert.equal(transcript.items[0].generation, generation, 'the same output is not shown anew');
+  for (let seq = 5; seq < 40; seq += 1) {
+    apply(transcript, chunk(seq, 'e1', `${seq}`.padEnd(100_000), { terminalId: 'x' }), 0);
+  }
+  const length = output(transcript)?.length ?? 0;
+  assert.ok(length >= TERMINAL_OUTPUT_MAX && length <= TERMINAL_OUTPUT_MAX * 1.1, `${length}`);
+  assert.match(output(transcript) ?? '', /39 +$/);
+});
+
+test('a question touches the tool call it is about, when asked and when answered', () => {
+  const transcript = after(history([]), update(1, command('')), update(2, said('e2', '')));
+  const question = { permissionId: 'p', toolCallId: 't', title: '', options: [], askedAt: '' };
+  /** @param {import('../types/wire.js').PermissionQuestion[]} permissions @returns {ServerMessage} */
+  const info = (permissions) => ({ type: 'session:info', sessionId, info: { ...INFO, permissions } });
+  assert.deepEqual(apply(transcript, info([question]), 0).items, [transcript.items[0]]);
+  assert.deepEqual(apply(transcript, info([]), 0).items, [transcript.items[0]]);
+});
+
+test('messages of a type we do not know are ignored', () => {
+  const strange = /** @type {ServerMessage} */ (/** @type {unknown} */ ({ type: 'session:weather' }));
+  assert.deepEqual(apply(after(history([])), strange, 0), { all: false, from: Infinity, items: [] });
+});

@@ -1,0 +1,254 @@
+/**
+ * The part of a long conversation that is in the page. Rows near the view are elements; the others are
+ * two spacers of the height they have, or had, or probably will have.
+ *
+ * Invariant: what somebody reads does not move. The row at the top of the view is the anchor, and
+ * whatever changes above it is made up for before it is painted. At the end of the conversation the
+ * end is the anchor instead.
+ *
+ * @typedef {import('./rows.js').Row} Row
+ * @typedef {import('./entry-views.js').RowView} RowView
+ *
+ * @typedef {object} Options
+ * @property {(row: Row) => RowView} make
+ * @property {() => void} onNearTop  older rows are wanted
+ * @property {() => void} onMoved  `following` or the place may have changed
+ */
+
+import { h } from '../shared/dom.js';
+
+/** A guess for rows that were never shown. */
+const ROW_HEIGHT = 90;
+const ROWS_MAX = 100;
+/** In heights of the view: what is kept ready, and what is put in when that has been used up. */
+const READY = 0.75;
+const AHEAD = 1.75;
+/** How near to the end counts as at it. */
+const AT_END = 40;
+
+/** @param {HTMLElement} scroller @param {HTMLElement} place @param {Options} options */
+export function startWindow(scroller, place, { make, onNearTop, onMoved }) {
+  const above = h('div', { class: 'spacer' });
+  const below = h('div', { class: 'spacer' });
+  place.replaceChildren(above, below);
+  scroller.tabIndex = 0;
+  /** @type {Row[]} */
+  let rows = [];
+  /** @type {Map<string, { view: RowView, stamp: number }>} */
+  const shown = new Map();
+  /** @type {Map<string, number>} */
+  const heights = new Map();
+  let start = 0;
+  let end = 0;
+  let aboveHeight = 0;
+  let belowHeight = 0;
+  let following = true;
+  /** @type {{ id: string, offset: number }} */
+  let anchor = { id: '', offset: 0 };
+  let lastTop = 0;
+
+  const viewHeight = () => scroller.clientHeight || 800;
+  /** @param {Row} row */
+  const heightOf = (row) => heights.get(row.id) ?? ROW_HEIGHT;
+  /** @param {number} from @param {number} to */
+  const heightBetween = (from, to) => {
+    let sum = 0;
+    for (let at = from; at < to; at += 1) sum += heightOf(rows[at]);
+    return sum;
+  };
+  /** @param {string} id */
+  const elementOf = (id) => shown.get(id)?.view.element;
+
+  /** @param {number} top */
+  const scrollTo = (top) => {
+    scroller.scrollTop = top;
+    lastTop = scroller.scrollTop;
+  };
+
+  /** Puts the view back to where the person is. */
+  const settle = () => {
+    if (following) return scrollTo(scroller.scrollHeight);
+    const element = elementOf(anchor.id);
+    if (!element) return;
+    const moved = element.offsetTop - scroller.scrollTop - anchor.offset;
+    if (Math.abs(moved) >= 1) scrollTo(scroller.scrollTop + moved);
+  };
+
+  /** The row at the top of the view. */
+  const takeAnchor = () => {
+    const top = scroller.scrollTop;
+    const bottomOfShown = scroller.scrollHeight - belowHeight;
+    if (top >= aboveHeight - 1 && top < bottomOfShown) {
+      for (let at = start; at < end; at += 1) {
+        const element = elementOf(rows[at].id);
+        if (!element || element.offsetTop + element.offsetHeight <= top) continue;
+        anchor = { id: rows[at].id, offset: element.offsetTop - top };
+        return;
+      }
+    }
+    let sum = above.offsetTop;
+    for (const row of rows) {
+      const height = heightOf(row);
+      if (sum + height > top) {
+        anchor = { id: row.id, offset: sum - top };
+        return;
+      }
+      sum += height;
+    }
+  };
+
+  /** @param {number} index @param {number} ahead  in heights of the view @returns {[number, number]} */
+  const around = (index, ahead) => {
+    const reach = viewHeight() * ahead;
+    let from = index;
+    for (let sum = 0; from > 0 && sum < reach && index - from < ROWS_MAX / 2; from -= 1)
+      sum += heightOf(rows[from - 1]);
+    let to = index;
+    const down = reach + viewHeight();
+    for (let sum = 0; to < rows.length && sum < down && to - index < ROWS_MAX / 2; to += 1) sum += heightOf(rows[to]);
+    return [from, to];
+  };
+
+  /** @returns {[number, number]} */
+  const wanted = () => {
+    const index = following ? rows.length : rows.findIndex((row) => row.id === anchor.id);
+    const at = index < 0 ? Math.max(0, rows.length - 1) : index;
+    const [from, to] = around(at, READY);
+    const covered = start <= from && end >= to && end <= rows.length && end - start <= ROWS_MAX;
+    return covered ? [start, end] : around(at, AHEAD);
+  };
+
+  /** @param {Row} row */
+  const stampOf = (row) => {
+    let sum = row.items.length;
+    for (const item of row.items) sum += item.version;
+    return sum;
+  };
+
+  /** Makes the page show the rows it should. */
+  const sync = () => {
+    [start, end] = wanted();
+    const keep = new Set();
+    for (let at = start; at < end; at += 1) keep.add(rows[at].id);
+    for (const [id, { view }] of shown) {
+      if (keep.has(id)) continue;
+      if (view.element.contains(document.activeElement)) scroller.focus({ preventScroll: true });
+      sizes.unobserve(view.element);
+      view.element.remove();
+      shown.delete(id);
+    }
+    let next = above.nextSibling;
+    for (let at = start; at < end; at += 1) {
+      const row = rows[at];
+      let entry = shown.get(row.id);
+      if (!entry) {
+        entry = { view: make(row), stamp: -1 };
+        entry.view.element.dataset.row = row.id;
+        shown.set(row.id, entry);
+        sizes.observe(entry.view.element);
+      }
+      const stamp = stampOf(row);
+      if (entry.stamp !== stamp) {
+        entry.stamp = stamp;
+        entry.view.update(row);
+      }
+      if (entry.view.element === next) next = next.nextSibling;
+      else place.insertBefore(entry.view.element, next);
+    }
+    aboveHeight = heightBetween(0, start);
+    belowHeight = heightBetween(end, rows.length);
+    above.style.height = `${aboveHeight}px`;
+    below.style.height = `${belowHeight}px`;
+    settle();
+    if (start === 0 && (following || scroller.scrollTop < viewHeight() * 2)) onNearTop();
+  };
+
+  const sizes = new ResizeObserver((changes) => {
+    for (const { target } of changes) {
+      const id = /** @type {HTMLElement} */ (target).dataset.row;
+      const height = /** @type {HTMLElement} */ (target).offsetHeight;
+      if (id && height > 0) heights.set(id, height);
+    }
+    settle();
+  });
+  sizes.observe(scroller);
+
+  const stopFollowing = () => {
+    if (!following) return;
+    following = false;
+    takeAnchor();
+  };
+
+  const scrolled = () => {
+    const top = scroller.scrollTop;
+    const left = scroller.scrollHeight - top - scroller.clientHeight;
+    const up = top < lastTop - 1;
+    lastTop = top;
+    if (left <= AT_END && end === rows.length && !up) following = true;
+    else if (up && left > AT_END) following = false;
+    if (!following) {
+      takeAnchor();
+      const near = viewHeight() * READY;
+      const low = top < aboveHeight + near && start > 0;
+      const high = scroller.scrollHeight - belowHeight - top - viewHeight() < near && end < rows.length;
+      if (low || high) sync();
+      else if (start === 0 && top < viewHeight() * 2) onNearTop();
+    }
+    onMoved();
+  };
+  scroller.addEventListener('scroll', scrolled, { passive: true });
+  // Before the scroll it brings, or a chunk in between would pull the view down again.
+  scroller.addEventListener(
+    'wheel',
+    ({ deltaY }) => {
+      if (deltaY < 0 && scroller.scrollTop > 0) {
+        stopFollowing();
+        onMoved();
+      }
+    },
+    { passive: true },
+  );
+
+  return {
+    /** @param {Row[]} now */
+    show: (now) => {
+      rows = now;
+      // Rows went, or came in front: the numbers of what is shown are others now.
+      const firstShown = rows.findIndex((row) => shown.has(row.id));
+      if (firstShown >= 0 && rows[start] && !shown.has(rows[start].id)) {
+        end = firstShown + (end - start);
+        start = firstShown;
+      }
+      end = Math.min(end, rows.length);
+      start = Math.min(start, end);
+      sync();
+    },
+    /** Some of the rows shown have changed inside. @param {(id: string) => Row | undefined} rowOf @param {Iterable<string>} ids */
+    refresh: (rowOf, ids) => {
+      for (const id of ids) {
+        const [entry, row] = [shown.get(id), rowOf(id)];
+        if (!entry || !row) continue;
+        entry.stamp = stampOf(row);
+        entry.view.update(row);
+      }
+      // Whatever grew by that is noticed, and made up for, before it is painted.
+    },
+    following: () => following,
+    toEnd: () => {
+      following = true;
+      sync();
+      onMoved();
+    },
+    /** @param {string} id @param {number} [offset]  from the top of the view */
+    toRow: (id, offset = 24) => {
+      if (!rows.some((row) => row.id === id)) return false;
+      following = false;
+      anchor = { id, offset };
+      sync();
+      takeAnchor();
+      onMoved();
+      return true;
+    },
+    place: () => (following || !anchor.id ? null : anchor),
+  };
+}
