@@ -7,8 +7,8 @@ import { h, icon, part } from '../shared/dom.js';
  * @typedef {import('../types/wire.js').AgentSummary} AgentSummary
  */
 
-/** @param {() => void} add */
-export function startMainArea(add) {
+/** @param {{ add: () => void, newSession: () => void }} actions */
+export function startMainArea({ add, newSession }) {
   const place = part('empty-main', HTMLElement);
   const notices = part('notices', HTMLElement);
   /** @type {Set<string>} */
@@ -21,7 +21,7 @@ export function startMainArea(add) {
     renderNotices(workspace);
     if (workspace.projects === null) return;
     const first = workspace.projects.length === 0;
-    const state = JSON.stringify([first, workspace.agents]);
+    const state = JSON.stringify([first, workspace.agents.map(({ name, found, install }) => [name, found, install])]);
     if (state === shown) return;
     shown = state;
     place.replaceChildren(
@@ -31,9 +31,11 @@ export function startMainArea(add) {
         { class: 'hint' },
         first
           ? 'A project is a folder you work in. The conversations you have there with your agents are kept under it.'
-          : 'Your projects are in the sidebar, with their sessions under them.',
+          : 'Open one in the sidebar, or start a new one.',
       ),
-      first ? h('button', { class: 'button primary', type: 'button', onclick: add }, 'Add project') : '',
+      first
+        ? h('button', { class: 'button primary', type: 'button', onclick: add }, 'Add project')
+        : h('button', { class: 'button primary', type: 'button', onclick: newSession }, 'New session'),
       agentList(workspace.agents),
     );
   };
@@ -70,7 +72,13 @@ export function startMainArea(add) {
     );
   };
 
-  return { render };
+  return {
+    render,
+    /** Whether no session is in view. @param {boolean} empty */
+    show: (empty) => {
+      place.hidden = !empty;
+    },
+  };
 }
 
 /** @param {AgentSummary[]} agents */

@@ -1,16 +1,45 @@
 /** Wires the parts of the shell together. Each part knows only what it is handed here. */
 
-import { part } from '../shared/dom.js';
+import { icon, part } from '../shared/dom.js';
+import { recall, remember } from '../shared/storage.js';
 import { startTheme } from '../shared/theme.js';
 import { startAddProject } from './add-project.js';
+import { startAgentLines } from './agent-lines.js';
+import { markOf, needed, turned } from './attention.js';
+import './bridge.js';
+import { paletteChoices } from './commands.js';
 import { startConnection } from './connection.js';
+import { startDrafts } from './drafts.js';
 import { startDrawer } from './drawer.js';
+import { startHelp } from './help.js';
+import { startLaunch } from './launch.js';
 import { startMainArea } from './main-area.js';
+import './marks.js';
+import './menu.js';
+import { startNotify } from './notify.js';
+import { startPalette } from './palette.js';
+import { startPortlets } from './portlets.js';
+import './project-row.js';
+import './reading.js';
+import './relative-time.js';
+import { sessionActions } from './session-actions.js';
+import './session-row.js';
+import { keyOf, shortcutFor } from './shortcuts.js';
 import { startSidebar } from './sidebar.js';
+import './sidebar-rows.js';
 import { startSidebarWidth } from './sidebar-width.js';
 import { connect, RequestError } from './socket.js';
+import * as tabList from './tab-list.js';
+import { startTabStrip } from './tab-strip.js';
 import { startToasts } from './toasts.js';
-import { apply, EMPTY } from './workspace.js';
+import { startUnseen } from './unseen.js';
+import { startWaiting } from './waiting.js';
+import { apply, complete, EMPTY, find } from './workspace.js';
+
+/**
+ * @typedef {import('../types/wire.js').Project} Project
+ * @typedef {import('../types/wire.js').ServerMessage} ServerMessage
+ */
 
 // The token has done its work; it must not stay in the address bar or the history.
 const dropToken = () => location.hash && history.replaceState(null, '', '/');
@@ -18,33 +47,316 @@ addEventListener('hashchange', dropToken);
 dropToken();
 
 let workspace = EMPTY;
+let tabs = recall(tabList.KEY, tabList.fromStored, tabList.NO_TABS);
+let connected = false;
+let drawing = false;
 
-const socket = connect({
-  onMessage: (message) => {
-    workspace = apply(workspace, message);
-    // Also after a reconnect: whatever happened meanwhile is in the list.
-    if (message.type === 'hello') socket.request({ type: 'project:list' }).catch(() => {});
-    sidebar.render(workspace.projects);
-    mainArea.render(workspace);
-  },
-  onConnection: (state) => connection.show(state),
-  onSignedOut: () => location.reload(),
-});
-
+const unseen = startUnseen();
 const toasts = startToasts(part('toasts', HTMLElement));
+const socket = connect({ onMessage, onConnection, onSignedOut: () => location.reload() });
 const connection = startConnection(part('connection', HTMLElement), socket.retryNow);
+const drawer = startDrawer();
+const palette = startPalette();
+const help = startHelp();
 const addProject = startAddProject(socket, (id) => {
   // On a narrow window the sidebar is closed, and the way to it takes the focus instead.
-  if (!sidebar.focus(id)) part('menu', HTMLButtonElement).focus();
+  if (!sidebar.focusProject(id)) part('menu', HTMLButtonElement).focus();
 });
-const sidebar = startSidebar(part('projects', HTMLElement), { add: addProject.open, remove });
-const mainArea = startMainArea(addProject.open);
+const portlets = startPortlets(part('portlets', HTMLElement), {
+  socket,
+  drafts: startDrafts(),
+  onKey: (key) => carryOut(shortcutFor(key), key.code),
+  onReconnect: reconnect,
+  onGone: (id) => setTabs(tabList.close(tabs, id)),
+  onProblem: complain,
+});
+const actions = sessionActions({ socket, toasts, complain, tabOf, beginRename, open });
+const launch = startLaunch(part('launch', HTMLElement), {
+  socket,
+  toasts,
+  agents: () => workspace.agents,
+  onShown: () => {
+    drawer.giveWay();
+    setTabs(tabList.showNone(tabs));
+  },
+  onHidden: () => draw(),
+  onCreated: (id, inView) => {
+    if (inView) open(id);
+    else setTabs(tabList.add(tabs, id));
+  },
+});
+const sidebar = startSidebar(
+  part('projects', HTMLElement),
+  {
+    filter: part('filter', HTMLInputElement),
+    archived: part('archived', HTMLButtonElement),
+    count: part('filter-count', HTMLElement),
+    tools: part('sidebar-tools', HTMLElement),
+  },
+  {
+    ...actions,
+    add: addProject.open,
+    remove,
+    newSession: launch.choose,
+    wantArchived: (wanted) => {
+      if (wanted) for (const project of workspace.projects ?? []) askSessions(project, true);
+    },
+  },
+);
+const mainArea = startMainArea({ add: addProject.open, newSession });
+const agentLines = startAgentLines(part('agent-lines', HTMLElement), reconnect);
+const strip = startTabStrip(part('tabs', HTMLElement), part('all-tabs', HTMLButtonElement), {
+  choose: (id) => setTabs(tabList.open(tabs, id)),
+  close: (id) => setTabs(tabList.close(tabs, id)),
+  move: (id, to) => setTabs(tabList.move(tabs, id, to)),
+  enter: portlets.focus,
+});
+const notify = startNotify(part('notify', HTMLButtonElement), { open, refuse: (text) => toasts.show(text) });
+const waiting = startWaiting(part('waiting-button', HTMLButtonElement), {
+  socket,
+  isLive: (id) => document.getElementById(`panel-${encodeURIComponent(id)}`) !== null,
+  open,
+  complain,
+  placeOf: ({ projectId, cliType }) => [projectOf(projectId)?.name, agentOf(cliType)?.name].filter(Boolean).join(', '),
+});
 
-/** @param {import('../types/wire.js').Project} project */
+/** @param {ServerMessage} message */
+function onMessage(message) {
+  const before = workspace;
+  workspace = apply(workspace, message);
+  portlets.receive(message);
+  waiting.receive(message);
+  if (workspace === before) return;
+  // Also after a reconnect: whatever happened meanwhile is in the lists.
+  if (message.type === 'hello') socket.request({ type: 'project:list' }).catch(() => {});
+  if (message.type === 'project:list') for (const project of message.projects) askSessions(project);
+  if (message.type === 'project:added') askSessions(message.project);
+  const news = turned(before, workspace, message).filter(({ session }) => !isInView(session.id));
+  for (const { session, mark } of news) if (mark !== 'waiting') unseen.add(session.id);
+  notify.tell(news);
+  if (complete(workspace)) setTabs(tabList.keep(tabs, (id) => find(workspace, id) !== undefined));
+  drawSoon();
+}
+
+/** @param {import('./socket.js').Connection} state */
+function onConnection(state) {
+  connection.show(state);
+  const up = state.state === 'up';
+  if (up === connected) return;
+  connected = up;
+  portlets.connection(up);
+}
+
+/** @param {Project} project @param {boolean} [archived] */
+function askSessions(project, archived = false) {
+  socket.request({ type: 'session:list', projectId: project.id, archived }).catch(() => {});
+  if (!archived && sidebar.showsArchived()) askSessions(project, true);
+}
+
+/** Many messages in one frame are drawn once; a window in the background has no frames. */
+function drawSoon() {
+  if (drawing) return;
+  drawing = true;
+  const now = () => {
+    drawing = false;
+    draw();
+  };
+  if (document.visibilityState === 'visible') requestAnimationFrame(now);
+  else setTimeout(now);
+}
+
+function draw() {
+  const { active } = tabs;
+  if (isInView(active)) unseen.see(active);
+  const inView = active === null ? undefined : find(workspace, active);
+  const all = needed(workspace, unseen.ids);
+  const { waiting: asking, failed, finished } = all;
+  sidebar.render({ workspace, unseen: unseen.ids, current: active });
+  mainArea.render(workspace);
+  mainArea.show(active === null && !launch.isShown());
+  strip.render(tabs, faceOf);
+  portlets.render(workspace);
+  agentLines.render(workspace.agents);
+  waiting.render(all);
+  notify.show({ waiting: asking.length, failed: failed.length, finished: finished.length }, inView?.title);
+  document.body.classList.toggle('has-tabs', tabs.order.length > 0);
+}
+
+/** @param {string} id @returns {import('./tab-strip.js').TabFace} */
+function faceOf(id) {
+  const session = find(workspace, id);
+  if (!session) return { title: '…', badge: '', agentName: '', projectName: '', mark: 'idle' };
+  const agent = agentOf(session.cliType);
+  return {
+    title: session.title,
+    badge: agent?.badge ?? '',
+    agentName: agent?.name ?? session.cliType,
+    projectName: projectOf(session.projectId)?.name ?? '',
+    mark: markOf(session, unseen.ids),
+  };
+}
+
+/** @param {import('./tab-list.js').TabList} next */
+function setTabs(next) {
+  if (next === tabs) return;
+  const closed = tabs.order.filter((id) => !next.order.includes(id));
+  tabs = next;
+  remember(tabList.KEY, tabList.toStored(tabs));
+  if (tabs.active !== null) launch.leave();
+  portlets.show(tabs.active);
+  for (const id of closed) portlets.close(id);
+  draw();
+}
+
+/** Brings the session into view and the keyboard into it. @param {string} id */
+function open(id) {
+  const session = find(workspace, id);
+  if (session) sidebar.reveal(session.projectId);
+  drawer.giveWay();
+  setTabs(tabList.open(tabs, id));
+  portlets.focus();
+}
+
+/** How to bring a session's tab back to where it is now. @param {string} id */
+function tabOf(id) {
+  const at = tabs.order.indexOf(id);
+  const wasActive = tabs.active === id;
+  return () => {
+    if (at < 0) return;
+    setTabs(tabList.move(wasActive ? tabList.open(tabs, id) : tabList.add(tabs, id), id, at));
+  };
+}
+
+/** @param {string} id */
+function beginRename(id) {
+  drawer.reveal();
+  sidebar.rename(id);
+}
+
+/** @param {string | null} id */
+function isInView(id) {
+  return id !== null && id === tabs.active && document.visibilityState === 'visible' && document.hasFocus();
+}
+
+/** @param {string} id */
+function projectOf(id) {
+  return workspace.projects?.find((project) => project.id === id);
+}
+
+/** @param {string} cliType */
+function agentOf(cliType) {
+  return workspace.agents.find((agent) => agent.cliType === cliType);
+}
+
+/** @param {string} cliType */
+function reconnect(cliType) {
+  // How it goes is told to everybody as the agent's status; only a refusal is an answer.
+  socket.request({ type: 'session:reconnect', cliType }).catch((error) => {
+    if (!(error instanceof RequestError && error.code === 'LATE')) complain(error);
+  });
+}
+
+/** Asks only what is not clear: where, and with which agent. */
+function newSession() {
+  const session = tabs.active === null ? undefined : find(workspace, tabs.active);
+  const projects = workspace.projects ?? [];
+  const here = sidebar.focusedProject() ?? (session && projectOf(session.projectId));
+  if (projects.length === 0) addProject.open();
+  else if (here || projects.length === 1) chooseAgent(here ?? projects[0]);
+  else {
+    const choices = projects.map((project) => ({
+      label: project.name,
+      note: project.path,
+      run: () => chooseAgent(project),
+    }));
+    palette.open('New session: in which project?', choices);
+  }
+}
+
+/** @param {Project} project */
+function chooseAgent(project) {
+  const choices = workspace.agents.map(({ name, badge, found, install, cliType }) => ({
+    label: name,
+    badge,
+    note: found ? undefined : `Not installed. ${install ?? ''}`,
+    run: () => {
+      if (found) launch.start(project, cliType);
+      else toasts.show(`${name} is not installed. ${install ?? ''}`);
+    },
+  }));
+  palette.open(`New session in ${project.name}: with which agent?`, choices);
+}
+
+function openPalette() {
+  const commands = {
+    'New session': newSession,
+    'Add project': addProject.open,
+    'What waits for you': waiting.open,
+    'Close the tab': () => carryOut('close-tab'),
+    'Rename the session in view': () => tabs.active !== null && beginRename(tabs.active),
+    'Archive the session in view': () => {
+      const session = tabs.active === null ? undefined : find(workspace, tabs.active);
+      if (session) actions.archive(session);
+    },
+    'Show or hide the sidebar': drawer.toggle,
+    'Change the theme': () => part('theme', HTMLButtonElement).click(),
+    'Keyboard shortcuts': help.open,
+  };
+  const choices = paletteChoices(workspace, unseen.ids, commands, {
+    open,
+    focusProject: (id) => {
+      drawer.reveal();
+      sidebar.focusProject(id);
+    },
+  });
+  palette.open('Find a session, a project or an action', choices);
+}
+
+/** @param {string | undefined} command @param {string} [code]  of the key, for numbered tabs */
+function carryOut(command, code = '') {
+  if (command === undefined) return;
+  const { order, active } = tabs;
+  const at = active === null ? -1 : order.indexOf(active);
+  /** @type {Record<string, () => void>} */
+  const does = {
+    palette: () => (palette.isOpen() ? palette.close() : openPalette()),
+    'new-session': newSession,
+    waiting: waiting.open,
+    'next-tab': () => go(tabList.step(tabs, 1)),
+    'previous-tab': () => go(tabList.step(tabs, -1)),
+    'numbered-tab': () => {
+      const number = Number(code.at(-1));
+      const id = number === 9 ? order.at(-1) : order[number - 1];
+      if (id !== undefined) go(tabList.open(tabs, id));
+    },
+    'tab-right': () => active !== null && setTabs(tabList.move(tabs, active, at + 1)),
+    'tab-left': () => active !== null && setTabs(tabList.move(tabs, active, at - 1)),
+    'close-tab': () => active !== null && go(tabList.close(tabs, active)),
+    input: portlets.focus,
+    stop: () => portlets.order('stop'),
+    filter: () => {
+      drawer.reveal();
+      part('filter', HTMLInputElement).focus();
+    },
+    sidebar: drawer.toggle,
+    help: help.open,
+  };
+  does[command]?.();
+}
+
+/** @param {import('./tab-list.js').TabList} next */
+function go(next) {
+  setTabs(next);
+  if (next.active === null) part('empty-main', HTMLElement).querySelector('button')?.focus();
+  else portlets.focus();
+}
+
+/** @param {Project} project */
 async function remove({ id, name }) {
   try {
     await socket.request({ type: 'project:remove', projectId: id });
-    toasts.show(`Removed ${name}. Its files stay where they are.`, { label: 'Undo', run: () => restore(id) });
+    const undo = { label: 'Undo', run: () => restore(id), undoes: true };
+    toasts.show(`Removed ${name}. Its files stay where they are.`, undo);
   } catch (error) {
     // Another window was faster: it is gone, which is what was wanted.
     if (!(error instanceof RequestError && error.code === 'PROJECT_NOT_FOUND')) complain(error);
@@ -55,7 +367,8 @@ async function remove({ id, name }) {
 async function restore(id) {
   try {
     await socket.request({ type: 'project:restore', projectId: id });
-    sidebar.focus(id);
+    draw();
+    sidebar.focusProject(id);
   } catch (error) {
     complain(error);
   }
@@ -66,7 +379,24 @@ function complain(error) {
   toasts.show(error instanceof Error ? error.message : String(error));
 }
 
+addEventListener('keydown', (event) => {
+  const command = shortcutFor(keyOf(event));
+  const typing = event.target instanceof HTMLElement && event.target.matches('input, textarea');
+  const modal = document.querySelector('dialog[open]') !== null;
+  if (command === undefined || (command === 'help' && typing)) return;
+  // A dialog has the keyboard to itself, but for the key that closes what it opened.
+  if (modal && !(command === 'palette' && palette.isOpen())) return;
+  event.preventDefault();
+  carryOut(command, event.code);
+});
+for (const look of ['focus', 'visibilitychange']) addEventListener(look, drawSoon, true);
 part('add-project', HTMLButtonElement).addEventListener('click', addProject.open);
+part('help-button', HTMLButtonElement).addEventListener('click', help.open);
+part('archived', HTMLButtonElement).append(icon('archive'));
+part('notify', HTMLButtonElement).append(icon('bell'));
+part('help-button', HTMLButtonElement).append(icon('help'));
+part('all-tabs', HTMLButtonElement).append(icon('list'));
 startTheme(part('theme', HTMLButtonElement));
 startSidebarWidth(part('divider', HTMLElement));
-startDrawer();
+portlets.show(tabs.active);
+draw();

@@ -17,6 +17,16 @@ const FIRST_RETRIES_MS = [0, 500, 1000, 2000, 4000];
 const LAST_RETRY_MS = 5000;
 /** Far longer than any answer takes; a server that is this late is stuck. */
 const ANSWER_DEADLINE_MS = 15_000;
+/** What has to wait for an agent, which may first have to be downloaded. */
+const AGENT_DEADLINE_MS = 10 * 60_000;
+/** @type {Set<ClientMessage['type']>} */
+const WAITS_FOR_AGENT = new Set([
+  'session:create',
+  'session:reconnect',
+  'session:send',
+  'session:set-mode',
+  'session:set-option',
+]);
 
 /** @param {number} attempt  from 0 */
 export function retryDelay(attempt) {
@@ -83,8 +93,8 @@ export function connect({ onMessage, onConnection, onSignedOut }) {
 
   const lost = () => {
     socket = null;
-    for (const { reject, timer: deadline } of pending.values()) {
-      clearTimeout(deadline);
+    for (const { reject, timer: late } of pending.values()) {
+      clearTimeout(late);
       reject(offline());
     }
     pending.clear();
@@ -107,18 +117,21 @@ export function connect({ onMessage, onConnection, onSignedOut }) {
 
   /**
    * @param {ClientMessage} message
+   * @param {string} [ownId]  to be sent again with, after `OFFLINE`: the server carries it out once
    * @returns {Promise<ServerMessage>}
    */
-  const request = (message) => {
+  const request = (message, ownId) => {
     if (socket?.readyState !== WebSocket.OPEN) return Promise.reject(offline());
     lastId += 1;
-    const requestId = `r${lastId}`;
+    const requestId = ownId ?? `r${lastId}`;
+    if (pending.has(requestId)) return Promise.reject(new RequestError('BUSY', 'That is being sent already.'));
+    const deadline = WAITS_FOR_AGENT.has(message.type) ? AGENT_DEADLINE_MS : ANSWER_DEADLINE_MS;
     const answer = new Promise((resolve, reject) => {
       const late = () => {
         pending.delete(requestId);
         reject(new RequestError('LATE', 'The server does not answer. Reload the page, or look at its log.'));
       };
-      pending.set(requestId, { resolve, reject, timer: setTimeout(late, ANSWER_DEADLINE_MS) });
+      pending.set(requestId, { resolve, reject, timer: setTimeout(late, deadline) });
     });
     socket.send(JSON.stringify({ ...message, requestId }));
     return /** @type {Promise<ServerMessage>} */ (answer);

@@ -6,12 +6,12 @@ const STAY_MS = 8000;
 
 /** @param {HTMLElement} place */
 export function startToasts(place) {
-  /** What Ctrl+Z does: the action of the newest toast that has one. @type {(() => void)[]} */
+  /** What Ctrl+Z does: the action of the newest toast that undoes something. @type {(() => void)[]} */
   const actions = [];
 
   /**
    * @param {string} text
-   * @param {{ label: string, run: () => void }} [action]
+   * @param {{ label: string, run: () => void, undoes?: boolean }} [action]
    */
   const show = (text, action) => {
     /** @type {ReturnType<typeof setTimeout> | undefined} */
@@ -43,7 +43,7 @@ export function startToasts(place) {
     toast.addEventListener('focusin', stay);
     toast.addEventListener('focusout', count);
     place.append(toast);
-    if (action) actions.push(act);
+    if (action?.undoes) actions.push(act);
     count();
   };
 

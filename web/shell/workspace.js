@@ -4,10 +4,16 @@
  * @typedef {import('../types/wire.js').ServerMessage} ServerMessage
  * @typedef {import('../types/wire.js').Project} Project
  * @typedef {import('../types/wire.js').AgentSummary} AgentSummary
+ * @typedef {import('../types/wire.js').SessionListItem} SessionListItem
+ *
+ * @typedef {AgentSummary & { reason?: string }} Agent  with why it is not connected, when it should be
+ * @typedef {Map<string, SessionListItem[]>} Lists  by project id, each with the last active one first
  *
  * @typedef {object} Workspace
  * @property {Project[] | null} projects  in order of insertion; null until the first list
- * @property {AgentSummary[]} agents
+ * @property {Lists} sessions  of those projects whose list has come
+ * @property {Lists} archived  the same of the archived ones, which are asked for only when wanted
+ * @property {Agent[]} agents
  * @property {string[]} notices
  * @property {string} bootId
  * @property {string} version  of the server now
@@ -15,7 +21,16 @@
  */
 
 /** @type {Workspace} */
-export const EMPTY = { projects: null, agents: [], notices: [], bootId: '', version: '', stale: false };
+export const EMPTY = {
+  projects: null,
+  sessions: new Map(),
+  archived: new Map(),
+  agents: [],
+  notices: [],
+  bootId: '',
+  version: '',
+  stale: false,
+};
 
 /**
  * @param {Workspace} workspace
@@ -29,19 +44,155 @@ export function apply(workspace, message) {
       const stale = workspace.stale || (workspace.version !== '' && workspace.version !== version);
       return { ...workspace, agents, notices, bootId, version, stale };
     }
-    case 'project:list':
-      return { ...workspace, projects: inOrder(message.projects) };
+    case 'project:list': {
+      const ids = new Set(message.projects.map(({ id }) => id));
+      return { ...onlyProjects(workspace, (id) => ids.has(id)), projects: inOrder(message.projects) };
+    }
     case 'project:added': {
       const others = (workspace.projects ?? []).filter(({ id }) => id !== message.project.id);
       return { ...workspace, projects: inOrder([...others, message.project]) };
     }
     case 'project:removed': {
       const left = (workspace.projects ?? []).filter(({ id }) => id !== message.projectId);
-      return { ...workspace, projects: left };
+      return { ...onlyProjects(workspace, (id) => id !== message.projectId), projects: left };
+    }
+    case 'agent:status': {
+      const { cliType, status, reason } = message;
+      const changed = (/** @type {Agent} */ agent) =>
+        agent.cliType === cliType ? { ...agent, status, reason } : agent;
+      return { ...workspace, agents: workspace.agents.map(changed) };
+    }
+    default:
+      return applyToSessions(workspace, message);
+  }
+}
+
+/**
+ * @param {Workspace} workspace
+ * @param {ServerMessage} message
+ * @returns {Workspace}
+ */
+function applyToSessions(workspace, message) {
+  const { sessions, archived } = workspace;
+  switch (message.type) {
+    case 'session:list': {
+      const known = message.archived ? 'archived' : 'sessions';
+      const list = new Map(workspace[known]).set(message.projectId, newestFirst(message.sessions));
+      return { ...workspace, [known]: list };
+    }
+    case 'session:created':
+      return { ...workspace, sessions: withItem(sessions, message.session) };
+    case 'session:unarchived': {
+      const without = change(archived, message.sessionId, () => null);
+      return { ...workspace, sessions: withItem(sessions, message.session), archived: without };
+    }
+    case 'session:archived': {
+      const item = find(workspace, message.sessionId);
+      const gone = change(sessions, message.sessionId, () => null);
+      return {
+        ...workspace,
+        sessions: gone,
+        archived: item ? withItem(archived, { ...item, archived: true }) : archived,
+      };
+    }
+    case 'session:deleted': {
+      const gone = () => null;
+      return {
+        ...workspace,
+        sessions: change(sessions, message.sessionId, gone),
+        archived: change(archived, message.sessionId, gone),
+      };
+    }
+    case 'session:title-updated': {
+      const titled = (/** @type {SessionListItem} */ item) => ({ ...item, title: message.title });
+      return {
+        ...workspace,
+        sessions: change(sessions, message.sessionId, titled),
+        archived: change(archived, message.sessionId, titled),
+      };
+    }
+    case 'session:state': {
+      const { state, lastActiveAt } = message;
+      const changed = change(sessions, message.sessionId, (item) => ({ ...item, state, lastActiveAt }));
+      return changed === sessions ? workspace : { ...workspace, sessions: changed };
     }
     default:
       return workspace; // An answer to somebody, or a message of a newer server.
   }
+}
+
+/**
+ * The session with this id, if it is neither archived nor gone.
+ * @param {Workspace} workspace
+ * @param {string} id
+ */
+export function find({ sessions }, id) {
+  for (const list of sessions.values()) {
+    const item = byId(list).get(id);
+    if (item) return item;
+  }
+  return undefined;
+}
+
+/** Whether every project's sessions are known, so that one that is in no list does not exist. */
+/** @param {Workspace} workspace */
+export function complete({ projects, sessions }) {
+  return projects?.every(({ id }) => sessions.has(id)) === true;
+}
+
+/** @type {WeakMap<SessionListItem[], Map<string, SessionListItem>>} */
+const indexes = new WeakMap();
+
+/** @param {SessionListItem[]} list */
+function byId(list) {
+  let index = indexes.get(list);
+  if (!index) {
+    index = new Map(list.map((item) => [item.id, item]));
+    indexes.set(list, index);
+  }
+  return index;
+}
+
+/**
+ * @param {Lists} lists
+ * @param {SessionListItem} item
+ */
+function withItem(lists, item) {
+  const list = lists.get(item.projectId);
+  // A project whose list has not come yet: it will be in there.
+  if (!list) return lists;
+  const others = list.filter(({ id }) => id !== item.id);
+  return new Map(lists).set(item.projectId, newestFirst([...others, item]));
+}
+
+/**
+ * @param {Lists} lists
+ * @param {string} id
+ * @param {(item: SessionListItem) => SessionListItem | null} edit  null takes it out
+ */
+function change(lists, id, edit) {
+  for (const [projectId, list] of lists) {
+    const item = byId(list).get(id);
+    if (!item) continue;
+    const edited = edit(item);
+    const others = list.filter((other) => other !== item);
+    return new Map(lists).set(projectId, edited ? newestFirst([...others, edited]) : others);
+  }
+  return lists;
+}
+
+/**
+ * @param {Workspace} workspace
+ * @param {(projectId: string) => boolean} stays
+ */
+function onlyProjects(workspace, stays) {
+  const left = (/** @type {Lists} */ lists) => new Map([...lists].filter(([id]) => stays(id)));
+  return { ...workspace, sessions: left(workspace.sessions), archived: left(workspace.archived) };
+}
+
+/** @param {SessionListItem[]} sessions */
+function newestFirst(sessions) {
+  return sessions.toSorted((a, b) => (a.lastActiveAt > b.lastActiveAt ? -1 : a.lastActiveAt < b.lastActiveAt ? 1 : 0));
 }
 
 /** @param {Project[]} projects */

@@ -1,0 +1,180 @@
+/**
+ * The only module of the shell that talks to another window: it makes the sandboxed frame of one session and
+ * gives it, once, one end of a channel. Whatever else sends messages to this window is not heard.
+ *
+ * What comes through the channel was written by a page that shows what agents say, so it is taken apart here
+ * and only what the contract names goes on.
+ *
+ * @typedef {import('../types/bridge.js').ToPortlet} ToPortlet
+ * @typedef {import('../types/bridge.js').FromPortlet} FromPortlet
+ * @typedef {import('../types/bridge.js').PortletRequest} PortletRequest
+ * @typedef {import('../types/bridge.js').ScrollPlace} ScrollPlace
+ *
+ * @typedef {object} Listener
+ * @property {() => void} onReady  the page is there and reads what is sent
+ * @property {(message: FromPortlet) => void} onSaid
+ * @property {() => void} onLost  the page was replaced by another one, which gets nothing
+ */
+
+import { h } from '../shared/dom.js';
+
+const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i;
+const TEXT_MAX = 1_000_000;
+const LINK_MAX = 8192;
+
+/**
+ * @param {HTMLElement} place
+ * @param {string} sessionId
+ * @param {string} title  of the frame
+ * @param {Listener} listener
+ */
+export function openBridge(place, sessionId, title, { onReady, onSaid, onLost }) {
+  const frame = h('iframe', { sandbox: 'allow-scripts', src: '/portlet.html', title });
+  const { port1: ours, port2: theirs } = new MessageChannel();
+  let given = false;
+  let loads = 0;
+
+  /** @param {MessageEvent} event */
+  const hear = ({ source, data }) => {
+    if (given || source !== frame.contentWindow || data?.type !== 'portlet:ready') return;
+    given = true;
+    // Its origin is opaque, so no other target than `*` can name it; `source` is what names it.
+    frame.contentWindow?.postMessage({ type: 'portlet:port' }, '*', [theirs]);
+    onReady();
+  };
+  ours.onmessage = ({ data }) => {
+    const message = checked(data, sessionId);
+    if (message) onSaid(message);
+  };
+  addEventListener('message', hear);
+  frame.addEventListener('load', () => {
+    loads += 1;
+    if (loads > 1) onLost();
+  });
+  place.append(frame);
+
+  return {
+    frame,
+    /** @param {ToPortlet} message */
+    say: (message) => ours.postMessage(message),
+    close: () => {
+      removeEventListener('message', hear);
+      ours.close();
+      frame.remove();
+    },
+  };
+}
+
+/**
+ * A message of the contract with nothing more in it than the contract says, or nothing.
+ * @param {unknown} data
+ * @param {string} sessionId
+ * @returns {FromPortlet | undefined}
+ */
+export function checked(data, sessionId) {
+  if (!isObject(data)) return undefined;
+  const { id, text } = data;
+  switch (data.type) {
+    case 'request': {
+      const message = checkedRequest(data.message, sessionId);
+      if (!message || !isId(id)) return undefined;
+      if (data.requestId === undefined) return { type: 'request', id, message };
+      const { requestId } = data;
+      return typeof requestId === 'string' && UUID.test(requestId)
+        ? { type: 'request', id, message, requestId }
+        : undefined;
+    }
+    case 'reconnect':
+      return { type: 'reconnect' };
+    case 'draft':
+    case 'copy':
+      return isText(text) ? { type: data.type, text } : undefined;
+    case 'place': {
+      const place = checkedPlace(data.place);
+      return place === undefined ? undefined : { type: 'place', place };
+    }
+    case 'open-link': {
+      const href = checkedLink(data.href);
+      return href === undefined ? undefined : { type: 'open-link', href };
+    }
+    case 'upload':
+      return isId(id) && data.file instanceof Blob ? { type: 'upload', id, file: data.file } : undefined;
+    case 'key': {
+      const { key, code, ctrl, meta, alt, shift } = data;
+      if (typeof key !== 'string' || typeof code !== 'string') return undefined;
+      return {
+        type: 'key',
+        key,
+        code,
+        ctrl: ctrl === true,
+        meta: meta === true,
+        alt: alt === true,
+        shift: shift === true,
+      };
+    }
+    default:
+      return undefined;
+  }
+}
+
+/** The fields each request may have beside the session; the server checks what stands in them. */
+/** @type {Record<PortletRequest['type'], string[]>} */
+const REQUESTS = {
+  'session:page': ['before', 'limit'],
+  'session:send': ['content', 'images'],
+  'session:cancel': [],
+  'session:queue-edit': ['queueId', 'content'],
+  'session:queue-remove': ['queueId'],
+  'session:queue-resume': [],
+  'session:permit': ['permissionId', 'optionId'],
+  'session:policy': ['policy'],
+  'session:set-mode': ['modeId'],
+  'session:set-option': ['optionId', 'value'],
+};
+
+/**
+ * @param {unknown} message
+ * @param {string} sessionId
+ * @returns {PortletRequest | undefined}
+ */
+function checkedRequest(message, sessionId) {
+  if (!isObject(message) || typeof message.type !== 'string' || !Object.hasOwn(REQUESTS, message.type))
+    return undefined;
+  // A page may leave its own id out; another one's it may not name.
+  if (message.sessionId !== undefined && message.sessionId !== sessionId) return undefined;
+  const type = /** @type {PortletRequest['type']} */ (message.type);
+  const fields = REQUESTS[type].filter((name) => message[name] !== undefined).map((name) => [name, message[name]]);
+  return /** @type {PortletRequest} */ ({ type, sessionId, ...Object.fromEntries(fields) });
+}
+
+/** @param {unknown} href */
+function checkedLink(href) {
+  if (typeof href !== 'string' || href.length > LINK_MAX || !URL.canParse(href)) return undefined;
+  const url = new URL(href);
+  return ['http:', 'https:', 'mailto:'].includes(url.protocol) ? url.href : undefined;
+}
+
+/** @param {unknown} place @returns {ScrollPlace | null | undefined} */
+function checkedPlace(place) {
+  if (place === null) return null;
+  if (!isObject(place)) return undefined;
+  const { entryId, offset } = place;
+  return typeof entryId === 'string' && typeof offset === 'number' && Number.isFinite(offset)
+    ? { entryId, offset }
+    : undefined;
+}
+
+/** @param {unknown} value @returns {value is Record<string, unknown>} */
+function isObject(value) {
+  return typeof value === 'object' && value !== null;
+}
+
+/** @param {unknown} value @returns {value is string} */
+function isText(value) {
+  return typeof value === 'string' && value.length <= TEXT_MAX;
+}
+
+/** @param {unknown} value @returns {value is number} */
+function isId(value) {
+  return Number.isSafeInteger(value);
+}

@@ -1,0 +1,127 @@
+/**
+ * One field that finds every session, project and action. Also shown with a list of its own, such as the projects
+ * a new session could be in.
+ *
+ * @typedef {object} Choice
+ * @property {string} label
+ * @property {string} [note]
+ * @property {string} [badge]
+ * @property {import('./attention.js').Mark} [mark]
+ * @property {() => void} run
+ */
+
+import { h, part } from '../shared/dom.js';
+import { markSign } from './marks.js';
+
+const SHOWN_MAX = 50;
+
+/**
+ * The choices whose label or note has every word, those whose label begins with the first one before the others.
+ * @param {Choice[]} choices
+ * @param {string} query
+ */
+export function fitting(choices, query) {
+  const words = query.toLowerCase().split(/\s+/).filter(Boolean);
+  if (words.length === 0) return choices.slice(0, SHOWN_MAX);
+  /** @type {[Choice[], Choice[]]} */
+  const [begins, contains] = [[], []];
+  for (const choice of choices) {
+    const label = choice.label.toLowerCase();
+    const text = `${label} ${choice.note?.toLowerCase() ?? ''}`;
+    if (!words.every((word) => text.includes(word))) continue;
+    (label.startsWith(words[0]) ? begins : contains).push(choice);
+    if (begins.length >= SHOWN_MAX) break;
+  }
+  return [...begins, ...contains].slice(0, SHOWN_MAX);
+}
+
+export function startPalette() {
+  const dialog = part('palette', HTMLDialogElement);
+  const field = part('palette-field', HTMLInputElement);
+  const list = part('palette-list', HTMLElement);
+  const none = part('palette-none', HTMLElement);
+  /** @type {Choice[]} */
+  let choices = [];
+  /** @type {Choice[]} */
+  let found = [];
+  let active = 0;
+
+  /** @param {number} index */
+  const activate = (index) => {
+    active = index;
+    for (const [at, option] of [...list.children].entries()) {
+      option.setAttribute('aria-selected', String(at === index));
+      if (at === index) option.scrollIntoView({ block: 'nearest' });
+    }
+    if (found.length > 0) field.setAttribute('aria-activedescendant', `choice-${index}`);
+    else field.removeAttribute('aria-activedescendant');
+  };
+
+  const search = () => {
+    found = fitting(choices, field.value);
+    list.replaceChildren(...found.map((choice, index) => option(choice, index, () => take(choice))));
+    list.hidden = found.length === 0;
+    none.hidden = found.length > 0;
+    activate(0);
+  };
+
+  /** @param {Choice | undefined} choice */
+  const take = (choice) => {
+    if (!choice) return;
+    dialog.close();
+    choice.run();
+  };
+
+  field.addEventListener('input', search);
+  field.addEventListener('keydown', (event) => {
+    if (event.isComposing) return;
+    const step = { ArrowDown: 1, ArrowUp: -1, PageDown: 8, PageUp: -8 }[event.key];
+    if (step !== undefined && found.length > 0) {
+      const one = Math.abs(step) === 1;
+      const to = active + step;
+      activate(one ? (to + found.length) % found.length : Math.max(0, Math.min(found.length - 1, to)));
+    } else if (event.key === 'Enter') take(found[active]);
+    else return;
+    event.preventDefault();
+  });
+  dialog.addEventListener('mousedown', (event) => {
+    if (event.target === dialog) dialog.close();
+  });
+
+  return {
+    /** @param {string} label @param {Choice[]} all */
+    open: (label, all) => {
+      choices = all;
+      field.value = '';
+      field.placeholder = label;
+      field.setAttribute('aria-label', label);
+      dialog.setAttribute('aria-label', label);
+      if (!dialog.open) dialog.showModal();
+      search();
+      field.focus();
+    },
+    close: () => dialog.close(),
+    isOpen: () => dialog.open,
+  };
+}
+
+/** @param {Choice} choice @param {number} index @param {() => void} take */
+function option({ label, note, badge, mark }, index, take) {
+  const sign = markSign();
+  sign.show(mark ?? 'idle');
+  return h(
+    'div',
+    {
+      role: 'option',
+      id: `choice-${index}`,
+      'aria-selected': 'false',
+      onclick: take,
+      // Or the field would lose the focus before the click.
+      onmousedown: (event) => event.preventDefault(),
+    },
+    sign.element,
+    h('span', { class: 'choice-label' }, label),
+    badge && h('span', { class: 'badge', 'aria-hidden': 'true' }, badge),
+    note && h('span', { class: 'choice-note' }, note),
+  );
+}

@@ -1,0 +1,346 @@
+/**
+ * The pages of the open sessions: each a frame that is made when its tab is first shown, and stays alive behind
+ * the others. What the server says about a session goes to its page, and what the page asks goes to the server.
+ *
+ * Invariant: a page gets a history before anything else, and then every message once and in order, also when
+ * the connection was lost in between.
+ *
+ * @typedef {import('../types/wire.js').ServerMessage} ServerMessage
+ * @typedef {import('../types/wire.js').SessionListItem} SessionListItem
+ * @typedef {import('../types/bridge.js').ToPortlet} ToPortlet
+ * @typedef {import('../types/bridge.js').FromPortlet} FromPortlet
+ * @typedef {import('../types/bridge.js').ScrollPlace} ScrollPlace
+ * @typedef {import('./workspace.js').Agent} Agent
+ * @typedef {import('./workspace.js').Workspace} Workspace
+ *
+ * @typedef {object} Needs
+ * @property {import('./socket.js').Socket} socket
+ * @property {ReturnType<typeof import('./drafts.js').startDrafts>} drafts
+ * @property {(key: import('./shortcuts.js').Key) => void} onKey
+ * @property {(cliType: string) => void} onReconnect
+ * @property {(sessionId: string) => void} onGone  the server does not know this session
+ * @property {(error: unknown) => void} onProblem
+ */
+
+import { h } from '../shared/dom.js';
+import { openBridge } from './bridge.js';
+import { asked, read, UNREAD } from './reading.js';
+import { RequestError } from './socket.js';
+import { find } from './workspace.js';
+
+/** Entries that a page gets at first; it asks for older ones as it needs them. */
+const TAIL = 200;
+/** What may wait for a page that is still loading; a page that is later gets a fresh history instead. */
+const WAITING_MAX = 2000;
+/** A page that was loaded and has said nothing for this long is not ours, or broken. */
+const SILENT_MS = 5000;
+
+/** Ids of elements that belong to a session. @param {'tab' | 'panel'} kind @param {string} sessionId */
+export function elementId(kind, sessionId) {
+  return `${kind}-${encodeURIComponent(sessionId)}`;
+}
+
+/**
+ * @param {HTMLElement} place
+ * @param {Needs} needs
+ */
+export function startPortlets(place, needs) {
+  /** @type {Map<string, ReturnType<typeof openPortlet>>} */
+  const portlets = new Map();
+  /** Where each was read, also after its tab was closed. @type {Map<string, ScrollPlace | null>} */
+  const places = new Map();
+  /** @type {Workspace | null} */
+  let workspace = null;
+  let connected = false;
+  /** @type {string | null} */
+  let shown = null;
+
+  /** @param {string | null} id */
+  const show = (id) => {
+    shown = id;
+    if (id !== null && !portlets.has(id)) create(id);
+    for (const [other, portlet] of portlets) portlet.show(other === id);
+  };
+
+  /** @param {string} id */
+  const create = (id) => {
+    const session = workspace && find(workspace, id);
+    // Its list has not come yet; `render` tries again.
+    if (!workspace || !session) return;
+    portlets.set(id, openPortlet(place, session, workspace, connected, places, needs));
+  };
+
+  return {
+    show,
+    /** @param {string} id */
+    close: (id) => {
+      portlets.get(id)?.close();
+      portlets.delete(id);
+    },
+    /** @param {Workspace} now */
+    render: (now) => {
+      workspace = now;
+      if (shown !== null && !portlets.has(shown)) show(shown);
+      for (const portlet of portlets.values()) portlet.render(now);
+    },
+    /** What the server said, to the page it is about. @param {ServerMessage} message */
+    receive: (message) => {
+      const id = 'sessionId' in message ? message.sessionId : undefined;
+      if (id !== undefined) portlets.get(id)?.receive(message);
+    },
+    /** @param {boolean} open */
+    connection: (open) => {
+      connected = open;
+      for (const portlet of portlets.values()) portlet.connection(open);
+    },
+    /** Brings the keyboard to the page in view. */
+    focus: () => {
+      if (shown !== null) portlets.get(shown)?.focus();
+    },
+    /** @param {'stop' | 'latest'} what */
+    order: (what) => {
+      if (shown !== null) portlets.get(shown)?.say({ type: 'do', what });
+    },
+  };
+}
+
+/**
+ * @param {HTMLElement} place
+ * @param {SessionListItem} session
+ * @param {Workspace} workspace
+ * @param {boolean} connected
+ * @param {Map<string, ScrollPlace | null>} places
+ * @param {Needs} needs
+ */
+function openPortlet(place, session, workspace, connected, places, needs) {
+  const { socket, drafts } = needs;
+  const { id, cliType } = session;
+  const problem = h('div', { class: 'panel-problem', role: 'alert', hidden: true });
+  const panel = h(
+    'div',
+    { class: 'panel', role: 'tabpanel', id: elementId('panel', id), 'aria-labelledby': elementId('tab', id) },
+    problem,
+  );
+  place.append(panel);
+
+  /** @type {ReturnType<typeof openBridge>} */
+  let bridge;
+  /** Null once the page reads. @type {ToPortlet[] | null} */
+  let waiting = [];
+  let missed = false;
+  let reading = UNREAD;
+  let known = { title: session.title, status: '', reason: /** @type {string | undefined} */ (undefined) };
+  let current = workspace;
+  let inView = false;
+  let wantsFocus = false;
+  /** @type {ReturnType<typeof setTimeout> | undefined} */
+  let silence;
+
+  /** @param {ToPortlet} message */
+  const say = (message) => {
+    if (waiting === null) bridge.say(message);
+    else if (waiting.length < WAITING_MAX) waiting.push(message);
+    else missed = true;
+  };
+
+  const ask = () => {
+    reading = asked(reading);
+    const after = reading.position ?? undefined;
+    socket.request({ type: 'session:open', sessionId: id, tail: TAIL, after }).then(
+      () => showProblem(null),
+      (error) => {
+        const code = error instanceof RequestError ? error.code : '';
+        if (code === 'SESSION_NOT_FOUND') needs.onGone(id);
+        // Asked again as soon as the server is back.
+        else if (code !== 'OFFLINE') showProblem(messageOf(error, 'Could not load session'), ask);
+      },
+    );
+  };
+
+  /** @param {string | null} text @param {() => void} [retry] */
+  const showProblem = (text, retry) => {
+    problem.hidden = text === null;
+    problem.replaceChildren();
+    if (text === null) return;
+    const again = () => {
+      showProblem(null);
+      retry?.();
+    };
+    problem.append(h('p', {}, text), h('button', { class: 'button', type: 'button', onclick: again }, 'Retry'));
+  };
+
+  const build = () => {
+    waiting = [];
+    missed = false;
+    bridge = openBridge(panel, id, session.title, { onReady: ready, onSaid: said, onLost: lost });
+    bridge.frame.addEventListener('load', () => {
+      silence = setTimeout(() => waiting && lost(), SILENT_MS);
+    });
+    bridge.frame.tabIndex = 0;
+  };
+  const rebuild = () => {
+    clearTimeout(silence);
+    bridge.close();
+    reading = UNREAD;
+    build();
+    ask();
+  };
+  const lost = () => showProblem("This session's page could not be shown.", rebuild);
+
+  const ready = () => {
+    clearTimeout(silence);
+    const held = waiting ?? [];
+    waiting = null;
+    bridge.say(greeting());
+    for (const message of held) bridge.say(message);
+    if (missed) {
+      reading = UNREAD;
+      ask();
+    }
+    if (wantsFocus) focus();
+  };
+
+  /** @returns {ToPortlet} */
+  const greeting = () => {
+    const item = find(current, id) ?? session;
+    const project = current.projects?.find((other) => other.id === item.projectId);
+    const agent = agentOf(current, cliType);
+    known = { title: item.title, status: agent.status, reason: agent.reason };
+    return {
+      type: 'init',
+      session: item,
+      agent,
+      agents: current.agents,
+      projectName: project?.name ?? '',
+      projectPath: project?.path ?? '',
+      draft: drafts.of(id),
+      place: places.get(id) ?? null,
+    };
+  };
+
+  /** @param {FromPortlet} message */
+  const said = async (message) => {
+    switch (message.type) {
+      case 'request': {
+        const answer = await socket.request(message.message, message.requestId).catch(asMessage);
+        return say({ type: 'answer', id: message.id, message: answer });
+      }
+      case 'reconnect':
+        return needs.onReconnect(cliType);
+      case 'draft':
+        return drafts.keep(id, message.text);
+      case 'place':
+        places.set(id, message.place);
+        return;
+      case 'open-link':
+        window.open(message.href, '_blank', 'noopener,noreferrer');
+        return;
+      case 'copy':
+        return navigator.clipboard.writeText(message.text).catch(() => {
+          needs.onProblem(new Error('The browser does not allow copying here.'));
+        });
+      case 'upload':
+        return say({ type: 'uploaded', id: message.id, ...(await upload(message.file)) });
+      case 'key':
+        return needs.onKey(message);
+    }
+  };
+
+  const focus = () => {
+    wantsFocus = waiting !== null;
+    if (wantsFocus || !inView || isTyping()) return;
+    bridge.frame.focus();
+    bridge.say({ type: 'focus' });
+  };
+
+  build();
+  if (connected) ask();
+
+  return {
+    say,
+    focus,
+    /** @param {ServerMessage} message */
+    receive: (message) => {
+      const { reading: next, pass, gap } = read(reading, message);
+      reading = next;
+      if (pass) say({ type: 'server', message });
+      if (gap) ask();
+    },
+    /** @param {boolean} open */
+    connection: (open) => {
+      say({ type: 'connection', open });
+      if (!open) return;
+      // A page that could not be loaded while the server was away.
+      if (waiting !== null && !problem.hidden) rebuild();
+      else ask();
+    },
+    /** @param {boolean} visible */
+    show: (visible) => {
+      if (visible === inView && panel.inert === !visible) return;
+      inView = visible;
+      panel.classList.toggle('in-view', visible);
+      panel.inert = !visible;
+      if (!visible) wantsFocus = false;
+      say({ type: 'shown', shown: visible });
+    },
+    /** @param {Workspace} now */
+    render: (now) => {
+      current = now;
+      const title = find(now, id)?.title ?? known.title;
+      const { status, reason } = agentOf(now, cliType);
+      if (title !== known.title) {
+        bridge.frame.title = title;
+        say({ type: 'title', title });
+      }
+      if (waiting === null && (status !== known.status || reason !== known.reason)) {
+        say({ type: 'agent', status, reason });
+      }
+      known = { title, status, reason };
+    },
+    close: () => {
+      clearTimeout(silence);
+      bridge.close();
+      panel.remove();
+      socket.request({ type: 'session:leave', sessionId: id }).catch(() => {});
+    },
+  };
+}
+
+/** Nothing may take the keyboard away from somebody who types in the shell. */
+function isTyping() {
+  return document.activeElement?.matches('input, textarea') === true || document.querySelector('dialog[open]') !== null;
+}
+
+/** @param {Workspace} workspace @param {string} cliType @returns {Agent} */
+function agentOf({ agents }, cliType) {
+  const unknown = { cliType, name: cliType, badge: cliType.slice(0, 2).toUpperCase(), found: false };
+  return agents.find((agent) => agent.cliType === cliType) ?? { ...unknown, status: 'idle' };
+}
+
+/** @param {unknown} error @returns {ServerMessage} */
+function asMessage(error) {
+  const code = error instanceof RequestError ? error.code : 'INTERNAL_ERROR';
+  const message = messageOf(error, 'Something went wrong.');
+  // `OFFLINE`, `LATE` and `BUSY` are the shell's own.
+  return { type: 'error', code: /** @type {import('../types/wire.js').ErrorCode} */ (code), message };
+}
+
+/** @param {unknown} error @param {string} otherwise */
+function messageOf(error, otherwise) {
+  return error instanceof Error && error.message ? error.message : otherwise;
+}
+
+/** @param {Blob} file @returns {Promise<{ imageId?: string, error?: string }>} */
+async function upload(file) {
+  if (!file.type.startsWith('image/')) return { error: 'Only pictures can be sent.' };
+  try {
+    const response = await fetch('/uploads', { method: 'POST', headers: { 'content-type': file.type }, body: file });
+    if (response.status === 404 || response.status === 405) return { error: 'Pictures cannot be sent yet.' };
+    const text = await response.text();
+    if (!response.ok) return { error: text.trim() || 'The picture could not be sent.' };
+    const { imageId } = JSON.parse(text);
+    return typeof imageId === 'string' ? { imageId } : { error: 'The picture could not be sent.' };
+  } catch {
+    return { error: 'The server is not reachable right now.' };
+  }
+}

@@ -1,0 +1,30 @@
+/** Times as a list shows them: short beside a title, whole in a tooltip. */
+
+const MINUTE = 60_000;
+const HOUR = 60 * MINUTE;
+const DAY = 24 * HOUR;
+const WEEK = 7 * DAY;
+const YEAR = 365 * DAY;
+
+/**
+ * now, 2m, 1h, 2d, 1w, 3y.
+ * @param {string} iso
+ * @param {number} now  in milliseconds
+ */
+export function shortAge(iso, now) {
+  const age = now - Date.parse(iso);
+  if (Number.isNaN(age)) return '';
+  // A clock that is a little ahead of ours is no reason to show a time to come.
+  if (age < MINUTE) return 'now';
+  if (age < HOUR) return `${Math.floor(age / MINUTE)}m`;
+  if (age < DAY) return `${Math.floor(age / HOUR)}h`;
+  if (age < WEEK) return `${Math.floor(age / DAY)}d`;
+  if (age < YEAR) return `${Math.floor(age / WEEK)}w`;
+  return `${Math.floor(age / YEAR)}y`;
+}
+
+/** @param {string} iso */
+export function exactTime(iso) {
+  const time = new Date(iso);
+  return Number.isNaN(time.getTime()) ? iso : time.toLocaleString(undefined, { dateStyle: 'full', timeStyle: 'short' });
+}

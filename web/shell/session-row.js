@@ -1,0 +1,130 @@
+/** One session in the sidebar: opened with a click, renamed in place, everything else in its menu. */
+
+import { h, icon } from '../shared/dom.js';
+import { markSign } from './marks.js';
+import { exactTime, shortAge } from './relative-time.js';
+
+/**
+ * @typedef {import('../types/wire.js').SessionListItem} SessionListItem
+ * @typedef {import('./attention.js').Mark} Mark
+ *
+ * @typedef {object} Shown
+ * @property {SessionListItem} session
+ * @property {Mark} mark
+ * @property {{ name: string, badge: string }} agent
+ * @property {boolean} current  whether its tab is in view
+ * @property {boolean} renaming
+ * @property {number} now
+ *
+ * @typedef {object} Does
+ * @property {() => void} open
+ * @property {(anchor: HTMLElement, at?: { x: number, y: number }) => void} menu
+ * @property {() => void} rename  begins it
+ * @property {(title: string | null) => void} renamed  ends it; null leaves the title as it is
+ * @property {() => void} archive
+ */
+
+/** @param {Does} does */
+export function sessionRow(does) {
+  const mark = markSign();
+  const title = h('span', { class: 'session-title' });
+  const agentName = h('span', { class: 'sr-only' });
+  const badge = h('span', { class: 'badge', 'aria-hidden': 'true' });
+  const time = h('time', { class: 'session-time' });
+  const main = h('button', { class: 'row-main session', type: 'button' }, mark.element, title, agentName, badge, time);
+  const more = h(
+    'button',
+    {
+      class: 'icon-button row-action',
+      type: 'button',
+      tabindex: '-1',
+      'aria-haspopup': 'menu',
+      'aria-expanded': 'false',
+    },
+    icon('more'),
+  );
+  const element = h('li', { class: 'row session-row' }, main, more);
+  /** @type {HTMLInputElement | null} */
+  let field = null;
+
+  main.addEventListener('click', does.open);
+  main.addEventListener('dblclick', does.rename);
+  more.addEventListener('click', () => does.menu(more));
+  element.addEventListener('contextmenu', (event) => {
+    event.preventDefault();
+    // From the keyboard it comes with no place of its own.
+    const pointed = event.clientX > 0 || event.clientY > 0;
+    does.menu(more, pointed ? { x: event.clientX, y: event.clientY } : undefined);
+  });
+  main.addEventListener('keydown', (event) => {
+    if (event.key === 'F2') does.rename();
+    else if (event.key === 'Delete' && !event.repeat) does.archive();
+    else return;
+    event.preventDefault();
+  });
+
+  /** @param {string} text */
+  const beginRename = (text) => {
+    const input = h('input', {
+      class: 'field rename',
+      type: 'text',
+      maxlength: '200',
+      'aria-label': `New title of ${text}`,
+    });
+    field = input;
+    input.value = text;
+    /** @param {boolean} keep */
+    const end = (keep) => {
+      if (field !== input) return;
+      field = null;
+      const typed = input.value.trim();
+      const hadFocus = document.activeElement === input;
+      input.remove();
+      main.hidden = false;
+      if (hadFocus) main.focus();
+      does.renamed(keep && typed !== '' && typed !== text ? typed : null);
+    };
+    input.addEventListener('keydown', (event) => {
+      event.stopPropagation();
+      if (event.isComposing) return;
+      if (event.key === 'Enter') end(true);
+      else if (event.key === 'Escape') end(false);
+    });
+    input.addEventListener('blur', () => end(true));
+    main.hidden = true;
+    element.prepend(input);
+    input.focus();
+    input.select();
+  };
+
+  return {
+    element,
+    main,
+    /** @param {Shown} shown */
+    show: ({ session, mark: state, agent, current, renaming, now }) => {
+      mark.show(state);
+      setText(title, session.title);
+      if (main.title !== session.title) main.title = session.title;
+      setText(agentName, agent.name);
+      setText(badge, agent.badge);
+      setText(time, shortAge(session.lastActiveAt, now));
+      if (time.dateTime !== session.lastActiveAt) {
+        time.dateTime = session.lastActiveAt;
+        time.title = exactTime(session.lastActiveAt);
+      }
+      if (element.dataset.sessionId !== session.id) element.dataset.sessionId = session.id;
+      const label = `Actions for ${session.title}`;
+      if (more.getAttribute('aria-label') !== label) more.setAttribute('aria-label', label);
+      if (current !== main.hasAttribute('aria-current')) {
+        if (current) main.setAttribute('aria-current', 'true');
+        else main.removeAttribute('aria-current');
+      }
+      if (renaming && !field) beginRename(session.title);
+    },
+  };
+}
+
+/** @param {HTMLElement} element @param {string} text */
+function setText(element, text) {
+  if (element.textContent !== text) element.textContent = text;
+}

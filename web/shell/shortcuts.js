@@ -1,0 +1,90 @@
+/**
+ * The keys of the whole window, as data. They come from this window and, while a session's page has the
+ * focus, over its bridge.
+ *
+ * Chosen so that no browser loses one: letters with Alt that open no menu, and no plain Ctrl but Ctrl+K. By
+ * `code`, not by `key`, where a Mac's Option key would turn the letter into another character.
+ *
+ * @typedef {{ key: string, code: string, ctrl: boolean, meta: boolean, alt: boolean, shift: boolean }} Key
+ *
+ * @typedef {object} Shortcut
+ * @property {string} command
+ * @property {string} shown  for the help sheet
+ * @property {string} label
+ * @property {(key: Key) => boolean} matches
+ */
+
+/** @param {string} code */
+const alt = (code) => (/** @type {Key} */ key) => key.alt && !key.ctrl && !key.meta && !key.shift && key.code === code;
+
+/** @param {string} code */
+const altShift = (code) => (/** @type {Key} */ key) =>
+  key.alt && key.shift && !key.ctrl && !key.meta && key.code === code;
+
+/** @param {string} code */
+const ctrlAlt = (code) => (/** @type {Key} */ key) =>
+  key.alt && key.ctrl && !key.meta && !key.shift && key.code === code;
+
+/** @type {Shortcut[]} */
+export const SHORTCUTS = [
+  {
+    command: 'palette',
+    shown: 'Ctrl+K',
+    label: 'Find a session, a project or an action',
+    matches: ({ key, ctrl, meta, alt, shift }) => (ctrl || meta) && !alt && !shift && key.toLowerCase() === 'k',
+  },
+  { command: 'new-session', shown: 'Alt+N', label: 'New session', matches: alt('KeyN') },
+  { command: 'waiting', shown: 'Alt+A', label: 'What waits for you', matches: alt('KeyA') },
+  {
+    command: 'next-tab',
+    shown: 'Ctrl+Alt+→',
+    label: 'Next tab (also Alt+Page Down)',
+    matches: (key) => ctrlAlt('ArrowRight')(key) || alt('PageDown')(key),
+  },
+  {
+    command: 'previous-tab',
+    shown: 'Ctrl+Alt+←',
+    label: 'Previous tab (also Alt+Page Up)',
+    matches: (key) => ctrlAlt('ArrowLeft')(key) || alt('PageUp')(key),
+  },
+  {
+    command: 'numbered-tab',
+    shown: 'Alt+1 … 9',
+    label: 'Tab by number, 9 for the last',
+    matches: (key) => /^Digit[1-9]$/.test(key.code) && alt(key.code)(key),
+  },
+  { command: 'tab-right', shown: 'Alt+Shift+Page Down', label: 'Move the tab right', matches: altShift('PageDown') },
+  { command: 'tab-left', shown: 'Alt+Shift+Page Up', label: 'Move the tab left', matches: altShift('PageUp') },
+  { command: 'close-tab', shown: 'Alt+W', label: 'Close the tab', matches: alt('KeyW') },
+  { command: 'input', shown: 'Alt+I', label: 'Go to the message field', matches: alt('KeyI') },
+  { command: 'stop', shown: 'Alt+.', label: 'Stop the turn', matches: alt('Period') },
+  { command: 'filter', shown: 'Alt+K', label: 'Filter the sessions in the sidebar', matches: alt('KeyK') },
+  { command: 'sidebar', shown: 'Alt+L', label: 'Show or hide the sidebar', matches: alt('KeyL') },
+  {
+    command: 'help',
+    shown: '?',
+    label: 'This help',
+    matches: ({ key, ctrl, meta, alt }) => key === '?' && !ctrl && !meta && !alt,
+  },
+];
+
+/** What keys do in the sidebar and the tabs, for the help sheet; those parts handle them themselves. */
+export const LOCAL_KEYS = [
+  ['↑ ↓', 'Walk through projects and sessions'],
+  ['← →', 'Fold and unfold a project'],
+  ['Enter', 'Open the session'],
+  ['F2', 'Rename the session'],
+  ['Delete', 'Archive the session, remove the project, close the tab'],
+  ['Shift+F10', 'Everything else one can do with it'],
+  ['Ctrl+Z', 'Undo what was just archived, deleted or removed'],
+];
+
+/** @param {Key} key */
+export function shortcutFor(key) {
+  return SHORTCUTS.find(({ matches }) => matches(key))?.command;
+}
+
+/** @param {KeyboardEvent} event @returns {Key} */
+export function keyOf({ key, code, ctrlKey, metaKey, altKey, shiftKey }) {
+  return { key, code, ctrl: ctrlKey, meta: metaKey, alt: altKey, shift: shiftKey };
+}

@@ -1,0 +1,191 @@
+/**
+ * Everything that needs the person, over all sessions, in one list: questions of agents, answered right there,
+ * and what failed or finished while nobody looked.
+ *
+ * @typedef {import('../types/wire.js').ServerMessage} ServerMessage
+ * @typedef {import('../types/wire.js').SessionListItem} SessionListItem
+ * @typedef {import('../types/wire.js').PermissionQuestion} PermissionQuestion
+ * @typedef {{ waiting: SessionListItem[], failed: SessionListItem[], finished: SessionListItem[] }} Needed
+ *
+ * @typedef {object} Needs
+ * @property {import('./socket.js').Socket} socket
+ * @property {(sessionId: string) => boolean} isLive  whether its page follows it anyway
+ * @property {(sessionId: string) => void} open
+ * @property {(error: unknown) => void} complain
+ * @property {(session: SessionListItem) => string} placeOf  its project and agent, in a few words
+ */
+
+import { h, part } from '../shared/dom.js';
+import { markSign } from './marks.js';
+
+const WORDS = { waiting: 'Waiting for you', failed: 'Failed', finished: 'Finished' };
+
+/** @param {HTMLButtonElement} button @param {Needs} needs */
+export function startWaiting(button, { socket, isLive, open, complain, placeOf }) {
+  const dialog = part('waiting', HTMLDialogElement);
+  const body = part('waiting-body', HTMLElement);
+  const label = h('span');
+  const number = h('span', { class: 'count' });
+  button.replaceChildren(label, number);
+  /** What agents ask, by session, as far as we were told. @type {Map<string, PermissionQuestion[]>} */
+  const questions = new Map();
+  /** Sessions followed only for this list. @type {Set<string>} */
+  const followed = new Set();
+  /** @type {Needed} */
+  let needed = { waiting: [], failed: [], finished: [] };
+  let shown = '';
+
+  /** @param {Needed} next */
+  const render = (next) => {
+    needed = next;
+    const { waiting, failed, finished } = next;
+    const total = waiting.length + failed.length + finished.length;
+    button.hidden = total === 0 && !dialog.open;
+    button.dataset.mark = waiting.length ? 'waiting' : failed.length ? 'failed' : 'finished';
+    label.textContent = waiting.length || total === 0 ? 'Waiting for you' : failed.length ? 'Failed' : 'Finished';
+    number.textContent = String(total);
+    if (dialog.open) draw();
+  };
+
+  const draw = () => {
+    follow();
+    const groups = /** @type {const} */ (['waiting', 'failed', 'finished'])
+      .map((mark) => /** @type {const} */ ([mark, needed[mark]]))
+      .filter(([, sessions]) => sessions.length > 0);
+    const asked = needed.waiting.map(({ id }) => questions.get(id));
+    const state = JSON.stringify([groups, asked]);
+    // Built again only when it changes, or a button would vanish from under the focus.
+    if (state === shown) return;
+    shown = state;
+    const focused = document.activeElement instanceof HTMLElement ? document.activeElement.dataset.key : undefined;
+    const had = body.contains(document.activeElement);
+    body.replaceChildren(
+      ...groups.flatMap(([mark, sessions]) => [
+        h('h3', {}, WORDS[mark]),
+        h('ul', {}, ...sessions.map((session) => item(session, mark))),
+      ]),
+    );
+    if (groups.length === 0) body.append(h('p', { class: 'hint' }, 'Nothing waits for you.'));
+    if (!had) return;
+    const buttons = [...body.querySelectorAll('button')];
+    (
+      buttons.find(({ dataset }) => dataset.key === focused) ??
+      buttons[0] ??
+      part('waiting-close', HTMLElement)
+    ).focus();
+  };
+
+  /** @param {SessionListItem} session @param {'waiting' | 'failed' | 'finished'} mark */
+  const item = (session, mark) => {
+    const sign = markSign();
+    sign.show(mark);
+    const go = () => {
+      dialog.close();
+      open(session.id);
+    };
+    return h(
+      'li',
+      { class: 'waiting-item', 'data-session-id': session.id },
+      h(
+        'button',
+        { class: 'waiting-open', type: 'button', 'data-key': session.id, onclick: go },
+        sign.element,
+        h('span', { class: 'choice-label' }, session.title),
+        h('span', { class: 'choice-note' }, placeOf(session)),
+      ),
+      ...(mark === 'waiting' ? (questions.get(session.id) ?? []).map((question) => ask(session, question)) : []),
+    );
+  };
+
+  /** @param {SessionListItem} session @param {PermissionQuestion} question */
+  const ask = (session, { permissionId, title, options }) =>
+    h(
+      'div',
+      { class: 'waiting-question', role: 'group', 'aria-label': title },
+      h('p', { class: 'mono' }, title),
+      h(
+        'div',
+        { class: 'waiting-options' },
+        ...options.map(({ optionId, name }, index) =>
+          h(
+            'button',
+            {
+              class: 'button',
+              type: 'button',
+              'data-key': `${permissionId} ${optionId}`,
+              'aria-keyshortcuts': String(index + 1),
+              onclick: () => answer(session.id, permissionId, optionId),
+            },
+            h('kbd', { 'aria-hidden': 'true' }, String(index + 1)),
+            ` ${name}`,
+          ),
+        ),
+      ),
+    );
+
+  /** @param {string} sessionId @param {string} permissionId @param {string} optionId */
+  const answer = (sessionId, permissionId, optionId) => {
+    socket.request({ type: 'session:permit', sessionId, permissionId, optionId }).catch(complain);
+  };
+
+  /** What the questions are is told to those who have the session open. */
+  const follow = () => {
+    for (const { id } of needed.waiting) {
+      if (followed.has(id) || isLive(id)) continue;
+      followed.add(id);
+      socket.request({ type: 'session:open', sessionId: id, tail: 1 }).catch(() => followed.delete(id));
+    }
+  };
+  const stopFollowing = () => {
+    for (const id of followed) {
+      if (!isLive(id)) socket.request({ type: 'session:leave', sessionId: id }).catch(() => {});
+    }
+    followed.clear();
+  };
+
+  dialog.addEventListener('keydown', (event) => {
+    if (event.ctrlKey || event.altKey || event.metaKey) return;
+    const buttons = [...body.querySelectorAll('button')];
+    const at = buttons.indexOf(/** @type {HTMLButtonElement} */ (document.activeElement));
+    const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
+    if (step !== undefined && buttons.length > 0) {
+      buttons.at((at + step) % buttons.length)?.focus();
+    } else if (/^[1-9]$/.test(event.key)) {
+      const here = document.activeElement?.closest('.waiting-item');
+      const options = here?.querySelector('.waiting-question')?.querySelectorAll('button');
+      options?.[Number(event.key) - 1]?.click();
+    } else return;
+    event.preventDefault();
+  });
+  dialog.addEventListener('mousedown', (event) => {
+    if (event.target === dialog) dialog.close();
+  });
+  dialog.addEventListener('close', () => {
+    shown = '';
+    stopFollowing();
+    render(needed);
+  });
+  part('waiting-close', HTMLButtonElement).addEventListener('click', () => dialog.close());
+
+  const show = () => {
+    if (dialog.open) return;
+    dialog.showModal();
+    render(needed);
+    (body.querySelector('button') ?? part('waiting-close', HTMLElement)).focus();
+  };
+  button.addEventListener('click', show);
+
+  return {
+    render,
+    open: show,
+    /** @param {ServerMessage} message */
+    receive: (message) => {
+      if (message.type === 'hello') followed.clear();
+      if (!('info' in message)) return;
+      const { permissions } = message.info;
+      if (permissions.length > 0) questions.set(message.sessionId, permissions);
+      else questions.delete(message.sessionId);
+      if (dialog.open) draw();
+    },
+  };
+}
