@@ -11,19 +11,34 @@
  * @property {() => Promise<void>} start  again, on the same port and data
  * @property {() => void} pause  stops the process where it is
  * @property {() => void} resume
+ * @property {Record<string, string>} env  for the next start, beside the usual
+ * @property {string} agent  the scripted agent's program, this test's own: Claude Code and Codex are this
+ * @property {(...words: string[]) => void} agentStarts  how the agent starts from now on
+ * @property {() => string[]} agentLog  what the agent was asked, a line each
+ * @property {() => number[]} agentProcesses
  */
 
 import { spawn } from 'node:child_process';
-import { mkdirSync, mkdtempSync, realpathSync, rmSync } from 'node:fs';
+import {
+  chmodSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  realpathSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
-import { dirname, join } from 'node:path';
+import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { test as base, expect } from '@playwright/test';
 
 const BINARY = process.env.LIMINAL ?? new URL('../../target/release/liminal', import.meta.url).pathname;
 
-/** An agent that does what its prompt says, line by line; it is built beside the server. */
-const AGENT = process.env.SCRIPTED_AGENT ?? join(dirname(BINARY), 'scripted-agent');
+/** An agent that does what its prompt says, line by line. */
+const AGENT = process.env.AGENT ?? new URL('../../target/debug/scripted-agent', import.meta.url).pathname;
 
 export { expect };
 
@@ -62,15 +77,28 @@ export const test = base.extend(fixtures);
 
 /** @param {string} home @param {Record<string, string>} settings */
 async function startServer(home, settings) {
-  const memory = join(home, '.agent-memory');
-  mkdirSync(memory);
   let port = '0';
   /** @type {import('node:child_process').ChildProcess} */
   let child;
+  const agent = join(home, '.agent', 'scripted-agent.sh');
+  const log = join(home, '.agent', 'log');
+  mkdirSync(join(home, '.agent', 'memory'), { recursive: true });
+  /** @param {string[]} words */
+  const agentStarts = (...words) => {
+    const run = `SCRIPTED_AGENT='${words.join(' ')}' SCRIPTED_AGENT_MEMORY=${home}/.agent/memory SCRIPTED_AGENT_LOG=${log}`;
+    writeFileSync(agent, `#!/bin/sh\n${run} exec ${AGENT}\n`);
+    chmodSync(agent, 0o755);
+  };
+  agentStarts();
   const server = {
     url: '',
     origin: '',
     home,
+    env: /** @type {Record<string, string>} */ ({}),
+    agent,
+    agentStarts,
+    agentLog: () => (existsSync(log) ? readFileSync(log, 'utf8').trim().split('\n') : []),
+    agentProcesses: () => processesWith(log),
     /** @param {string} name */
     folder: (name) => {
       mkdirSync(join(home, name), { recursive: true });
@@ -78,7 +106,7 @@ async function startServer(home, settings) {
     },
     start: async () => {
       child = spawn(BINARY, ['--port', port, '--no-open'], {
-        env: { HOME: home, PATH: process.env.PATH, CLAUDE_ACP_CMD: AGENT, SCRIPTED_AGENT_MEMORY: memory, ...settings },
+        env: { HOME: home, PATH: process.env.PATH, CLAUDE_ACP_CMD: agent, CODEX_ACP_CMD: agent, ...settings, ...server.env },
         stdio: ['ignore', 'pipe', 'pipe'],
       });
       server.url = await readyLine(child);
@@ -118,5 +146,18 @@ function readyLine(child) {
       if (url) resolve(url);
       else reject(new Error(`not a ready line: ${line}`));
     });
+  });
+}
+
+/** Running processes of the agent that log to this file. @param {string} log @returns {number[]} */
+function processesWith(log) {
+  const numbers = readdirSync('/proc').filter((name) => /^[0-9]+$/.test(name));
+  return numbers.map(Number).filter((pid) => {
+    try {
+      const runs = readFileSync(`/proc/${pid}/cmdline`, 'utf8').split('\0')[0] === AGENT;
+      return runs && readFileSync(`/proc/${pid}/environ`, 'utf8').includes(`SCRIPTED_AGENT_LOG=${log}`);
+    } catch {
+      return false; // It ended while we looked.
+    }
   });
 }

@@ -1,8 +1,12 @@
 /** What a person does in the workspace, as steps for tests. */
 
+import { readFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
 import { expect } from './liminal.js';
 
 /** @typedef {import('@playwright/test').Page} Page */
+
+const AXE = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
 
 /** Opens the workspace with the printed address. @param {Page} page @param {{ url: string }} liminal */
 export async function enter(page, liminal) {
@@ -27,4 +31,77 @@ export function projectHeads(page) {
 /** @param {Page} page @param {string} name */
 export function projectHead(page, name) {
   return page.getByRole('navigation', { name: 'Projects' }).getByRole('button', { name, exact: true });
+}
+
+/**
+ * Starts a session from the sidebar and waits until it is in view.
+ * @param {Page} page
+ * @param {string} project
+ * @param {'Claude Code' | 'Codex'} [agent]
+ */
+export async function newSession(page, project, agent = 'Claude Code') {
+  const tabs = await tabsOf(page).count();
+  await page.getByRole('button', { name: `New session in ${project}`, exact: true }).click();
+  await page.getByRole('menuitem', { name: agent }).click();
+  await expect(tabsOf(page)).toHaveCount(tabs + 1);
+  await expect(sessionPage(page).locator('textarea')).toBeVisible();
+}
+
+/** What the tab in view shows. @param {Page} page */
+export function sessionPage(page) {
+  return page.frameLocator('.panel.in-view iframe');
+}
+
+/** Sends a message in the tab in view and waits until the agent has done what it says. */
+/** @param {Page} page @param {string} text @param {string} [until]  what the agent says then */
+export async function send(page, text, until) {
+  await begin(page, text);
+  if (until) await expect(sessionPage(page).locator('[data-entry-id]').filter({ hasText: until }).last()).toBeVisible();
+}
+
+/** Sends a message and waits for nothing. @param {Page} page @param {string} text */
+export async function begin(page, text) {
+  const field = sessionPage(page).locator('textarea');
+  await field.fill(text);
+  await field.press('Enter');
+}
+
+/** @param {Page} page */
+export function tabsOf(page) {
+  return page.getByRole('tablist', { name: 'Open sessions' }).getByRole('tab', { includeHidden: true });
+}
+
+/** @param {Page} page @param {string} title */
+export function tab(page, title) {
+  return page.locator('.tab-place').filter({ has: page.locator('.tab-title', { hasText: title }) });
+}
+
+/** @param {Page} page @returns titles from left to right */
+export function tabTitles(page) {
+  return page.locator('.tab-title');
+}
+
+/** The rows of sessions in the sidebar. @param {Page} page */
+export function sessionRows(page) {
+  return page.getByRole('navigation', { name: 'Projects' }).locator('.session-row');
+}
+
+/** @param {Page} page @param {string} title */
+export function sessionRow(page, title) {
+  return sessionRows(page).filter({ has: page.locator('.session-title', { hasText: title }) });
+}
+
+/** @param {Page} page */
+export function sessionTitles(page) {
+  return sessionRows(page).locator('.session-title');
+}
+
+/** Axe, over everything in the window. @param {Page} page */
+export async function violations(page) {
+  await page.evaluate(AXE);
+  const found = await page.evaluate(() => /** @type {any} */ (window).axe.run({ exclude: ['iframe'] }));
+  return found.violations.map((/** @type {any} */ violation) => [
+    violation.id,
+    violation.nodes.map((/** @type {any} */ node) => `${node.html}: ${node.failureSummary}`),
+  ]);
 }

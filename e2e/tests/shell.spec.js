@@ -1,11 +1,8 @@
 import { createHash } from 'node:crypto';
-import { readFileSync, writeFileSync } from 'node:fs';
+import { writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';
-import { createRequire } from 'node:module';
 import { expect, test } from '../support/liminal.js';
-import { addProject, enter, projectHead, projectHeads } from '../support/workspace.js';
-
-const AXE = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
+import { addProject, enter, projectHead, projectHeads, violations } from '../support/workspace.js';
 
 test('a killed server is noticed quietly, and what happened meanwhile is there after it', async ({
   page,
@@ -233,14 +230,4 @@ async function hangUpOnEveryone(origin, ms) {
   server.closeAllConnections();
   await new Promise((resolve) => server.close(resolve));
   return attempts;
-}
-
-/** @param {import('@playwright/test').Page} page */
-async function violations(page) {
-  await page.evaluate(AXE);
-  const found = await page.evaluate(() => /** @type {any} */ (window).axe.run());
-  return found.violations.map((/** @type {any} */ violation) => [
-    violation.id,
-    violation.nodes.map((/** @type {any} */ node) => `${node.html}: ${node.failureSummary}`),
-  ]);
 }

@@ -10,8 +10,11 @@ const KEY = 'liminal:theme';
 const THEMES = ['system', 'dark', 'light'];
 const NAMES = { system: 'as the system', dark: 'dark', light: 'light' };
 
-/** @param {HTMLButtonElement} button */
-export function startTheme(button) {
+/**
+ * @param {HTMLButtonElement} button
+ * @param {() => void} [onChange]
+ */
+export function startTheme(button, onChange) {
   let theme = recall(KEY, asTheme, /** @type {Theme} */ ('system'));
 
   const show = () => {
@@ -21,6 +24,7 @@ export function startTheme(button) {
     button.setAttribute('aria-label', label);
     button.title = label;
     button.replaceChildren(icon(theme));
+    onChange?.();
   };
   button.addEventListener('click', () => {
     theme = THEMES[(THEMES.indexOf(theme) + 1) % THEMES.length];
@@ -34,6 +38,12 @@ export function startTheme(button) {
     show();
   });
   show();
+}
+
+/** What this page shows now; null: as the system. @returns {'dark' | 'light' | null} */
+export function chosenTheme() {
+  const { theme } = document.documentElement.dataset;
+  return theme === 'dark' || theme === 'light' ? theme : null;
 }
 
 /** @param {unknown} value */

@@ -46,6 +46,9 @@ const dropToken = () => location.hash && history.replaceState(null, '', '/');
 addEventListener('hashchange', dropToken);
 dropToken();
 
+/** Longer than a frame takes in a window that is painted. */
+const FRAME_MS = 50;
+
 let workspace = EMPTY;
 let tabs = recall(tabList.KEY, tabList.fromStored, tabList.NO_TABS);
 let connected = false;
@@ -59,6 +62,7 @@ const drawer = startDrawer();
 const palette = startPalette();
 const help = startHelp();
 const addProject = startAddProject(socket, (id) => {
+  draw();
   // On a narrow window the sidebar is closed, and the way to it takes the focus instead.
   if (!sidebar.focusProject(id)) part('menu', HTMLButtonElement).focus();
 });
@@ -157,15 +161,13 @@ function askSessions(project, archived = false) {
 function drawSoon() {
   if (drawing) return;
   drawing = true;
-  const now = () => {
-    drawing = false;
-    draw();
-  };
-  if (document.visibilityState === 'visible') requestAnimationFrame(now);
-  else setTimeout(now);
+  const now = () => drawing && draw();
+  requestAnimationFrame(now);
+  setTimeout(now, document.visibilityState === 'visible' ? FRAME_MS : 0);
 }
 
 function draw() {
+  drawing = false;
   const { active } = tabs;
   if (isInView(active)) unseen.see(active);
   const inView = active === null ? undefined : find(workspace, active);
@@ -396,7 +398,7 @@ part('archived', HTMLButtonElement).append(icon('archive'));
 part('notify', HTMLButtonElement).append(icon('bell'));
 part('help-button', HTMLButtonElement).append(icon('help'));
 part('all-tabs', HTMLButtonElement).append(icon('list'));
-startTheme(part('theme', HTMLButtonElement));
+startTheme(part('theme', HTMLButtonElement), portlets.themed);
 startSidebarWidth(part('divider', HTMLElement));
 portlets.show(tabs.active);
 draw();

@@ -23,6 +23,7 @@
  */
 
 import { h } from '../shared/dom.js';
+import { chosenTheme } from '../shared/theme.js';
 import { openBridge } from './bridge.js';
 import { asked, read, UNREAD } from './reading.js';
 import { RequestError } from './socket.js';
@@ -92,6 +93,10 @@ export function startPortlets(place, needs) {
     connection: (open) => {
       connected = open;
       for (const portlet of portlets.values()) portlet.connection(open);
+    },
+    /** The person chose another theme. */
+    themed: () => {
+      for (const portlet of portlets.values()) portlet.say({ type: 'theme', theme: chosenTheme() });
     },
     /** Brings the keyboard to the page in view. */
     focus: () => {
@@ -215,6 +220,7 @@ function openPortlet(place, session, workspace, connected, places, needs) {
       projectPath: project?.path ?? '',
       draft: drafts.of(id),
       place: places.get(id) ?? null,
+      theme: chosenTheme(),
     };
   };
 
@@ -255,6 +261,7 @@ function openPortlet(place, session, workspace, connected, places, needs) {
 
   build();
   if (connected) ask();
+  else say({ type: 'connection', open: false });
 
   return {
     say,

@@ -53,7 +53,7 @@ export function projectRow(project, does) {
     else if (key === 'ArrowRight') does.fold(false);
     else if (key === 'Delete' && !repeat) does.remove();
   });
-  const element = h('li', { class: 'row project', 'data-project-id': project.id }, main, add, remove);
+  const element = h('li', { class: 'row project', 'data-project-id': project.id }, main, remove, add);
   element.addEventListener('contextmenu', (event) => {
     event.preventDefault();
     does.newSession(add);

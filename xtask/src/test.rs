@@ -99,7 +99,6 @@ fn e2e(steps: &mut Steps) -> anyhow::Result<()> {
         "cargo",
         "build",
         "--quiet",
-        "--release",
         "--package",
         "testkit",
         "--bins",
@@ -109,7 +108,8 @@ fn e2e(steps: &mut Steps) -> anyhow::Result<()> {
     playwright
         .args(["test", "--config", "e2e/playwright.config.js"])
         .env("CHROMIUM", chromium)
-        .env("LIMINAL", target().join("release/liminal"));
+        .env("LIMINAL", target().join("release/liminal"))
+        .env("AGENT", target().join("debug/scripted-agent"));
     steps.run("browser tests (Playwright)", &mut playwright)
 }
 
