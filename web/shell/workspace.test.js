@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { ambiguousPlaces, apply, EMPTY } from './workspace.js';
+import { ambiguousPlaces, apply, complete, EMPTY, find } from './workspace.js';
 
 /** @param {string} id @param {string} addedAt @param {string} [path] */
 const project = (id, addedAt, path = `/code/${id}`) => ({ id, path, name: path.split('/').at(-1) ?? '', addedAt });
@@ -65,4 +65,102 @@ test('equal names are told apart by their parent folder', () => {
       ['r', '/'],
     ],
   );
+});
+
+/** @param {string} id @param {string} lastActiveAt @param {string} [projectId] @returns {import('../types/wire.js').SessionListItem} */
+const session = (id, lastActiveAt, projectId = 'a') => ({
+  id,
+  projectId,
+  title: id,
+  lastActiveAt,
+  createdAt: lastActiveAt,
+  cliType: 'claude-code',
+  archived: false,
+  state: 'idle',
+});
+const OLD = session('old', '2026-01-01T00:00:00.000Z');
+const NEW = session('new', '2026-01-02T00:00:00.000Z');
+/** @type {import('../types/wire.js').ServerMessage[]} */
+const LISTED = [
+  { type: 'project:list', projects: [A, B] },
+  { type: 'session:list', projectId: 'a', archived: false, sessions: [OLD, NEW] },
+  { type: 'session:list', projectId: 'b', archived: false, sessions: [] },
+];
+/** @param {import('./workspace.js').Workspace} workspace @param {string} [projectId] */
+const titles = ({ sessions }, projectId = 'a') => sessions.get(projectId)?.map(({ title }) => title);
+
+test('TC-2.1b: the last active session is first, and what becomes active moves up', () => {
+  assert.deepEqual(titles(after(...LISTED)), ['new', 'old']);
+  /** @type {import('../types/wire.js').ServerMessage} */
+  const active = {
+    type: 'session:state',
+    sessionId: 'old',
+    projectId: 'a',
+    state: 'running',
+    lastActiveAt: '2026-01-03T00:00:00.000Z',
+  };
+  const state = after(...LISTED, active);
+  assert.deepEqual(titles(state), ['old', 'new']);
+  assert.equal(find(state, 'old')?.state, 'running');
+});
+
+test('a created session is in its list once, whichever came first', () => {
+  const session = { ...NEW, id: 'x', title: 'x', projectId: 'b' };
+  /** @type {import('../types/wire.js').ServerMessage} */
+  const created = { type: 'session:created', sessionId: 'x', projectId: 'b', session };
+  assert.deepEqual(titles(after(...LISTED, created, created), 'b'), ['x']);
+  // Before the list has come nothing is known of the others; the list will have it.
+  assert.equal(after({ type: 'project:list', projects: [A] }, { ...created }).sessions.size, 0);
+});
+
+test('an archived session leaves one list for the other, and comes back', () => {
+  /** @type {import('../types/wire.js').ServerMessage[]} */
+  const archived = [
+    { type: 'session:list', projectId: 'a', archived: true, sessions: [] },
+    { type: 'session:archived', sessionId: 'old' },
+  ];
+  const state = after(...LISTED, ...archived);
+  assert.deepEqual(titles(state), ['new']);
+  assert.deepEqual(
+    state.archived.get('a')?.map(({ id, archived }) => [id, archived]),
+    [['old', true]],
+  );
+  const back = apply(state, { type: 'session:unarchived', sessionId: 'old', session: OLD });
+  assert.deepEqual(titles(back), ['new', 'old']);
+  assert.deepEqual(back.archived.get('a'), []);
+});
+
+test('a deleted session is in no list, a renamed one has its new title', () => {
+  const state = after(
+    ...LISTED,
+    { type: 'session:deleted', sessionId: 'new' },
+    { type: 'session:title-updated', sessionId: 'old', title: 'Fix auth' },
+  );
+  assert.deepEqual(titles(state), ['Fix auth']);
+  assert.equal(find(state, 'new'), undefined);
+});
+
+test('TC-1.3b: the sessions of a removed project are gone with it', () => {
+  assert.equal(find(after(...LISTED, { type: 'project:removed', projectId: 'a' }), 'old'), undefined);
+  assert.equal(find(after(...LISTED, { type: 'project:list', projects: [B] }), 'old'), undefined);
+});
+
+test('everything is known once every project has its list', () => {
+  assert.equal(complete(EMPTY), false);
+  assert.equal(complete(after(...LISTED.slice(0, 2))), false);
+  assert.equal(complete(after(...LISTED)), true);
+});
+
+test('an agent is what was last said of it', () => {
+  const agents = [{ cliType: 'codex', name: 'Codex', badge: 'CX', found: true, status: /** @type {const} */ ('idle') }];
+  const state = after(
+    { type: 'hello', bootId: 'x', version: '1', agents, permissions: 'allow', notices: [] },
+    { type: 'agent:status', cliType: 'codex', status: 'disconnected', reason: 'it crashed' },
+  );
+  assert.deepEqual(state.agents, [{ ...agents[0], status: 'disconnected', reason: 'it crashed' }]);
+});
+
+test('a message of a conversation changes nothing here', () => {
+  const state = after(...LISTED);
+  assert.equal(apply(state, { type: 'session:chunk', sessionId: 'old', entryId: 'e', content: 'x', seq: 1 }), state);
 });

@@ -1,0 +1,62 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { asked, read, UNREAD } from './reading.js';
+
+const info = /** @type {any} */ ({});
+/** @param {number} seq @param {string} [bootId] @returns {import('../types/wire.js').ServerMessage} */
+const history = (seq, bootId = 'b') => ({
+  type: 'session:history',
+  sessionId: 's',
+  entries: [],
+  first: 0,
+  total: 0,
+  seq,
+  bootId,
+  info,
+});
+/** @param {number} seq @returns {import('../types/wire.js').ServerMessage} */
+const chunk = (seq) => ({ type: 'session:chunk', sessionId: 's', entryId: 'e', content: 'x', seq });
+/** @type {import('../types/wire.js').ServerMessage} */
+const resumed = { type: 'session:resumed', sessionId: 's', seq: 5, info };
+/** @param {import('./reading.js').Reading} reading @param {import('../types/wire.js').ServerMessage[]} messages */
+const passed = (reading, ...messages) => {
+  let now = reading;
+  return messages.map((message) => {
+    const { reading: next, pass, gap } = read(now, message);
+    now = next;
+    return gap ? 'gap' : pass;
+  });
+};
+
+test('nothing passes before the history', () => {
+  const told = /** @type {any} */ ({ type: 'session:info', sessionId: 's', info });
+  assert.deepEqual(passed(asked(UNREAD), chunk(4), told, resumed, history(5), chunk(6)), [
+    false,
+    false,
+    false,
+    true,
+    true,
+  ]);
+});
+
+test('each number passes once, in order, and a missing one is noticed', () => {
+  const { reading } = read(UNREAD, history(5));
+  assert.deepEqual(passed(reading, chunk(5), chunk(6), chunk(6), chunk(7), chunk(9)), [
+    false,
+    true,
+    false,
+    true,
+    'gap',
+  ]);
+});
+
+test('after a reconnect it goes on where it was', () => {
+  const { reading } = read(read(UNREAD, history(5)).reading, chunk(6));
+  assert.deepEqual(asked(reading), { position: { bootId: 'b', seq: 6 }, asking: true });
+  assert.deepEqual(passed(asked(reading), chunk(7), resumed, chunk(7)), [false, true, true]);
+});
+
+test('a history replaces whatever was read', () => {
+  const { reading } = read(read(UNREAD, history(50)).reading, history(2, 'c'));
+  assert.deepEqual(reading, { position: { bootId: 'c', seq: 2 }, asking: false });
+});
