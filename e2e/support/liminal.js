@@ -106,7 +106,14 @@ async function startServer(home, settings) {
     },
     start: async () => {
       child = spawn(BINARY, ['--port', port, '--no-open'], {
-        env: { HOME: home, PATH: process.env.PATH, CLAUDE_ACP_CMD: agent, CODEX_ACP_CMD: agent, ...settings, ...server.env },
+        env: {
+          HOME: home,
+          PATH: process.env.PATH,
+          CLAUDE_ACP_CMD: agent,
+          CODEX_ACP_CMD: agent,
+          ...settings,
+          ...server.env,
+        },
         stdio: ['ignore', 'pipe', 'pipe'],
       });
       server.url = await readyLine(child);

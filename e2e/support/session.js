@@ -141,7 +141,7 @@ function standIn(path) {
     if (message.type === 'upload') hand({ type: 'uploaded', id: message.id, imageId: 'picture-1' });
   };
   const open = () => {
-    socket = new WebSocket(`ws://${location.host}/ws?batch=1`);
+    socket = new WebSocket(`ws://${location.host}/ws?batch=1&html=1`);
     socket.onmessage = /** @param {{ data: string }} event */ ({ data }) => [JSON.parse(data)].flat().forEach(receive);
     socket.onclose = () => {
       for (const resolve of waiting.values()) resolve({ type: 'error', code: 'OFFLINE', message: 'away' });

@@ -5,46 +5,59 @@
 
 import { h } from '../shared/dom.js';
 import { fragment } from './markup.js';
-import { copyButton } from './stage.js';
 
 /** A plain text goes on in a new block here, so that only the last block is laid out again. */
 const BLOCK_CHARACTERS = 2000;
 
+const SAID_MS = 1500;
+
 /** @param {import('./stage.js').Stage} stage */
 export function textView(stage) {
-  const blocks = h('div', { class: 'blocks' });
-  const tail = h('div', { class: 'tail' });
-  const element = h('div', { class: 'prose' }, blocks, tail);
+  const element = h('div', { class: 'prose' });
   let generation = 0;
   let markup = false;
-  let shownBlocks = 0;
-  let shownTail = '';
+  let shownParts = 0;
+  /** @type {import('../types/wire.js').RenderedPart[]} */
+  let shownTail = [];
+  /** @type {ChildNode[]} */
+  let tailNodes = [];
   let shownText = 0;
   /** @type {Text | null} */
   let open = null;
 
   const clear = () => {
-    blocks.replaceChildren();
-    tail.replaceChildren();
-    shownBlocks = 0;
-    shownTail = '';
+    element.replaceChildren();
+    shownParts = 0;
+    shownTail = [];
+    tailNodes = [];
     shownText = 0;
     open = null;
   };
 
-  /** @param {DocumentFragment} content */
-  const dressed = (content) => {
-    for (const code of content.querySelectorAll('pre')) {
-      code.tabIndex = 0;
-      const holder = h('div', { class: 'code' });
-      code.replaceWith(holder);
-      holder.append(
-        code,
-        copyButton(stage, () => code.textContent ?? '', 'code'),
-      );
+  element.addEventListener('click', ({ target }) => {
+    const button = target instanceof Element ? target.closest('figure.code .copy') : null;
+    const code = button?.closest('figure')?.querySelector('pre');
+    if (!button || !code) return;
+    stage.copy(code.textContent ?? '');
+    button.textContent = 'Copied';
+    setTimeout(() => {
+      button.textContent = 'Copy';
+    }, SAID_MS);
+  });
+
+  /** Appends the parts where each belongs. @param {import('../types/wire.js').RenderedPart[]} parts */
+  const append = (parts) => {
+    /** @type {ChildNode[]} */
+    const nodes = [];
+    for (const { depth = 0, html } of parts) {
+      /** @type {Element} */
+      let place = element;
+      for (let down = 0; down < depth; down += 1) place = place.lastElementChild ?? place;
+      const content = fragment(html);
+      nodes.push(...content.childNodes);
+      place.append(content);
     }
-    for (const image of content.querySelectorAll('img')) image.loading = 'lazy';
-    return content;
+    return nodes;
   };
 
   /** @param {string} text */
@@ -53,7 +66,7 @@ export function textView(stage) {
     while (rest) {
       if (!open) {
         open = document.createTextNode('');
-        blocks.append(h('div', { class: 'plain' }, open));
+        element.append(h('div', { class: 'plain' }, open));
       }
       const over = open.length + rest.length > BLOCK_CHARACTERS;
       const end = over ? rest.indexOf('\n', Math.max(0, BLOCK_CHARACTERS - open.length)) : -1;
@@ -77,13 +90,12 @@ export function textView(stage) {
         shownText = text.length;
         return;
       }
-      for (; shownBlocks < item.markup.blocks.length; shownBlocks += 1) {
-        blocks.append(dressed(fragment(item.markup.blocks[shownBlocks])));
-      }
-      if (item.markup.tail !== shownTail) {
-        shownTail = item.markup.tail;
-        tail.replaceChildren(dressed(fragment(shownTail)));
-      }
+      if (item.markup.finished.length === shownParts && item.markup.tail === shownTail) return;
+      for (const node of tailNodes) node.remove();
+      append(item.markup.finished.slice(shownParts));
+      shownParts = item.markup.finished.length;
+      shownTail = item.markup.tail;
+      tailNodes = append(shownTail);
     },
   };
 }

@@ -9,10 +9,11 @@
  * @typedef {import('../types/wire.js').ServerMessage} ServerMessage
  * @typedef {import('../types/wire.js').SessionInfo} SessionInfo
  * @typedef {import('../types/wire.js').Rendered} Rendered
+ * @typedef {import('../types/wire.js').RenderedPart} RenderedPart
  *
  * @typedef {object} Markup
- * @property {string[]} blocks  finished, each to be added once
- * @property {string} tail  replaces the last tail
+ * @property {RenderedPart[]} finished  each to be added once
+ * @property {RenderedPart[]} tail  replaces the last tail
  *
  * @typedef {object} Item
  * @property {string} id  stays while the entry is optimistic and when it is confirmed
@@ -250,9 +251,8 @@ function chunk(transcript, { entryId, content, html, terminalId }) {
   } else if (entry.type === 'assistant' || entry.type === 'thinking' || entry.type === 'user') {
     entry.content += content;
     if (html) {
-      item.markup ??= { blocks: [], tail: '' };
-      if (html.blocks) item.markup.blocks.push(html.blocks);
-      item.markup.tail = html.tail;
+      item.markup ??= { finished: [], tail: [] };
+      grow(item.markup, html);
     }
   } else {
     return NOTHING;
@@ -270,19 +270,18 @@ function finish(transcript, message, now) {
   const item = transcript.byId.get(message.entryId);
   if (!item) return NOTHING;
   end(item, now);
-  if (message.type === 'session:complete' && message.html) {
-    const markup = whole(message.html);
-    const same = item.markup && [...item.markup.blocks, item.markup.tail].join('') === markup.blocks.join('');
-    if (!same) {
-      item.markup = markup;
-      item.generation += 1;
-    }
-  }
+  if (message.html && item.markup) grow(item.markup, message.html);
   return { all: false, from: Infinity, items: [touch(item)] };
 }
 
 /** @param {Rendered} html @returns {Markup} */
-const whole = ({ blocks, tail }) => ({ blocks: blocks ? [blocks] : [], tail });
+const whole = ({ finished = [], tail = [] }) => ({ finished: [...finished], tail });
+
+/** @param {Markup} markup @param {Rendered} more */
+function grow(markup, { finished = [], tail = [] }) {
+  markup.finished.push(...finished);
+  markup.tail = tail;
+}
 
 /** @param {string} id @param {number} number @param {ChatEntry} entry @param {Rendered | undefined} html @returns {Item} */
 function newItem(id, number, entry, html) {

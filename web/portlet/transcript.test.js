@@ -133,17 +133,19 @@ test('a thought lasts until something else begins', () => {
   assert.deepEqual([thought.began, thought.ended], [1000, 3000]);
 });
 
-test('finished blocks are added once and the tail is replaced', () => {
+test('finished parts are added once and the tail is replaced', () => {
+  const [heading, paragraph, longer] = ['<h1>A</h1>', '<p>b</p>', '<p>bc</p>'].map((html) => ({ html }));
   const transcript = after(
     history([]),
-    update(1, said('e1', '# A'), { blocks: '', tail: '<h1>A</h1>' }),
-    chunk(2, 'e1', '\n\nb', { html: { blocks: '<h1>A</h1>', tail: '<p>b</p>' } }),
-    chunk(3, 'e1', 'c', { html: { blocks: '', tail: '<p>bc</p>' } }),
+    update(1, said('e1', '# A'), { tail: [heading] }),
+    chunk(2, 'e1', '\n\nb', { html: { finished: [heading], tail: [paragraph] } }),
+    chunk(3, 'e1', 'c', { html: { tail: [longer] } }),
   );
-  assert.deepEqual(transcript.items[0].markup, { blocks: ['<h1>A</h1>'], tail: '<p>bc</p>' });
+  assert.deepEqual(transcript.items[0].markup, { finished: [heading], tail: [longer] });
   const { generation } = transcript.items[0];
-  const html = { blocks: '<h1>A</h1><p>bc</p>', tail: '' };
+  const html = { finished: [longer] };
   apply(transcript, { type: 'session:complete', sessionId, entryId: 'e1', html, seq: 4 }, 0);
+  assert.deepEqual(transcript.items[0].markup, { finished: [heading, longer], tail: [] });
   assert.equal(transcript.items[0].generation, generation, 'nothing is rendered anew when nothing changed');
 });
 

@@ -63,7 +63,7 @@ export function connect({ onMessage, onConnection, onSignedOut }) {
 
   const open = () => {
     clearTimeout(timer);
-    const opening = new WebSocket(`ws://${location.host}/ws?batch=1`);
+    const opening = new WebSocket(`ws://${location.host}/ws?batch=1&html=1`);
     socket = opening;
     opening.onmessage = ({ data }) => {
       const frame = JSON.parse(data);

@@ -1,7 +1,9 @@
 //! `liminal serve`: from settings to a running workspace, and back to nothing.
 
+use std::ffi::OsStr;
 use std::io::{self, Write};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -111,6 +113,7 @@ pub(crate) fn catalog(settings: &Settings) -> Catalog {
         settings.claude_acp_cmd.value.words(),
         settings.codex_acp_cmd.value.words(),
     );
+    let known = known.with(built_in(&settings.data_dir.value));
     settings.agents.iter().fold(known, |catalog, agent| {
         let command = [std::slice::from_ref(&agent.command), agent.args.as_slice()].concat();
         let mut entry = AgentEntry::own(
@@ -123,6 +126,19 @@ pub(crate) fn catalog(settings: &Settings) -> Catalog {
         entry.cwd = agent.cwd(settings.home.as_deref());
         catalog.with(entry)
     })
+}
+
+/// The agent that ships inside.
+fn built_in(data_dir: &Path) -> AgentEntry {
+    let program = std::env::current_exe().unwrap_or_else(|_| "liminal".into());
+    let words = [
+        program.as_os_str(),
+        "agent".as_ref(),
+        "--data-dir".as_ref(),
+        data_dir.as_ref(),
+    ];
+    let command = words.map(|word: &OsStr| word.to_string_lossy().into_owned());
+    AgentEntry::own(Catalog::LIMINAL, "Liminal", "LB", command.to_vec())
 }
 
 /// The one line on stdout.

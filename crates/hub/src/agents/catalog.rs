@@ -51,6 +51,7 @@ pub struct Catalog {
 impl Catalog {
     pub const CLAUDE_CODE: &'static str = "claude-code";
     pub const CODEX: &'static str = "codex";
+    pub const LIMINAL: &'static str = "liminal";
 
     /// `search_path` is a `PATH`; the command lines are those a person has set, split into words.
     pub fn new(

@@ -220,7 +220,7 @@ impl Settings {
         if port != 0 && settings.gateway_port.value == GatewayPort(Some(port)) {
             return Err(ConfigError::SamePort(port));
         }
-        let mut ids = vec![Catalog::CLAUDE_CODE, Catalog::CODEX, "liminal"];
+        let mut ids = vec![Catalog::CLAUDE_CODE, Catalog::CODEX, Catalog::LIMINAL];
         for agent in &settings.agents {
             if ids.contains(&agent.id.0.as_str()) {
                 return Err(ConfigError::AgentTwice(agent.id.0.clone()));
