@@ -10,19 +10,31 @@
  * @property {FrameLocator} frame  the session's page
  * @property {(text: string) => Promise<void>} send  writes and sends
  * @property {(message: import('../../web/types/bridge.js').ToPortlet) => Promise<void>} hand  what a shell might say
+ * @property {(message: string) => Promise<void>} refuse  answers the next message with an error, only in the stand-in
  * @property {() => Promise<import('../../web/types/bridge.js').FromPortlet[]>} said  what the page told the shell
  */
 
 import { expect } from './liminal.js';
 
-/** @param {Page} page @param {Liminal} liminal @returns {Promise<Session>} */
-export async function openSession(page, liminal) {
+/** A new session in the workspace. @param {Page} page @param {Liminal} liminal @returns {Promise<Session>} */
+export function openSession(page, liminal) {
+  return openStandIn(page, liminal);
+}
+
+/**
+ * A session's page in a window that only passes messages on, so that a test can say anything to it.
+ * @param {Page} page @param {Liminal} liminal @returns {Promise<Session>}
+ */
+export async function openStandIn(page, liminal) {
   await page.goto(liminal.url);
   await expect(page.locator('#connection')).toContainText('Connected');
   // Any answer of the server will do: what matters is its address.
   await page.goto(`${liminal.origin}/health`);
   await page.evaluate(standIn, liminal.folder('app'));
-  return sessionIn(page);
+  const session = sessionIn(page);
+  const input = session.frame.getByRole('textbox', { name: 'Message', exact: true });
+  await expect(input).toHaveAttribute('placeholder', 'Message Claude Code');
+  return session;
 }
 
 /** @param {Page} page @returns {Session} */
@@ -31,12 +43,16 @@ function sessionIn(page) {
   return {
     frame,
     send: async (text) => {
-      const input = frame.getByRole('combobox', { name: 'Message' });
+      const input = frame.getByRole('textbox', { name: 'Message', exact: true });
       await input.fill(text);
       await expect(frame.getByRole('button', { name: 'Send', exact: true })).toBeEnabled();
       await input.press('Enter');
     },
     hand: (message) => page.evaluate((one) => /** @type {any} */ (window).hand(one), message),
+    refuse: (message) =>
+      page.evaluate((text) => {
+        /** @type {any} */ (window).refusal = text;
+      }, message),
     said: () => page.evaluate(() => /** @type {any} */ (window).said),
   };
 }
@@ -101,9 +117,7 @@ function standIn(path) {
     const sessions = (await request({ type: 'session:list', projectId: project.id })).sessions;
     session =
       sessions[0] ?? (await request({ type: 'session:create', projectId: project.id, cliType: 'claude-code' })).session;
-    window_.sessionId = session.id.split(':')[1];
     const agent = agents.find(({ cliType }) => cliType === 'claude-code');
-    window_.agentStatus = agent.status;
     const frame = document.createElement('iframe');
     frame.setAttribute('sandbox', 'allow-scripts');
     frame.style.cssText = 'position: fixed; inset: 0; border: 0; width: 100%; height: 100%';
@@ -134,6 +148,11 @@ function standIn(path) {
   /** @param {any} message */
   const take = async (message) => {
     window_.said.push(message);
+    if (window_.refusal && message.message?.type === 'session:send') {
+      const refused = { type: 'error', code: 'SESSION_BUSY', message: window_.refusal };
+      window_.refusal = '';
+      return hand({ type: 'answer', id: message.id, message: refused });
+    }
     if (message.type === 'request')
       hand({ type: 'answer', id: message.id, message: await request(message.message, message.requestId) });
     if (message.type === 'reconnect') request({ type: 'session:reconnect', cliType: 'claude-code' });

@@ -30,7 +30,6 @@ export function startCompletion(input, choose) {
   const close = () => {
     list.hidden = true;
     offered = [];
-    input.setAttribute('aria-expanded', 'false');
     input.removeAttribute('aria-activedescendant');
   };
   const mark = () => {
@@ -73,7 +72,6 @@ export function startCompletion(input, choose) {
         }),
       );
       list.hidden = false;
-      input.setAttribute('aria-expanded', 'true');
       mark();
     },
     close,

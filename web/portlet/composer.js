@@ -36,6 +36,7 @@ import { startQueue } from './queue-view.js';
 export function startComposer(place, actions) {
   /** @type {Shown | null} */
   let shown = null;
+  let reminding = false;
   const history = promptHistory(actions.prompts);
 
   const input = h('textarea', {
@@ -43,9 +44,7 @@ export function startComposer(place, actions) {
     class: 'input',
     rows: '1',
     'aria-label': 'Message',
-    role: 'combobox',
     'aria-autocomplete': 'list',
-    'aria-expanded': 'false',
     'aria-controls': 'completions',
     autocomplete: 'off',
   });
@@ -249,9 +248,14 @@ export function startComposer(place, actions) {
       shown = now;
       waiting.show(now.info.queue, now.info.queueHeld);
       const [question] = now.info.permissions;
-      asked.hidden = !question;
+      asked.hidden = !question || !reminding;
       askedText.textContent = question ? `${now.agentName} waits for you: ${question.title}` : '';
       refresh();
+    },
+    /** Whether a question may be out of sight. @param {boolean} may */
+    remind: (may) => {
+      reminding = may;
+      asked.hidden = !may || !shown?.info.permissions[0];
     },
     /** What the turn is doing; called each second, and when something changed. @param {number} now */
     tick: (now) => {

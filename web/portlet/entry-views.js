@@ -123,7 +123,8 @@ function thinkingView(stage) {
     update: (item) => {
       const entry = /** @type {Extract<ChatEntry, { type: 'thinking' }>} */ (item.entry);
       const growing = grows(stage.transcript, item);
-      const took = item.began !== null && item.ended !== null ? ` for ${duration(item.ended - item.began)}` : '';
+      const spent = item.began !== null && item.ended !== null ? item.ended - item.began : 0;
+      const took = spent >= 1000 ? ` for ${duration(spent)}` : '';
       const said = growing ? 'Thinking…' : `Thought${took}`;
       if (label.textContent !== said) label.textContent = said;
       fold.element.classList.toggle('growing', growing);

@@ -340,6 +340,7 @@ function moved() {
     .filter(({ entry }) => entry.type !== 'turn').length;
   const label = count > 0 ? `${counted(count, 'new entry', 'new entries')}, to the latest` : 'To the latest';
   latest.hidden = following;
+  composer.remind(!following);
   if (latest.getAttribute('aria-label') !== label) {
     latest.setAttribute('aria-label', label);
     latest.replaceChildren(glyph('down'), count > 0 ? `${count} new` : 'Latest');
@@ -391,6 +392,9 @@ latest.addEventListener('click', () => {
   composer.focus();
 });
 conversation.addEventListener('click', (event) => {
+  const opens = event.target instanceof Element ? event.target.closest('summary, .link-button') : null;
+  const row = /** @type {HTMLElement | null} */ (opens?.closest('.row') ?? null);
+  if (row?.dataset.row) view.hold(row.dataset.row);
   const link = event.target instanceof Element ? event.target.closest('a[href]') : null;
   if (!link || event.defaultPrevented) return;
   event.preventDefault();

@@ -18,6 +18,7 @@ import { terminalView } from './terminal-view.js';
  */
 
 const STATES = { running: 'running', complete: 'done', error: 'failed' };
+const ASKS = 'waits for you';
 
 /** @param {Stage} stage @returns {import('./stage.js').View} */
 export function toolView(stage) {
@@ -34,7 +35,7 @@ export function toolView(stage) {
       const call = /** @type {ToolCall} */ (item.entry);
       const question = stage.transcript.info?.permissions.find(({ toolCallId }) => toolCallId === call.toolCallId);
       fold.element.dataset.status = question ? 'asks' : call.status;
-      fold.summary.replaceChildren(...line(call, item, stage));
+      fold.summary.replaceChildren(...line(call, item, stage, Boolean(question)));
       const live = call.status === 'running' && (call.content ?? []).some(({ type }) => type === 'terminal');
       const open = Boolean(question) || call.status === 'error' || live;
       fold.show(`tool-${call.entryId}`, open, () => insides.update(item, Boolean(question)));
@@ -48,15 +49,16 @@ export function toolView(stage) {
   };
 }
 
-/** @param {ToolCall} call @param {Item} item @param {Stage} stage */
-function line(call, item, stage) {
+/** @param {ToolCall} call @param {Item} item @param {Stage} stage @param {boolean} asks */
+function line(call, item, stage, asks) {
   const detail = detailOf(call, stage);
   const spent = item.began !== null && item.ended !== null ? item.ended - item.began : 0;
   const took = spent >= 1000 ? duration(spent) : '';
   const state = h('span', { class: `tool-state ${call.status}` });
-  if (call.status === 'running') state.append(h('span', { class: 'spinner', 'aria-hidden': 'true' }));
+  if (asks) state.append(glyph('question'));
+  else if (call.status === 'running') state.append(h('span', { class: 'spinner', 'aria-hidden': 'true' }));
   else state.append(glyph(call.status === 'complete' ? 'done' : 'failed'));
-  state.append(call.status === 'complete' ? unseen(STATES.complete) : h('span', {}, STATES[call.status]));
+  state.append(call.status === 'complete' ? unseen(STATES.complete) : h('span', {}, asks ? ASKS : STATES[call.status]));
   return [
     glyph(call.kind, 'kind'),
     h('span', { class: 'tool-name' }, call.name),

@@ -170,6 +170,10 @@ export function startWindow(scroller, place, { make, onNearTop, onMoved }) {
       if (id && height > 0) heights.set(id, height);
     }
     settle();
+    // Opened and closed again, or all of it in view: nothing keeps us from the end.
+    const left = scroller.scrollHeight - scroller.scrollTop - scroller.clientHeight;
+    if (!following && left <= 1 && end === rows.length) following = true;
+    onMoved();
   });
   sizes.observe(scroller);
 
@@ -209,6 +213,30 @@ export function startWindow(scroller, place, { make, onNearTop, onMoved }) {
     { passive: true },
   );
 
+  /** @param {string} id @param {number} offset  from the top of the view */
+  const toRow = (id, offset) => {
+    if (!rows.some((row) => row.id === id)) return false;
+    following = false;
+    anchor = { id, offset };
+    sync();
+    takeAnchor();
+    onMoved();
+    return true;
+  };
+  const toEnd = () => {
+    following = true;
+    sync();
+    onMoved();
+  };
+  // The browser would glide there, past rows that are not in the page yet.
+  scroller.addEventListener('keydown', (event) => {
+    if (event.target !== scroller || event.altKey || event.ctrlKey || event.metaKey || event.shiftKey) return;
+    if (event.key === 'Home' && rows[0]) toRow(rows[0].id, 0);
+    else if (event.key === 'End') toEnd();
+    else return;
+    event.preventDefault();
+  });
+
   return {
     /** @param {Row[]} now */
     show: (now) => {
@@ -233,22 +261,17 @@ export function startWindow(scroller, place, { make, onNearTop, onMoved }) {
       }
       // Whatever grew by that is noticed, and made up for, before it is painted.
     },
-    following: () => following,
-    toEnd: () => {
-      following = true;
-      sync();
-      onMoved();
-    },
-    /** @param {string} id @param {number} [offset]  from the top of the view */
-    toRow: (id, offset = 24) => {
-      if (!rows.some((row) => row.id === id)) return false;
+    /** The person opens something: it stays where it is, even at the end. @param {string} id */
+    hold: (id) => {
+      const element = elementOf(id);
+      if (!element) return;
       following = false;
-      anchor = { id, offset };
-      sync();
-      takeAnchor();
-      onMoved();
-      return true;
+      anchor = { id, offset: element.offsetTop - scroller.scrollTop };
     },
+    following: () => following,
+    toEnd,
+    /** @param {string} id @param {number} [offset] */
+    toRow: (id, offset = 24) => toRow(id, offset),
     place: () => (following || !anchor.id ? null : anchor),
   };
 }

@@ -23,6 +23,7 @@
 //! | `tool ID KIND TITLE`, `tool-done ID TEXT`, `tool-fail ID TEXT` | a tool call, and its end |
 //! | `diff ID PATH TEXT`, `plan A\|B` | a diff in a tool call, a plan |
 //! | `permission ID TITLE` | asks, then says the outcome |
+//! | `update JSON` | any update of this session |
 //! | `ask METHOD JSON` | any request to the client; says the result or the error |
 //! | `terminal ID LINE` | runs a line of shell through the client, shown in a tool call |
 //! | `environment`, `blocks` | says its environment; the kinds of content its prompt has |
@@ -322,6 +323,7 @@ impl Agent {
                 let outcome = self.ask("session/request_permission", params)["result"]["outcome"].clone();
                 self.update(session, chunk("agent_message_chunk", &outcome.to_string()));
             }
+            ("update", _) => self.update(session, serde_json::from_str(rest).unwrap()),
             ("ask", [method, json @ ..]) => {
                 let mut params: Value = serde_json::from_str(&json.join(" ")).unwrap();
                 params["sessionId"] = json!(session);

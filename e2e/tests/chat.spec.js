@@ -1,0 +1,429 @@
+import { readFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import { expect, test } from '../support/liminal.js';
+import { openSession } from '../support/session.js';
+
+const AXE = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
+
+/** @typedef {import('@playwright/test').FrameLocator} FrameLocator */
+
+/** @param {FrameLocator} frame */
+const parts = (frame) => ({
+  input: frame.getByRole('textbox', { name: 'Message', exact: true }),
+  send: frame.getByRole('button', { name: 'Send', exact: true }),
+  stop: frame.getByRole('button', { name: 'Stop' }),
+  queue: frame.getByRole('button', { name: 'Queue', exact: true }),
+  latest: frame.getByRole('button', { name: /latest/ }),
+  working: frame.locator('#working'),
+  status: frame.locator('.agent-status'),
+  scroller: frame.locator('#scroller'),
+  said: frame.locator('.row-user'),
+  answers: frame.locator('.row-assistant'),
+  calls: frame.locator('.tool-place'),
+  ends: frame.locator('.row-turn'),
+});
+/** How far the view is from the end. @param {FrameLocator} frame */
+const left = (frame) =>
+  frame.locator('#scroller').evaluate((one) => one.scrollHeight - one.scrollTop - one.clientHeight);
+const long = Array.from({ length: 60 }, (_, line) => `say line ${line}\\n`)
+  .join('\n')
+  .replaceAll('\\n', '');
+/** Many separate entries: text and tool calls in turn. @param {number} count @param {string} [name] */
+const entries = (count, name = 't') =>
+  Array.from({ length: count }, (_, at) => `say entry ${at}.\ntool ${name}${at} read Read file-${at}.rs`).join('\n');
+
+test('TC-3.1a: a sent message is there at once as a turn of the user', async ({ page, liminal }) => {
+  const { frame, send } = await openSession(page, liminal);
+  await send('say hello');
+  await expect(parts(frame).said).toHaveText(/say hello/);
+  await expect(parts(frame).said.getByRole('heading', { name: 'You' })).toBeAttached();
+  await expect(parts(frame).answers).toHaveText(/^Claude Codehello/);
+  await expect(parts(frame).said).toHaveCount(1);
+  await expect(parts(frame).input).toHaveValue('');
+});
+
+test('TC-3.1b: an empty message cannot be sent', async ({ page, liminal }) => {
+  const { frame } = await openSession(page, liminal);
+  const { input, send, said } = parts(frame);
+  await expect(input).toHaveAttribute('placeholder', 'Message Claude Code');
+  await expect(send).toBeDisabled();
+  await input.fill('  \n ');
+  await expect(send).toBeDisabled();
+  await input.press('Enter');
+  await expect(said).toHaveCount(0);
+  await input.fill('x');
+  await expect(send).toBeEnabled();
+});
+
+test('TC-3.2a: an answer grows while it comes', async ({ page, liminal }) => {
+  const { frame, send } = await openSession(page, liminal);
+  await send('say first\nsleep 300\nsay  second\nhang');
+  await expect(parts(frame).answers).toContainText('first');
+  await expect(parts(frame).answers).toContainText('first second');
+  await expect(parts(frame).stop).toBeVisible();
+});
+
+test('TC-3.3a: a tool call shows its name and that it runs', async ({ page, liminal }) => {
+  const { frame, send } = await openSession(page, liminal);
+  await send('tool t1 read Read src/main.rs\nhang');
+  await expect(parts(frame).calls).toContainText('Read src/main.rs');
+  await expect(parts(frame).calls).toContainText('running');
+});
+
+test('TC-3.3b: a finished tool call is closed, says so, and opens', async ({ page, liminal }) => {
+  const { frame, send } = await openSession(page, liminal);
+  await send('tool t1 read Read src/main.rs\ntool-done t1 fn main() {}');
+  const { calls, ends } = parts(frame);
+  await expect(ends).toHaveCount(1);
+  await expect(calls).toContainText('done');
+  await expect(frame.getByText('fn main() {}', { exact: true })).toBeHidden();
+  await calls.locator('summary').first().click();
+  await expect(frame.getByText('fn main() {}', { exact: true })).toBeVisible();
+});
+
+test('TC-3.3c: a failed tool call shows why', async ({ page, liminal }) => {
+  const { frame, send } = await openSession(page, liminal);
+  await send('tool t1 execute Run tests\ntool-fail t1 no such file');
+  await expect(parts(frame).calls).toContainText('failed');
+  await expect(frame.getByText('no such file', { exact: true })).toBeVisible();
+});
+
+test('three finished tool calls fold into one line that opens', async ({ page, liminal }) => {
+  const { frame, send } = await openSession(page, liminal);
+  const call = /** @param {number} n @param {string} kind */ (n, kind) =>
+    `tool t${n} ${kind} Call ${n}\ntool-done t${n} ok`;
+  await send([call(1, 'read'), call(2, 'read'), call(3, 'edit')].join('\n'));
+  await expect(frame.getByText('2 reads, 1 edit')).toBeVisible();
+  await expect(frame.getByText('Call 1', { exact: true })).toBeHidden();
+  await frame.getByText('2 reads, 1 edit').click();
+  await expect(frame.getByText('Call 3', { exact: true })).toBeVisible();
+});
+
+test('TC-3.4a: thoughts are muted, open while they come, and closed after', async ({ page, liminal }) => {
+  const { frame, send } = await openSession(page, liminal);
+  await send('think weighing it\nsleep 1500\nsay decided\nhang');
+  await expect(frame.getByText('Thinking…')).toBeVisible();
+  await expect(frame.getByText('weighing it', { exact: true })).toBeVisible();
+  await expect(frame.getByText(/^Thought for \d+ s/)).toBeVisible();
+  await expect(frame.getByText('weighing it', { exact: true })).toBeHidden();
+  await frame.getByText(/^Thought/).click();
+  await expect(frame.getByText('weighing it', { exact: true })).toBeVisible();
+  const colour = /** @param {string} selector */ (selector) =>
+    frame.locator(selector).evaluate((one) => getComputedStyle(one).color);
+  expect(await colour('.thinking .prose')).not.toBe(await colour('.answer .prose'));
+});
+
+test('TC-3.5a: the input is at the bottom whatever the history, and takes text', async ({ page, liminal }) => {
+  const { frame, send } = await openSession(page, liminal);
+  const { input, ends } = parts(frame);
+  const bottom = async () => {
+    const box = await input.boundingBox();
+    return box ? box.y + box.height : 0;
+  };
+  await expect(input).toBeVisible();
+  expect(await bottom()).toBeGreaterThan(800);
+  await send(entries(30));
+  await expect(ends).toHaveCount(1);
+  expect(await bottom()).toBeGreaterThan(800);
+  await input.fill('one\ntwo\nthree');
+  expect((await input.boundingBox())?.height).toBeGreaterThan(60);
+  await input.fill('line\n'.repeat(100));
+  expect((await input.boundingBox())?.height).toBeLessThanOrEqual(900 * 0.4 + 1);
+});
+
+test('TC-3.5b: while a turn runs nothing can be sent, and it shows that it works', async ({ page, liminal }) => {
+  const { frame, send: say } = await openSession(page, liminal);
+  const { input, send, working, queue } = parts(frame);
+  await say('sleep 1500');
+  await expect(working).toContainText(/Working 0:0\d/);
+  await input.fill('typing goes on');
+  await expect(input).toHaveValue('typing goes on');
+  await expect(send).toBeDisabled();
+  await input.press('Enter');
+  await expect(input).toHaveValue('typing goes on');
+  await expect(queue).toBeEnabled();
+  await expect(working).toBeHidden();
+  await expect(send).toBeEnabled();
+});
+
+test('TC-3.6a: the latest stays in view while it comes', async ({ page, liminal }) => {
+  const { frame, send } = await openSession(page, liminal);
+  await send(`${entries(30)}\nsleep 200\n${long}\nhang`);
+  await expect(frame.getByText('entry 29.', { exact: true })).toBeInViewport();
+  await expect.poll(() => left(frame)).toBeLessThan(2);
+  await expect(parts(frame).latest).toBeHidden();
+});
+
+test('TC-3.6b, TC-3.6c: scrolling up stops following, and the button resumes it', async ({ page, liminal }) => {
+  const { frame, send } = await openSession(page, liminal);
+  const { latest, scroller } = parts(frame);
+  await send(`${entries(40)}\nsleep 2500\n${entries(3, 'later')}\nsay the very last\nhang`);
+  await expect(frame.getByText('entry 39.', { exact: true })).toBeInViewport();
+  await scroller.hover();
+  await page.mouse.wheel(0, -900);
+  await expect(latest).toBeVisible();
+  const reading = frame.locator('.row-assistant').filter({ visible: true });
+  const where = () =>
+    reading.evaluateAll((all) => {
+      const seen = all.find((one) => one.getBoundingClientRect().top > 60);
+      return seen && [seen.textContent, Math.round(seen.getBoundingClientRect().top)];
+    });
+  await expect.poll(async () => (await where())?.[0]).toBeTruthy();
+  const before = await where();
+  await expect(latest).toContainText(/\d+ new/);
+  expect(await where()).toEqual(before);
+  await expect(frame.getByText('the very last', { exact: true })).not.toBeInViewport();
+  await latest.click();
+  await expect(frame.getByText('the very last', { exact: true })).toBeInViewport();
+  await expect(latest).toBeHidden();
+  await expect.poll(() => left(frame)).toBeLessThan(2);
+});
+
+test('TC-3.7a, TC-3.7b, TC-3.7c: Stop is there while a turn runs, and keeps what was said', async ({
+  page,
+  liminal,
+}) => {
+  const { frame, send: say } = await openSession(page, liminal);
+  const { stop, send, input, ends, answers } = parts(frame);
+  await expect(stop).toBeHidden();
+  await say('say a part of it\nhang');
+  await expect(answers).toContainText('a part of it');
+  await expect(stop).toBeVisible();
+  await stop.click();
+  await expect(ends).toContainText('Stopped');
+  await expect(answers).toContainText('a part of it');
+  await expect(stop).toBeHidden();
+  await input.fill('next');
+  await expect(send).toBeEnabled();
+});
+
+test('Escape stops the turn, from the input and from anywhere', async ({ page, liminal }) => {
+  const { frame, send } = await openSession(page, liminal);
+  const { input, scroller, ends, stop } = parts(frame);
+  await send('hang');
+  await expect(stop).toBeVisible();
+  await input.press('Escape');
+  await expect(ends).toHaveCount(1);
+  await send('hang');
+  await expect(stop).toBeVisible();
+  await scroller.press('Escape');
+  await expect(ends).toHaveCount(2);
+});
+
+test('Enter sends, Shift+Enter breaks the line, a composition keeps its Enter', async ({ page, liminal }) => {
+  const { frame } = await openSession(page, liminal);
+  const { input, said } = parts(frame);
+  await input.fill('say one');
+  await input.press('Shift+Enter');
+  await input.pressSequentially('say two');
+  await input.evaluate((one) => {
+    one.dispatchEvent(
+      new KeyboardEvent('keydown', { key: 'Enter', isComposing: true, bubbles: true, cancelable: true }),
+    );
+  });
+  await expect(said).toHaveCount(0);
+  await input.press('Enter');
+  await expect(said).toHaveCount(1);
+  await expect(said.locator('.plain')).toHaveText('say one\nsay two');
+});
+
+test('a queued message is seen, changed, removed, and sent when the turn ends', async ({ page, liminal }) => {
+  const { frame, send } = await openSession(page, liminal);
+  const { input, queue, said, stop } = parts(frame);
+  await send('hang');
+  await expect(stop).toBeVisible();
+  await input.fill('say second');
+  await input.press('Alt+Enter');
+  await input.fill('say third');
+  await queue.click();
+  const waiting = frame.getByRole('region', { name: 'Queue' });
+  const texts = waiting.getByRole('textbox', { name: 'Queued message' });
+  await expect(texts).toHaveCount(2);
+  await expect(texts.first()).toHaveValue('say second');
+  await texts.first().fill('say changed');
+  await texts.first().press('Enter');
+  await waiting.getByRole('button', { name: 'Remove from the queue' }).last().click();
+  await expect(texts).toHaveCount(1);
+  await stop.click();
+  await expect(waiting).toBeHidden();
+  await expect(said).toHaveCount(2);
+  await expect(said.last()).toContainText('say changed');
+});
+
+test('slash commands are offered, chosen by keyboard, and sent away with Escape', async ({ page, liminal }) => {
+  const { frame } = await openSession(page, liminal);
+  const { input } = parts(frame);
+  const offered = frame.getByRole('option', { name: /dance/ });
+  await input.pressSequentially('/d');
+  await expect(offered).toBeVisible();
+  await expect(input).toHaveAttribute('aria-activedescendant', 'completion-0');
+  await input.press('Escape');
+  await expect(offered).toBeHidden();
+  await input.pressSequentially('a');
+  await expect(offered).toBeVisible();
+  await input.press('Tab');
+  await expect(input).toHaveValue('/dance ');
+});
+
+test('Up in an empty input brings back what was sent', async ({ page, liminal }) => {
+  const { frame, send } = await openSession(page, liminal);
+  const { input, ends } = parts(frame);
+  await send('say one');
+  await expect(ends).toHaveCount(1);
+  await send('say two');
+  await expect(ends).toHaveCount(2);
+  await input.press('ArrowUp');
+  await input.press('ArrowUp');
+  await expect(input).toHaveValue('say one');
+  await input.press('ArrowDown');
+  await input.press('ArrowDown');
+  await expect(input).toHaveValue('');
+});
+
+test('model, mode and permissions are shown and changed', async ({ page, liminal }) => {
+  const { frame } = await openSession(page, liminal);
+  for (const [name, from, to] of [
+    ['Model', 'fast', 'deep'],
+    ['Mode', 'code', 'plan'],
+    ['Permissions', 'allow', 'ask'],
+  ]) {
+    const select = frame.getByRole('combobox', { name, exact: true });
+    await expect(select).toHaveValue(from);
+    await select.selectOption(to);
+    await expect(select).toHaveValue(to);
+  }
+});
+
+test.describe('with the policy that asks', () => {
+  test.use({ settings: { LIMINAL_PERMISSIONS: 'ask' } });
+
+  test('a question stands at its tool call and is answered by button or key', async ({ page, liminal }) => {
+    const { frame, send } = await openSession(page, liminal);
+    const { answers, scroller, ends, input } = parts(frame);
+    await send('permission t1 Remove target');
+    const question = frame.getByRole('region', { name: 'Claude Code asks' });
+    await expect(question).toContainText('Remove target');
+    await expect(question).toContainText('would have taken “Yes”');
+    await expect(frame.getByRole('status').filter({ hasText: 'Claude Code asks: Remove target' })).toBeAttached();
+    await question.getByRole('button', { name: 'Yes' }).click();
+    await expect(question).toBeHidden();
+    await expect(answers).toContainText('id-allow_once');
+
+    await send('permission t2 Remove src');
+    await expect(question).toBeVisible();
+    await scroller.press('3');
+    await expect(answers.last()).toContainText('id-reject_once');
+    await expect(ends).toHaveCount(2);
+
+    await send('permission t3 Remove all');
+    await expect(question).toBeVisible();
+    await input.fill('1 is not an answer while I write');
+    await input.press('1');
+    await expect(question).toBeVisible();
+    await input.press('Alt+1');
+    await expect(answers.last()).toContainText('id-allow_always');
+  });
+});
+
+test('diffs, plans and usage are shown as such', async ({ page, liminal }) => {
+  const { frame, send } = await openSession(page, liminal);
+  const path = `${liminal.home}/app/src/lib.rs`;
+  const content = [{ type: 'diff', path, oldText: 'let a = 1;\nb();\n', newText: 'let a = 2;\nb();\nc();\n' }];
+  const update = JSON.stringify({ sessionUpdate: 'tool_call_update', toolCallId: 't', status: 'completed', content });
+  await send(`tool t edit Edit lib.rs\nupdate ${update}\nplan One|Two\nusage 50000 200000`);
+  await expect(frame.getByRole('region', { name: 'Plan' })).toContainText('0 of 2 done');
+  await expect(frame.getByText('25 %')).toBeVisible();
+  await frame.getByText('Edit lib.rs', { exact: true }).click();
+  const diff = frame.locator('.diff');
+  await expect(diff.locator('figcaption')).toHaveText('src/lib.rs+2−1');
+  await expect(diff.locator('.removed mark')).toHaveText('1');
+  await expect(diff.locator('.added mark')).toHaveText('2');
+});
+
+test('TC-5.2a, TC-5.2b, TC-5.2d: an agent that died is seen and brought back', async ({ page, liminal }) => {
+  const { frame, send: say } = await openSession(page, liminal);
+  const { status, send, input, ends, answers } = parts(frame);
+  await expect(status).toContainText('connected');
+  await expect(status).toHaveAttribute('data-status', 'connected');
+  await say('say before\ncrash 1');
+  await expect(ends.last()).toContainText('Interrupted');
+  await expect(status).toContainText('disconnected');
+  await input.fill('kept');
+  await expect(send).toBeDisabled();
+  await frame.getByRole('button', { name: 'Reconnect' }).click();
+  await expect(status).toHaveText('connected');
+  await expect(input).toHaveValue('kept');
+  await expect(send).toBeEnabled();
+  await say('say after');
+  await expect(answers.last()).toContainText('after');
+});
+
+test('a server that goes and comes back: everything readable, the message goes once', async ({ page, liminal }) => {
+  const { frame, send: say } = await openSession(page, liminal);
+  const { status, send, input, said, answers, ends } = parts(frame);
+  await say('say before');
+  await expect(ends).toHaveCount(1);
+  await liminal.stop();
+  await expect(status).toContainText('server away');
+  await expect(answers).toContainText('before');
+  await input.fill('say after');
+  await expect(send).toBeDisabled();
+  await liminal.start();
+  await expect(send).toBeEnabled();
+  await send.click();
+  await expect(answers).toHaveCount(2);
+  await expect(said).toHaveCount(2);
+});
+
+test('a long conversation keeps a window in the page and loads what is above', async ({ page, liminal }) => {
+  const first = await openSession(page, liminal);
+  await first.send('say the very first');
+  await expect(parts(first.frame).ends).toHaveCount(1);
+  await first.send(entries(300));
+  await expect(parts(first.frame).ends.last()).toContainText(/ s$/);
+  await expect(first.frame.locator('.row').first()).toBeAttached();
+  expect(await first.frame.locator('.row').count()).toBeLessThanOrEqual(100);
+
+  // Opened anew it has only the end, and asks for the rest when somebody goes there.
+  const { frame } = await openSession(page, liminal);
+  const { scroller } = parts(frame);
+  await expect(frame.getByText('entry 299.', { exact: true })).toBeInViewport();
+  await expect(async () => {
+    await scroller.press('Home');
+    await expect(frame.getByText('say the very first', { exact: true })).toBeInViewport({ timeout: 500 });
+  }).toPass();
+  expect(await frame.locator('.row').count()).toBeLessThanOrEqual(100);
+  await scroller.press('End');
+  await expect(frame.getByText('entry 299.', { exact: true })).toBeInViewport();
+});
+
+for (const colorScheme of /** @type {const} */ (['dark', 'light'])) {
+  test(`nothing for axe to find in a conversation, ${colorScheme}`, async ({ page, liminal }) => {
+    await page.emulateMedia({ colorScheme, reducedMotion: 'reduce' });
+    const { frame, send } = await openSession(page, liminal);
+    const { ends, stop, input } = parts(frame);
+    const inside = await (await frame.owner().elementHandle())?.contentFrame();
+    const violations = async () => {
+      await inside?.evaluate(AXE);
+      return inside?.evaluate(async () => {
+        const { violations: found } = await /** @type {any} */ (window).axe.run({ preload: false });
+        return found.map(/** @param {any} one */ (one) => [one.id, one.nodes.map(/** @param {any} n */ (n) => n.html)]);
+      });
+    };
+    await expect(frame.getByText('A new session with')).toBeVisible();
+    expect(await violations()).toEqual([]);
+    await send(
+      'think hm\nsay text\ntool a read Read\ntool-done a x\ntool b execute Run\ntool-fail b bad\nplan A|B\nusage 3 4\ndiff a f.rs text\ntool c edit E\ntool-done c y',
+    );
+    await expect(ends).toHaveCount(1);
+    for (const summary of await frame.locator('summary:visible').all()) await summary.click();
+    expect(await violations()).toEqual([]);
+    await send('hang');
+    await expect(stop).toBeVisible();
+    await input.fill('later');
+    await input.press('Alt+Enter');
+    await input.fill('/');
+    await expect(frame.getByRole('option', { name: /dance/ })).toBeVisible();
+    expect(await violations()).toEqual([]);
+  });
+}
