@@ -1,0 +1,205 @@
+import { rmSync } from 'node:fs';
+import { expect, test } from '../support/liminal.js';
+import {
+  addProject,
+  begin,
+  enter,
+  newSession,
+  send,
+  sessionPage,
+  sessionRow,
+  tab,
+  tabsOf,
+  violations,
+} from '../support/workspace.js';
+
+/** @typedef {import('@playwright/test').Page} Page */
+
+/** @param {Page} page */
+const claude = (page) => page.locator('.agent-line[data-agent="claude-code"]');
+
+/** @param {Page} page @param {import('../support/liminal.js').Liminal} liminal */
+async function withProject(page, liminal) {
+  await enter(page, liminal);
+  await addProject(page, liminal.folder('app'));
+}
+
+/** @param {Page} page */
+async function choose(page) {
+  await page.getByRole('button', { name: 'New session in app' }).click();
+  await page.getByRole('menuitem', { name: 'Claude Code' }).click();
+}
+
+test('TC-5.1a, TC-5.1b: the first session starts the agent, the next ones share it', async ({ page, liminal }) => {
+  await withProject(page, liminal);
+  expect(liminal.agentProcesses()).toEqual([]);
+  await newSession(page, 'app');
+  await send(page, 'say hello', 'hello');
+  const first = liminal.agentProcesses();
+  expect(first.length).toBe(1);
+  await newSession(page, 'app');
+  await send(page, 'say again', 'again');
+  expect(liminal.agentProcesses()).toEqual(first);
+});
+
+test('TC-5.2a: a running agent is shown as connected', async ({ page, liminal }) => {
+  await withProject(page, liminal);
+  await expect(claude(page)).toHaveCount(0);
+  await newSession(page, 'app');
+  await expect(claude(page)).toHaveAttribute('data-status', 'connected');
+  await expect(claude(page)).toContainText('Claude Code');
+  await expect(claude(page)).toContainText('connected');
+  await expect(page.getByRole('button', { name: /Reconnect/ })).toHaveCount(0);
+});
+
+test('TC-5.2b, TC-5.2c, TC-5.2d: a lost agent is shown, reconnects, and is brought back by hand', async ({
+  page,
+  liminal,
+}) => {
+  await withProject(page, liminal);
+  await newSession(page, 'app');
+  await send(page, 'say hello', 'hello');
+  // It cannot start any more, so all tries of its own fail.
+  liminal.agentStarts('exit-start');
+  await begin(page, 'crash 1');
+  await expect(claude(page)).toHaveAttribute('data-status', 'reconnecting');
+  await expect(claude(page)).toContainText('reconnecting…');
+  await expect(claude(page)).toHaveAttribute('data-status', 'disconnected', { timeout: 45_000 });
+  const reconnect = claude(page).getByRole('button', { name: 'Reconnect Claude Code' });
+  await expect(reconnect).toBeVisible();
+  expect(await violations(page)).toEqual([]);
+  // What was said stays readable.
+  await expect(sessionPage(page).locator('[data-entry-id]').filter({ hasText: 'say hello' }).first()).toBeVisible();
+  liminal.agentStarts('slow-start:1500');
+  await reconnect.click();
+  await expect(claude(page)).toHaveAttribute('data-status', 'reconnecting');
+  await expect(claude(page)).toHaveAttribute('data-status', 'connected');
+  await send(page, 'say back again', 'back again');
+});
+
+test('TC-5.3a: no agent is left behind when the server stops', async ({ page, liminal }) => {
+  await withProject(page, liminal);
+  await newSession(page, 'app');
+  await send(page, 'say hello', 'hello');
+  expect(liminal.agentProcesses().length).toBe(1);
+  await liminal.stop();
+  await expect.poll(() => liminal.agentProcesses()).toEqual([]);
+});
+
+test('TC-5.4a: while the agent starts, the main area says so, and it can be called off', async ({ page, liminal }) => {
+  liminal.agentStarts('slow-start:4000');
+  await withProject(page, liminal);
+  await choose(page);
+  await expect(page.getByRole('heading', { name: 'Starting Claude Code…' })).toBeVisible();
+  await expect(claude(page)).toHaveAttribute('data-status', 'starting');
+  await expect(tabsOf(page)).toHaveCount(0);
+  expect(await violations(page)).toEqual([]);
+  await expect(tabsOf(page)).toHaveCount(1);
+  await expect(page.getByRole('heading', { name: 'Starting Claude Code…' })).toHaveCount(0);
+  await expect(sessionPage(page).locator('textarea')).toBeVisible();
+});
+
+test('a start that was called off leaves no session', async ({ page, liminal }) => {
+  liminal.agentStarts('slow-start:1500');
+  await withProject(page, liminal);
+  await choose(page);
+  await page.getByRole('button', { name: 'Cancel' }).click();
+  await expect(page.getByRole('heading', { name: 'No session open' })).toBeVisible();
+  await expect.poll(() => liminal.agentLog().some((line) => line.startsWith('session/new'))).toBe(true);
+  await expect(page.locator('.session-row')).toHaveCount(0);
+  await expect(tabsOf(page)).toHaveCount(0);
+});
+
+test('a session that gets ready while another one is in view does not push itself forward', async ({
+  page,
+  liminal,
+}) => {
+  await withProject(page, liminal);
+  await newSession(page, 'app');
+  await send(page, 'say first', 'first');
+  liminal.agentStarts('slow-start:2000');
+  await page.getByRole('button', { name: 'New session in app' }).click();
+  await page.getByRole('menuitem', { name: 'Codex' }).click();
+  await expect(page.getByRole('heading', { name: 'Starting Codex…' })).toBeVisible();
+  await tab(page, 'say first').getByRole('tab').click();
+  await expect(tabsOf(page)).toHaveCount(2);
+  await expect(tab(page, 'say first').getByRole('tab')).toHaveAttribute('aria-selected', 'true');
+});
+
+test('TC-5.5a: an agent that is not there is explained, with a way to try again', async ({ page, liminal }) => {
+  await withProject(page, liminal);
+  rmSync(liminal.agent);
+  await choose(page);
+  const alert = page.getByRole('alert').filter({ hasText: "Could not start Claude Code. Check that it's installed." });
+  await expect(alert).toBeVisible();
+  await expect(tabsOf(page)).toHaveCount(0);
+  liminal.agentStarts();
+  await page.getByRole('button', { name: 'Retry' }).click();
+  await expect(tabsOf(page)).toHaveCount(1);
+});
+
+test('TC-5.5b: an agent that does not shake hands is explained, with a way to try again', async ({ page, liminal }) => {
+  liminal.agentStarts('version:99');
+  await withProject(page, liminal);
+  await choose(page);
+  await expect(page.getByRole('alert').filter({ hasText: 'Could not connect to Claude Code' })).toBeVisible();
+  liminal.agentStarts();
+  await page.getByRole('button', { name: 'Retry' }).click();
+  await expect(tabsOf(page)).toHaveCount(1);
+});
+
+test('TC-5.6b: the agent lives on over a refresh', async ({ page, liminal }) => {
+  await withProject(page, liminal);
+  await newSession(page, 'app');
+  await send(page, 'say hello', 'hello');
+  const before = liminal.agentProcesses();
+  await page.reload();
+  await expect(claude(page)).toHaveAttribute('data-status', 'connected');
+  await send(page, 'say once more', 'once more');
+  expect(liminal.agentProcesses()).toEqual(before);
+  expect(liminal.agentLog().filter((line) => line.startsWith('initialize')).length).toBe(1);
+});
+
+test('a connection that is lost in the middle of an answer goes on without a lost or doubled word', async ({
+  page,
+  context,
+  liminal,
+}) => {
+  await withProject(page, liminal);
+  await newSession(page, 'app');
+  await send(page, 'say hello', 'hello');
+  const words = Array.from({ length: 30 }, (_, number) => `w${number}.`);
+  await begin(page, words.flatMap((word) => [`say ${word}`, 'sleep 100']).join('\n'));
+  const answer = sessionPage(page)
+    .locator('[data-entry-id]')
+    .filter({ hasText: /^\s*w0\.w1\./ })
+    .last();
+  await expect(answer).toContainText('w3.');
+  await context.setOffline(true);
+  await page.evaluate(() => {
+    // Offline does not end a WebSocket that is open, so the plug is pulled on it too.
+    dispatchEvent(new Event('offline'));
+  });
+  await context.setOffline(false);
+  await expect(answer).toContainText('w29.');
+  expect((await answer.textContent())?.match(/w\d+\./g)).toEqual(words);
+});
+
+test('a server that was killed and is back shows every session again, unsent text included', async ({
+  page,
+  liminal,
+}) => {
+  await withProject(page, liminal);
+  await newSession(page, 'app');
+  await send(page, 'say hello', 'hello');
+  await sessionPage(page).locator('textarea').fill('not sent yet');
+  await liminal.kill();
+  await expect(page.locator('#connection')).toContainText('Reconnecting…');
+  await expect(sessionPage(page).locator('[data-entry-id]').filter({ hasText: 'say hello' }).first()).toBeVisible();
+  await liminal.start();
+  await expect(page.locator('#connection')).toContainText('Connected');
+  await expect(sessionPage(page).locator('textarea')).toHaveValue('not sent yet');
+  await expect(sessionRow(page, 'say hello')).toBeVisible();
+  await send(page, 'say here again', 'here again');
+  await expect(sessionPage(page).locator('[data-entry-id]').filter({ hasText: 'say hello' })).toHaveCount(1);
+});

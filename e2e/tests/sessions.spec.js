@@ -1,0 +1,340 @@
+import { expect, test } from '../support/liminal.js';
+import {
+  addProject,
+  begin,
+  enter,
+  newSession,
+  projectHead,
+  send,
+  sessionPage,
+  sessionRow,
+  sessionRows,
+  sessionTitles,
+  tab,
+  tabsOf,
+  violations,
+} from '../support/workspace.js';
+
+/** @typedef {import('@playwright/test').Page} Page */
+
+/** A project `app` and a session for each text, which is its first message. */
+/** @param {Page} page @param {import('../support/liminal.js').Liminal} liminal @param {...string} texts */
+async function withSessions(page, liminal, ...texts) {
+  await enter(page, liminal);
+  await addProject(page, liminal.folder('app'));
+  for (const text of texts) {
+    await newSession(page, 'app');
+    await send(page, `say ${text}`, text);
+  }
+}
+
+test('TC-2.1a: sessions show title, age and agent', async ({ page, liminal }) => {
+  await withSessions(page, liminal, 'one', 'two');
+  await newSession(page, 'app', 'Codex');
+  await send(page, 'say three', 'three');
+  await expect(sessionRows(page)).toHaveCount(3);
+  const row = sessionRow(page, 'say three');
+  await expect(row.locator('time')).toHaveText('now');
+  await expect(row.locator('time')).toHaveAttribute('title', /\d{4}/);
+  await expect(row.locator('.badge')).toHaveText('CX');
+  await expect(row.getByRole('button', { name: /say three.*Codex/ })).toBeVisible();
+  await expect(sessionRow(page, 'say one').locator('.badge')).toHaveText('CC');
+});
+
+test('TC-2.1a: ages stay fresh', async ({ page, liminal }) => {
+  await page.clock.install();
+  await withSessions(page, liminal, 'one');
+  await expect(sessionRow(page, 'one').locator('time')).toHaveText('now');
+  await page.clock.runFor('03:00');
+  await expect(sessionRow(page, 'one').locator('time')).toHaveText(/^[23]m$/);
+});
+
+test('TC-2.1b: the session with the newest activity is first', async ({ page, liminal }) => {
+  await withSessions(page, liminal, 'one', 'two', 'three');
+  await expect(sessionTitles(page)).toHaveText(['say three', 'say two', 'say one']);
+  await sessionRow(page, 'say one').getByRole('button').first().click();
+  await send(page, 'say again', 'again');
+  await expect(sessionTitles(page)).toHaveText(['say one', 'say three', 'say two']);
+});
+
+test('TC-2.1c: a project without sessions says so and leads to the first one', async ({ page, liminal }) => {
+  await enter(page, liminal);
+  await addProject(page, liminal.folder('app'));
+  const empty = page.getByRole('listitem').filter({ hasText: 'No sessions yet' });
+  await empty.getByRole('button', { name: 'New Session' }).click();
+  await expect(page.getByRole('menu', { name: 'New session in app' })).toBeVisible();
+});
+
+test('TC-2.2a: a new session opens in a tab and stands in the sidebar of every window', async ({
+  page,
+  context,
+  liminal,
+}) => {
+  await enter(page, liminal);
+  await addProject(page, liminal.folder('app'));
+  const other = await context.newPage();
+  await enter(other, liminal);
+  await newSession(page, 'app');
+  await expect(tabsOf(page)).toHaveCount(1);
+  await expect(sessionTitles(page)).toHaveText(['New Session']);
+  await expect(sessionRow(page, 'New Session').getByRole('button').first()).toHaveAttribute('aria-current', 'true');
+  await expect(sessionPage(page).locator('textarea')).toBeFocused();
+  await expect(sessionTitles(other)).toHaveText(['New Session']);
+  await expect(tabsOf(other)).toHaveCount(0);
+});
+
+test('TC-2.2b: the agents of the catalog are offered, a missing one with how to install it', async ({
+  page,
+  liminal,
+}) => {
+  await liminal.stop();
+  liminal.env = { CODEX_ACP_CMD: '/nowhere/codex-acp' };
+  await liminal.start();
+  await enter(page, liminal);
+  await addProject(page, liminal.folder('app'));
+  await page.getByRole('button', { name: 'New session in app' }).click();
+  const items = page.getByRole('menuitem');
+  await expect(items.first()).toHaveText(/Claude Code/);
+  await expect(items.first()).toBeFocused();
+  const codex = items.filter({ hasText: 'Codex' });
+  await expect(codex).toHaveAttribute('aria-disabled', 'true');
+  await expect(codex).toContainText('Not installed. npm install -g');
+  await codex.click();
+  await expect(page.getByRole('menu')).toBeVisible();
+  await expect(sessionRows(page)).toHaveCount(0);
+  expect(await violations(page)).toEqual([]);
+});
+
+test('TC-2.2c: cancelling the choice creates nothing and gives the focus back', async ({ page, liminal }) => {
+  await enter(page, liminal);
+  await addProject(page, liminal.folder('app'));
+  const opener = page.getByRole('button', { name: 'New session in app' });
+  const menu = page.getByRole('menu');
+  for (const cancel of [
+    () => page.keyboard.press('Escape'),
+    () => page.mouse.click(900, 800),
+    () => opener.click({ position: { x: 5, y: 5 } }),
+  ]) {
+    await opener.click();
+    await expect(menu).toBeVisible();
+    await cancel();
+    await expect(menu).toHaveCount(0);
+  }
+  await opener.focus();
+  await page.keyboard.press('Enter');
+  await page.keyboard.press('ArrowDown');
+  await expect(page.getByRole('menuitem').nth(1)).toBeFocused();
+  await page.keyboard.press('Escape');
+  await expect(opener).toBeFocused();
+  await expect(sessionRows(page)).toHaveCount(0);
+  await expect(tabsOf(page)).toHaveCount(0);
+  expect(liminal.agentLog()).toEqual([]);
+});
+
+test('TC-2.2f: a session that cannot be created is explained in place, and can be tried again', async ({
+  page,
+  liminal,
+}) => {
+  liminal.agentStarts('refuse-new');
+  await enter(page, liminal);
+  await addProject(page, liminal.folder('app'));
+  await page.getByRole('button', { name: 'New session in app' }).click();
+  await page.getByRole('menuitem', { name: 'Claude Code' }).click();
+  await expect(page.getByRole('alert').filter({ hasText: 'Could not create session' })).toBeVisible();
+  await expect(page.getByRole('button', { name: 'Retry' })).toBeFocused();
+  await expect(tabsOf(page)).toHaveCount(0);
+  await expect(sessionRows(page)).toHaveCount(0);
+  expect(await violations(page)).toEqual([]);
+  await page.getByRole('button', { name: 'Close' }).click();
+  await expect(page.getByRole('heading', { name: 'No session open' })).toBeVisible();
+});
+
+test('TC-2.3a, TC-2.5b: an existing session opens with its history, also after a restart', async ({
+  page,
+  liminal,
+}) => {
+  await withSessions(page, liminal, 'remember me');
+  await liminal.stop();
+  await liminal.start();
+  await page.evaluate(() => localStorage.removeItem('liminal:tabs'));
+  await page.reload();
+  await expect(tabsOf(page)).toHaveCount(0);
+  await sessionRow(page, 'remember me').getByRole('button').first().click();
+  const entries = sessionPage(page).locator('[data-entry-id]');
+  await expect(entries.filter({ hasText: 'say remember me' }).first()).toBeVisible();
+  await expect(entries.filter({ hasText: /^\s*remember me/ }).first()).toBeVisible();
+});
+
+test('TC-2.4a: an archived session leaves the sidebar, by menu and by key, and undo brings it back', async ({
+  page,
+  liminal,
+}) => {
+  await withSessions(page, liminal, 'one', 'two', 'three');
+  await sessionRow(page, 'say two').hover();
+  await page.getByRole('button', { name: 'Actions for say two' }).click();
+  await page.getByRole('menuitem', { name: 'Archive' }).click();
+  await expect(sessionTitles(page)).toHaveText(['say three', 'say one']);
+  await page.getByRole('button', { name: 'Undo' }).click();
+  await expect(sessionTitles(page)).toHaveText(['say three', 'say two', 'say one']);
+  const two = sessionRow(page, 'say two').getByRole('button').first();
+  await two.focus();
+  await page.keyboard.press('Delete');
+  await expect(sessionTitles(page)).toHaveText(['say three', 'say one']);
+  await expect(sessionRow(page, 'say one').getByRole('button').first()).toBeFocused();
+});
+
+test('TC-2.4b: archiving closes the tab, and undo brings it back to its place', async ({ page, liminal }) => {
+  await withSessions(page, liminal, 'one', 'two', 'three');
+  await tab(page, 'say two').getByRole('tab').click();
+  await sessionRow(page, 'say two').getByRole('button').first().focus();
+  await page.keyboard.press('Delete');
+  await expect(page.locator('.tab-title')).toHaveText(['say one', 'say three']);
+  await expect(page.locator('.panel iframe')).toHaveCount(2);
+  await page.keyboard.press('Control+z');
+  await expect(page.locator('.tab-title')).toHaveText(['say one', 'say two', 'say three']);
+  await expect(tab(page, 'say two').getByRole('tab')).toHaveAttribute('aria-selected', 'true');
+});
+
+test('archived sessions are one click away, and come back', async ({ page, liminal }) => {
+  await withSessions(page, liminal, 'one', 'two');
+  await sessionRow(page, 'say one').getByRole('button').first().focus();
+  await page.keyboard.press('Delete');
+  await expect(sessionTitles(page)).toHaveText(['say two']);
+  const toggle = page.getByRole('button', { name: 'Archived sessions' });
+  await toggle.click();
+  await expect(toggle).toHaveAttribute('aria-pressed', 'true');
+  await expect(sessionTitles(page)).toHaveText(['say one']);
+  expect(await violations(page)).toEqual([]);
+  await sessionRow(page, 'say one').getByRole('button').first().click();
+  await expect(tab(page, 'say one').getByRole('tab')).toHaveAttribute('aria-selected', 'true');
+  await expect(page.getByText('Nothing is archived.')).toBeVisible();
+  await toggle.click();
+  await expect(sessionTitles(page)).toHaveText(['say two', 'say one']);
+});
+
+test('TC-2.5a: after a restart the sessions are there, and the archived one is not', async ({ page, liminal }) => {
+  await withSessions(page, liminal, 'one', 'two', 'three');
+  await sessionRow(page, 'say two').getByRole('button').first().focus();
+  await page.keyboard.press('Delete');
+  await expect(sessionRows(page)).toHaveCount(2);
+  await liminal.stop();
+  await liminal.start();
+  await page.reload();
+  await expect(sessionTitles(page)).toHaveText(['say three', 'say one']);
+});
+
+test('a session is renamed in place, by F2, by double click and by the menu, in every window', async ({
+  page,
+  context,
+  liminal,
+}) => {
+  await withSessions(page, liminal, 'one');
+  const other = await context.newPage();
+  await enter(other, liminal);
+  const field = page.getByRole('textbox', { name: 'New title' });
+  await sessionRow(page, 'say one').getByRole('button').first().focus();
+  await page.keyboard.press('F2');
+  await expect(field).toBeFocused();
+  await field.fill('Fix auth bug');
+  await field.press('Enter');
+  await expect(sessionTitles(page)).toHaveText(['Fix auth bug']);
+  await expect(page.locator('.tab-title')).toHaveText(['Fix auth bug']);
+  await expect(sessionTitles(other)).toHaveText(['Fix auth bug']);
+  await expect(sessionRow(page, 'Fix auth bug').getByRole('button').first()).toBeFocused();
+
+  await sessionRow(page, 'Fix auth bug').getByRole('button').first().dblclick();
+  await expect(field).toBeFocused();
+  await field.fill('nothing of this');
+  await field.press('Escape');
+  await expect(sessionTitles(page)).toHaveText(['Fix auth bug']);
+
+  await page.getByRole('button', { name: 'Actions for Fix auth bug' }).click();
+  await page.getByRole('menuitem', { name: 'Rename' }).click();
+  await field.fill('   ');
+  await field.press('Enter');
+  await expect(field).toHaveCount(0);
+  await expect(sessionTitles(page)).toHaveText(['Fix auth bug']);
+});
+
+test('a deleted session goes with its tab, and undo brings both back', async ({ page, liminal }) => {
+  await withSessions(page, liminal, 'one', 'two');
+  await sessionRow(page, 'say one').click({ button: 'right' });
+  await page.getByRole('menuitem', { name: 'Delete' }).click();
+  await expect(sessionTitles(page)).toHaveText(['say two']);
+  await expect(page.locator('.tab-title')).toHaveText(['say two']);
+  await page.getByRole('button', { name: 'Undo' }).click();
+  await expect(sessionTitles(page)).toHaveText(['say two', 'say one']);
+  await expect(page.locator('.tab-title')).toHaveText(['say one', 'say two']);
+  await tab(page, 'say one').getByRole('tab').click();
+  await expect(sessionPage(page).locator('[data-entry-id]').filter({ hasText: 'say one' }).first()).toBeVisible();
+});
+
+test('TC-1.3b: removing a project closes the tabs of its sessions, in every window', async ({
+  page,
+  context,
+  liminal,
+}) => {
+  await withSessions(page, liminal, 'one', 'two');
+  await addProject(page, liminal.folder('lib'));
+  await newSession(page, 'lib');
+  await expect(tabsOf(page)).toHaveCount(3);
+  const other = await context.newPage();
+  await enter(other, liminal);
+  await expect(tabsOf(other)).toHaveCount(3);
+  await projectHead(page, 'app').focus();
+  await page.keyboard.press('Delete');
+  for (const window of [page, other]) {
+    await expect(window.locator('.tab-title')).toHaveText(['New Session']);
+    await expect(sessionTitles(window)).toHaveText(['New Session']);
+  }
+});
+
+test('the filter finds titles in all projects, folded ones too', async ({ page, liminal }) => {
+  await withSessions(page, liminal, 'fix the login', 'write docs');
+  await addProject(page, liminal.folder('lib'));
+  await newSession(page, 'lib');
+  await send(page, 'say login again', 'login again');
+  await projectHead(page, 'app').click();
+  await expect(sessionRows(page)).toHaveCount(1);
+  const filter = page.getByRole('searchbox', { name: 'Filter sessions' });
+  await filter.fill('LOGIN');
+  await expect(sessionTitles(page)).toHaveText(['say fix the login', 'say login again']);
+  await expect(page.locator('#filter-count')).toHaveText('2 sessions found');
+  await filter.fill('login fix');
+  await expect(sessionTitles(page)).toHaveText(['say fix the login']);
+  await filter.press('Enter');
+  await expect(tab(page, 'say fix the login').getByRole('tab')).toHaveAttribute('aria-selected', 'true');
+  await filter.fill('no such thing');
+  await expect(page.getByText('No title contains that.')).toBeVisible();
+  expect(await violations(page)).toEqual([]);
+  await filter.press('Escape');
+  await expect(filter).toHaveValue('');
+  await expect(projectHead(page, 'app')).toBeVisible();
+});
+
+test('the arrow keys walk through projects and sessions, and Tab leaves the list', async ({ page, liminal }) => {
+  await withSessions(page, liminal, 'one', 'two');
+  await projectHead(page, 'app').focus();
+  await page.keyboard.press('ArrowDown');
+  await expect(sessionRow(page, 'say two').getByRole('button').first()).toBeFocused();
+  await page.keyboard.press('End');
+  await expect(sessionRow(page, 'say one').getByRole('button').first()).toBeFocused();
+  await page.keyboard.press('ArrowLeft');
+  await expect(projectHead(page, 'app')).toBeFocused();
+  await page.keyboard.press('End');
+  await page.keyboard.press('Tab');
+  await expect(page.getByRole('button', { name: 'Notifications' })).toBeFocused();
+  await page.keyboard.press('Shift+Tab');
+  await expect(sessionRow(page, 'say one').getByRole('button').first()).toBeFocused();
+  await page.keyboard.press('Enter');
+  await expect(tab(page, 'say one').getByRole('tab')).toHaveAttribute('aria-selected', 'true');
+});
+
+test('a running session shows it, in colour, shape and words', async ({ page, liminal }) => {
+  await withSessions(page, liminal, 'one');
+  await begin(page, 'hang');
+  const row = sessionRow(page, 'say one');
+  await expect(row.locator('.state-mark')).toHaveAttribute('data-mark', 'running');
+  await expect(row.getByRole('button', { name: /running/ })).toBeVisible();
+  await expect(tab(page, 'say one').locator('.state-mark')).toHaveAttribute('data-mark', 'running');
+});

@@ -1,0 +1,274 @@
+import { expect, test } from '../support/liminal.js';
+import {
+  addProject,
+  enter,
+  newSession,
+  send,
+  sessionPage,
+  sessionRow,
+  tab,
+  tabsOf,
+  tabTitles,
+  violations,
+} from '../support/workspace.js';
+
+/** @typedef {import('@playwright/test').Page} Page */
+
+/** A tab for each name, in that order; the last one is in view. */
+/** @param {Page} page @param {import('../support/liminal.js').Liminal} liminal @param {...string} names */
+async function withTabs(page, liminal, ...names) {
+  await enter(page, liminal);
+  await addProject(page, liminal.folder('app'));
+  for (const name of names) {
+    await newSession(page, 'app');
+    await send(page, `say ${name}`, name);
+    await expect(tab(page, `say ${name}`)).toBeVisible();
+  }
+}
+
+/** @param {Page} page @param {string} title */
+const isActive = (page, title) => expect(tab(page, title).getByRole('tab')).toHaveAttribute('aria-selected', 'true');
+
+test('TC-4.1a: opening a session makes a tab with its title and shows it', async ({ page, liminal }) => {
+  await withTabs(page, liminal, 'A');
+  await tab(page, 'say A').locator('.tab-close').click();
+  await expect(tabsOf(page)).toHaveCount(0);
+  await sessionRow(page, 'say A').getByRole('button').first().click();
+  await expect(tabTitles(page)).toHaveText(['say A']);
+  await expect(sessionPage(page).locator('[data-entry-id]').filter({ hasText: 'say A' }).first()).toBeVisible();
+  expect(await violations(page)).toEqual([]);
+});
+
+test('TC-4.1b: a second session gets a second tab, which is in view', async ({ page, liminal }) => {
+  await withTabs(page, liminal, 'A', 'B');
+  await expect(tabTitles(page)).toHaveText(['say A', 'say B']);
+  await isActive(page, 'say B');
+});
+
+test('TC-4.2b: a tab is in view within 100 ms of the click, and its page is not loaded again', async ({
+  page,
+  liminal,
+}) => {
+  await withTabs(page, liminal, 'A', 'B');
+  await sessionPage(page).locator('textarea').fill('only here');
+  let loads = 0;
+  page.on('request', (request) => {
+    if (request.url().includes('/portlet')) loads += 1;
+  });
+  const took = await page.evaluate(async () => {
+    const times = [];
+    for (let turn = 0; turn < 6; turn += 1) {
+      const other = document.querySelector('.tab[aria-selected="false"]');
+      const start = performance.now();
+      /** @type {HTMLElement} */ (other).click();
+      await new Promise((resolve) => requestAnimationFrame(() => setTimeout(resolve)));
+      times.push(performance.now() - start);
+    }
+    return times.toSorted((a, b) => a - b)[3];
+  });
+  expect(took).toBeLessThan(100);
+  expect(loads).toBe(0);
+  await expect(sessionPage(page).locator('textarea')).toHaveValue('only here');
+});
+
+test('TC-4.3a, TC-4.3b, TC-2.3b: a session that has a tab gets no second one', async ({ page, liminal }) => {
+  await withTabs(page, liminal, 'A', 'B', 'C');
+  await sessionRow(page, 'say A').getByRole('button').first().click();
+  await isActive(page, 'say A');
+  await expect(tabTitles(page)).toHaveText(['say A', 'say B', 'say C']);
+  await expect(page.locator('.panel')).toHaveCount(3);
+});
+
+test('TC-4.4a: a closed tab leaves its session in the sidebar; the middle button closes too', async ({
+  page,
+  liminal,
+}) => {
+  await withTabs(page, liminal, 'A', 'B');
+  await tab(page, 'say B').locator('.tab-close').click();
+  await expect(tabTitles(page)).toHaveText(['say A']);
+  await tab(page, 'say A').getByRole('tab').click({ button: 'middle' });
+  await expect(tabsOf(page)).toHaveCount(0);
+  await sessionRow(page, 'say B').getByRole('button').first().click();
+  await expect(tabTitles(page)).toHaveText(['say B']);
+});
+
+test('TC-4.4b: the tab in view gives way to the next, the last one to the one before', async ({ page, liminal }) => {
+  await withTabs(page, liminal, 'A', 'B', 'C');
+  await tab(page, 'say B').getByRole('tab').click();
+  await tab(page, 'say B').locator('.tab-close').click();
+  await isActive(page, 'say C');
+  await page.keyboard.press('Alt+w');
+  await isActive(page, 'say A');
+});
+
+test('TC-4.4c: after the last tab the main area says that no session is open', async ({ page, liminal }) => {
+  await withTabs(page, liminal, 'A');
+  await tab(page, 'say A').getByRole('tab').focus();
+  await page.keyboard.press('Delete');
+  await expect(page.getByRole('heading', { name: 'No session open' })).toBeVisible();
+  await expect(page.getByRole('tablist', { includeHidden: true })).toBeHidden();
+  await expect(page.locator('.panel')).toHaveCount(0);
+});
+
+test('TC-4.5a, TC-4.5b: a tab shows title and agent, a new one "New Session" until it has a title', async ({
+  page,
+  liminal,
+}) => {
+  await enter(page, liminal);
+  await addProject(page, liminal.folder('app'));
+  await newSession(page, 'app', 'Codex');
+  await expect(tabTitles(page)).toHaveText(['New Session']);
+  await expect(tab(page, 'New Session').locator('.badge')).toHaveText('CX');
+  await send(page, 'say Fix auth bug', 'Fix auth bug');
+  await expect(tabTitles(page)).toHaveText(['say Fix auth bug']);
+  await expect(page.getByRole('tab', { name: 'say Fix auth bug Codex' })).toBeVisible();
+});
+
+test('TC-4.6a, TC-4.6b: tabs are dragged into another order, which stays over a restart', async ({ page, liminal }) => {
+  await withTabs(page, liminal, 'A', 'B', 'C');
+  await tab(page, 'say C').dragTo(tab(page, 'say B'), { targetPosition: { x: 5, y: 18 } });
+  await expect(tabTitles(page)).toHaveText(['say A', 'say C', 'say B']);
+  await tab(page, 'say A').dragTo(tab(page, 'say B'), { targetPosition: { x: 190, y: 18 } });
+  await expect(tabTitles(page)).toHaveText(['say C', 'say B', 'say A']);
+  await liminal.stop();
+  await liminal.start();
+  await page.goto(liminal.origin);
+  await expect(tabTitles(page)).toHaveText(['say C', 'say B', 'say A']);
+});
+
+test('tabs are moved and walked with the keyboard', async ({ page, liminal }) => {
+  await withTabs(page, liminal, 'A', 'B', 'C');
+  await tab(page, 'say C').getByRole('tab').focus();
+  await page.keyboard.press('Control+Shift+ArrowLeft');
+  await expect(tabTitles(page)).toHaveText(['say A', 'say C', 'say B']);
+  await expect(tab(page, 'say C').getByRole('tab')).toBeFocused();
+  await page.keyboard.press('ArrowRight');
+  await isActive(page, 'say B');
+  await expect(tab(page, 'say B').getByRole('tab')).toBeFocused();
+  await page.keyboard.press('ArrowRight');
+  await isActive(page, 'say A');
+});
+
+for (const [id, interrupt] of /** @type {const} */ ([
+  ['TC-4.7a: after a restart of the server', true],
+  ['TC-5.6a: after a refresh', false],
+])) {
+  test(`${id} the tabs are there again, with the same one in view`, async ({ page, liminal }) => {
+    await withTabs(page, liminal, 'A', 'B', 'C');
+    await tab(page, 'say B').getByRole('tab').click();
+    expect(await page.evaluate(() => Object.keys(JSON.parse(localStorage['liminal:tabs'])).toSorted().join())).toBe(
+      'activeTab,openTabs,tabOrder',
+    );
+    if (interrupt) {
+      await liminal.stop();
+      await liminal.start();
+    }
+    await page.reload();
+    await expect(tabTitles(page)).toHaveText(['say A', 'say B', 'say C']);
+    await isActive(page, 'say B');
+    await expect(sessionPage(page).locator('[data-entry-id]').filter({ hasText: 'say B' }).first()).toBeVisible();
+    // The others are made when they are first shown.
+    await expect(page.locator('.panel iframe')).toHaveCount(1);
+    await tab(page, 'say C').getByRole('tab').click();
+    await expect(sessionPage(page).locator('[data-entry-id]').filter({ hasText: 'say C' }).first()).toBeVisible();
+    await expect(page.locator('.panel iframe')).toHaveCount(2);
+  });
+}
+
+test('nonsense, and sessions that are gone, in the stored tabs are left out', async ({ page, liminal }) => {
+  await withTabs(page, liminal, 'A');
+  const id = await tab(page, 'say A').getAttribute('data-session-id');
+  for (const nonsense of [
+    '{',
+    'null',
+    '[1]',
+    '"x"',
+    JSON.stringify({ openTabs: 'x', activeTab: 3, tabOrder: null }),
+    JSON.stringify({ openTabs: ['gone:1'], activeTab: 'gone:1', tabOrder: ['gone:1'] }),
+  ]) {
+    await page.evaluate((text) => localStorage.setItem('liminal:tabs', text), nonsense);
+    await page.reload();
+    await expect(sessionRow(page, 'say A')).toBeVisible();
+    await expect(page.getByRole('heading', { name: 'No session open' })).toBeVisible();
+  }
+  const mixed = JSON.stringify({ openTabs: ['gone:1', id, 7], activeTab: 'gone:1', tabOrder: [] });
+  await page.evaluate((text) => localStorage.setItem('liminal:tabs', text), mixed);
+  await page.reload();
+  await expect(tabTitles(page)).toHaveText(['say A']);
+});
+
+test('drafts survive a switch, a reload, and a closed tab', async ({ page, liminal }) => {
+  await withTabs(page, liminal, 'A', 'B');
+  await sessionPage(page).locator('textarea').fill('half a thought');
+  await tab(page, 'say A').getByRole('tab').click();
+  await expect(sessionPage(page).locator('textarea')).toHaveValue('');
+  await tab(page, 'say B').getByRole('tab').click();
+  await expect(sessionPage(page).locator('textarea')).toHaveValue('half a thought');
+  await page.reload();
+  await expect(sessionPage(page).locator('textarea')).toHaveValue('half a thought');
+  await page.keyboard.press('Alt+w');
+  await expect(tabsOf(page)).toHaveCount(1);
+  await sessionRow(page, 'say B').getByRole('button').first().click();
+  await expect(sessionPage(page).locator('textarea')).toHaveValue('half a thought');
+});
+
+test('hidden pages are out of reach of the keyboard and of screen readers', async ({ page, liminal }) => {
+  await withTabs(page, liminal, 'A', 'B');
+  const hidden = page.locator('.panel:not(.in-view)');
+  await expect(hidden).toHaveAttribute('inert', '');
+  await expect(page.getByRole('tabpanel')).toHaveCount(1);
+  expect(await hidden.locator('iframe').evaluate((frame) => getComputedStyle(frame).contentVisibility)).toBe('hidden');
+});
+
+test('forty tabs stay usable: the one in view is in sight, and a list has them all', async ({ page, liminal }) => {
+  await enter(page, liminal);
+  await addProject(page, liminal.folder('app'));
+  await newSession(page, 'app');
+  const project = await page.locator('.project').getAttribute('data-project-id');
+  await page.evaluate(async (projectId) => {
+    const socket = new WebSocket(`ws://${location.host}/ws`);
+    await new Promise((resolve) => socket.addEventListener('open', resolve));
+    for (let number = 0; number < 39; number += 1) {
+      const created = new Promise((resolve) => {
+        socket.onmessage = ({ data }) => JSON.parse(data).requestId === `c${number}` && resolve(undefined);
+      });
+      socket.send(
+        JSON.stringify({ type: 'session:create', projectId, cliType: 'claude-code', requestId: `c${number}` }),
+      );
+      await created;
+    }
+    socket.close();
+  }, project);
+  await expect.poll(() => page.locator('.session-row').count()).toBeGreaterThan(20);
+  const ids = await page.evaluate(async (projectId) => {
+    const socket = new WebSocket(`ws://${location.host}/ws`);
+    await new Promise((resolve) => socket.addEventListener('open', resolve));
+    /** @type {Promise<string[]>} */
+    const list = new Promise((resolve) => {
+      socket.onmessage = ({ data }) => {
+        const message = JSON.parse(data);
+        if (message.type === 'session:list') resolve(message.sessions.map((/** @type {any} */ { id }) => id));
+      };
+    });
+    socket.send(JSON.stringify({ type: 'session:list', projectId }));
+    return list;
+  }, project);
+  expect(ids.length).toBe(40);
+  await page.evaluate((all) => {
+    localStorage.setItem('liminal:tabs', JSON.stringify({ openTabs: all, activeTab: all.at(-1), tabOrder: all }));
+  }, ids);
+  await page.reload();
+  await expect(tabsOf(page)).toHaveCount(40);
+  await expect(tabsOf(page).last()).toBeInViewport();
+  await expect(tabsOf(page).first()).not.toBeInViewport();
+  const box = await tabsOf(page).last().boundingBox();
+  expect(box?.width).toBeGreaterThan(80);
+  await page.getByRole('button', { name: 'List of open tabs' }).click();
+  const items = page.getByRole('menuitem');
+  await expect(items).toHaveCount(40);
+  await expect(items.last()).toHaveAttribute('aria-current', 'true');
+  await items.first().click();
+  await expect(tabsOf(page).first()).toBeInViewport();
+  expect(await page.evaluate(() => document.documentElement.scrollWidth)).toBe(1440);
+  expect(await violations(page)).toEqual([]);
+});
