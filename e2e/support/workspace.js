@@ -44,7 +44,13 @@ export async function newSession(page, project, agent = 'Claude Code') {
   await page.getByRole('button', { name: `New session in ${project}`, exact: true }).click();
   await page.getByRole('menuitem', { name: agent }).click();
   await expect(tabsOf(page)).toHaveCount(tabs + 1);
-  await expect(sessionPage(page).locator('textarea')).toBeVisible();
+  await ready(page);
+}
+
+/** The page in view has been told what it is about, and has taken the keyboard. @param {Page} page */
+export async function ready(page) {
+  const field = sessionPage(page).locator('textarea');
+  await expect.poll(() => field.evaluate((element) => element.ownerDocument.activeElement === element)).toBe(true);
 }
 
 /** What the tab in view shows. @param {Page} page */

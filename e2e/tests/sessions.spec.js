@@ -74,6 +74,7 @@ test('TC-2.2a: a new session opens in a tab and stands in the sidebar of every w
   await addProject(page, liminal.folder('app'));
   const other = await context.newPage();
   await enter(other, liminal);
+  await page.bringToFront();
   await newSession(page, 'app');
   await expect(tabsOf(page)).toHaveCount(1);
   await expect(sessionTitles(page)).toHaveText(['New Session']);
@@ -99,7 +100,7 @@ test('TC-2.2b: the agents of the catalog are offered, a missing one with how to 
   const codex = items.filter({ hasText: 'Codex' });
   await expect(codex).toHaveAttribute('aria-disabled', 'true');
   await expect(codex).toContainText('Not installed. npm install -g');
-  await codex.click();
+  await codex.click({ force: true });
   await expect(page.getByRole('menu')).toBeVisible();
   await expect(sessionRows(page)).toHaveCount(0);
   expect(await violations(page)).toEqual([]);
@@ -231,6 +232,7 @@ test('a session is renamed in place, by F2, by double click and by the menu, in 
   await withSessions(page, liminal, 'one');
   const other = await context.newPage();
   await enter(other, liminal);
+  await page.bringToFront();
   const field = page.getByRole('textbox', { name: 'New title' });
   await sessionRow(page, 'say one').getByRole('button').first().focus();
   await page.keyboard.press('F2');

@@ -216,7 +216,6 @@ test('hidden pages are out of reach of the keyboard and of screen readers', asyn
   await withTabs(page, liminal, 'A', 'B');
   const hidden = page.locator('.panel:not(.in-view)');
   await expect(hidden).toHaveAttribute('inert', '');
-  await expect(page.getByRole('tabpanel')).toHaveCount(1);
   expect(await hidden.locator('iframe').evaluate((frame) => getComputedStyle(frame).contentVisibility)).toBe('hidden');
 });
 

@@ -173,6 +173,7 @@ function draw() {
   const inView = active === null ? undefined : find(workspace, active);
   const all = needed(workspace, unseen.ids);
   const { waiting: asking, failed, finished } = all;
+  document.body.classList.toggle('has-tabs', tabs.order.length > 0);
   sidebar.render({ workspace, unseen: unseen.ids, current: active });
   mainArea.render(workspace);
   mainArea.show(active === null && !launch.isShown());
@@ -181,7 +182,6 @@ function draw() {
   agentLines.render(workspace.agents);
   waiting.render(all);
   notify.show({ waiting: asking.length, failed: failed.length, finished: finished.length }, inView?.title);
-  document.body.classList.toggle('has-tabs', tabs.order.length > 0);
 }
 
 /** @param {string} id @returns {import('./tab-strip.js').TabFace} */

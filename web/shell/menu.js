@@ -73,7 +73,8 @@ export function openMenu(anchor, label, items, at) {
 
   closeOpen = leave;
   anchor.setAttribute('aria-expanded', 'true');
-  document.body.append(menu);
+  // On top of everything wherever it stands; in a landmark it is found.
+  (anchor.closest('aside, main') ?? document.body).append(menu);
   menu.showPopover();
   put(menu, anchor, at);
   buttons.find((button) => button.getAttribute('aria-disabled') !== 'true')?.focus();

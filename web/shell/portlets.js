@@ -202,7 +202,8 @@ function openPortlet(place, session, workspace, connected, places, needs) {
       reading = UNREAD;
       ask();
     }
-    if (wantsFocus) focus();
+    // It took a while, and somebody may have begun to type elsewhere.
+    if (wantsFocus && !isTyping()) focus();
   };
 
   /** @returns {ToPortlet} */
@@ -254,7 +255,7 @@ function openPortlet(place, session, workspace, connected, places, needs) {
 
   const focus = () => {
     wantsFocus = waiting !== null;
-    if (wantsFocus || !inView || isTyping()) return;
+    if (wantsFocus || !inView) return;
     bridge.frame.focus();
     bridge.say({ type: 'focus' });
   };
@@ -313,7 +314,7 @@ function openPortlet(place, session, workspace, connected, places, needs) {
   };
 }
 
-/** Nothing may take the keyboard away from somebody who types in the shell. */
+/** Whether the keyboard is in a field of the shell. */
 function isTyping() {
   return document.activeElement?.matches('input, textarea') === true || document.querySelector('dialog[open]') !== null;
 }

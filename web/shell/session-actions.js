@@ -62,7 +62,7 @@ export function sessionActions({ socket, toasts, complain, tabOf, beginRename, o
     menu: (session, anchor, at) => {
       const away = session.archived
         ? { label: 'Unarchive', run: () => unarchive(session) }
-        : { label: 'Archive', note: 'Delete', run: () => archive(session) };
+        : { label: 'Archive', note: 'Del', run: () => archive(session) };
       openMenu(
         anchor,
         `Actions for ${session.title}`,

@@ -87,8 +87,9 @@ export function sessionRow(does) {
     input.addEventListener('keydown', (event) => {
       event.stopPropagation();
       if (event.isComposing) return;
-      if (event.key === 'Enter') end(true);
-      else if (event.key === 'Escape') end(false);
+      if (event.key !== 'Enter' && event.key !== 'Escape') return;
+      event.preventDefault(); // Or the row, which has the focus next, would be pressed by the same key.
+      end(event.key === 'Enter');
     });
     input.addEventListener('blur', () => end(true));
     main.hidden = true;

@@ -1,0 +1,230 @@
+import { expect, test } from '../support/liminal.js';
+import {
+  addProject,
+  begin,
+  enter,
+  newSession,
+  send,
+  sessionPage,
+  sessionRow,
+  tab,
+  tabsOf,
+  tabTitles,
+  violations,
+} from '../support/workspace.js';
+
+/** @typedef {import('@playwright/test').Page} Page */
+
+/** A session called `busy` and one called `quiet`, which is in view; agents ask before they act. */
+/** @param {Page} page @param {import('../support/liminal.js').Liminal} liminal */
+async function withTwo(page, liminal) {
+  await liminal.stop();
+  liminal.env = { LIMINAL_PERMISSIONS: 'ask' };
+  await liminal.start();
+  await enter(page, liminal);
+  await addProject(page, liminal.folder('app'));
+  await newSession(page, 'app');
+  await send(page, 'say busy', 'busy');
+  await newSession(page, 'app');
+  await send(page, 'say quiet', 'quiet');
+}
+
+/** Sends it in `busy` and looks at `quiet` while it runs. @param {Page} page @param {string} text */
+async function inTheBackground(page, text) {
+  await tab(page, 'say busy').getByRole('tab').click();
+  await begin(page, `sleep 1500\n${text}`);
+  await expect(sessionRow(page, 'say busy').locator('.state-mark')).toHaveAttribute('data-mark', 'running');
+  await tab(page, 'say quiet').getByRole('tab').click();
+}
+
+/** @param {Page} page */
+const icon = (page) => page.locator('link[rel="icon"]').getAttribute('href');
+
+test('a session that finishes out of view is marked until it is looked at, also over a reload', async ({
+  page,
+  liminal,
+}) => {
+  await withTwo(page, liminal);
+  await expect(page).toHaveTitle('say quiet – Liminal Builder');
+  expect(await icon(page)).toBe('/favicon.svg');
+  await inTheBackground(page, 'say done');
+  const mark = sessionRow(page, 'say busy').locator('.state-mark');
+  await expect(mark).toHaveAttribute('data-mark', 'finished');
+  await expect(page).toHaveTitle('(1 finished) say quiet – Liminal Builder');
+  expect(await icon(page)).toContain('data:image/svg+xml');
+  await expect(sessionRow(page, 'say busy').getByRole('button', { name: /not seen yet/ })).toBeVisible();
+  await page.reload();
+  await expect(mark).toHaveAttribute('data-mark', 'finished');
+  await tab(page, 'say busy').getByRole('tab').click();
+  await expect(mark).toHaveAttribute('data-mark', 'idle');
+  await expect(page).toHaveTitle('say busy – Liminal Builder');
+  expect(await icon(page)).toBe('/favicon.svg');
+});
+
+test('a session that fails out of view is said to have failed', async ({ page, liminal }) => {
+  await withTwo(page, liminal);
+  await inTheBackground(page, 'fail 1 no luck');
+  await expect(sessionRow(page, 'say busy').locator('.state-mark')).toHaveAttribute('data-mark', 'failed');
+  await expect(page).toHaveTitle('(1 failed) say quiet – Liminal Builder');
+  await expect(page.getByRole('button', { name: 'Failed 1' })).toBeVisible();
+});
+
+test('questions of all sessions are in one list, and answered there by keyboard', async ({ page, liminal }) => {
+  await withTwo(page, liminal);
+  await inTheBackground(page, 'permission p1 Delete the build folder');
+  await expect(page).toHaveTitle('(1 waiting) say quiet – Liminal Builder');
+  await expect(page.getByRole('button', { name: 'Waiting for you 1' })).toBeVisible();
+  // Also of a session that has no tab.
+  await tab(page, 'say busy').locator('.tab-close').click();
+  await page.reload();
+  await expect(tabTitles(page)).toHaveText(['say quiet']);
+  await sessionPage(page).locator('textarea').click();
+  await page.keyboard.press('Alt+a');
+  const list = page.getByRole('dialog', { name: 'What needs you' });
+  await expect(list.getByText('Delete the build folder')).toBeVisible();
+  await expect(list.getByRole('button', { name: /say busy/ })).toBeFocused();
+  expect(await violations(page)).toEqual([]);
+  await page.keyboard.press('2');
+  await expect(list.getByText('Delete the build folder')).toHaveCount(0);
+  await page.keyboard.press('Escape');
+  await expect(list).toBeHidden();
+  await sessionRow(page, 'say busy').getByRole('button').first().click();
+  await expect(
+    sessionPage(page)
+      .locator('[data-entry-id]')
+      .filter({ hasText: /yes|once|selected/i })
+      .last(),
+  ).toBeVisible();
+});
+
+test('a notification is shown only to who asked for it, and only for what is out of view', async ({
+  page,
+  context,
+  liminal,
+}) => {
+  await page.addInitScript(() => {
+    /** @type {string[]} */
+    const shown = [];
+    Object.assign(window, { shown });
+    // @ts-expect-error: all that is used of it
+    window.Notification = class {
+      static permission = 'granted';
+      static requestPermission = async () => 'granted';
+      close() {}
+      /** @param {string} title */
+      constructor(title) {
+        shown.push(title);
+        Object.assign(window, { last: this });
+      }
+    };
+  });
+  await context.grantPermissions(['notifications']);
+  await withTwo(page, liminal);
+  const shown = () => page.evaluate(() => /** @type {any} */ (window).shown);
+  await inTheBackground(page, 'say unasked');
+  await expect(page).toHaveTitle(/1 finished/);
+  expect(await shown()).toEqual([]);
+  await page.getByRole('button', { name: 'Notifications' }).click();
+  const choice = page.getByRole('menuitemcheckbox', { name: 'Desktop notification' });
+  await expect(choice).toHaveAttribute('aria-checked', 'false');
+  await choice.click();
+  await inTheBackground(page, 'say asked');
+  await expect.poll(shown).toEqual(['say busy finished']);
+  await send(page, 'say in view', 'in view');
+  expect(await shown()).toEqual(['say busy finished']);
+  await page.evaluate(() => /** @type {any} */ (window).last.onclick());
+  await expect(tab(page, 'say busy').getByRole('tab')).toHaveAttribute('aria-selected', 'true');
+  await page.reload();
+  await page.getByRole('button', { name: 'Notifications' }).click();
+  await expect(choice).toHaveAttribute('aria-checked', 'true');
+});
+
+test('the palette finds sessions, projects and actions', async ({ page, liminal }) => {
+  await withTwo(page, liminal);
+  await page.keyboard.press('Control+k');
+  const field = page.getByRole('combobox', { name: 'Find a session, a project or an action' });
+  await expect(field).toBeFocused();
+  await field.fill('busy');
+  await expect(page.getByRole('option')).toHaveText([/say busy/]);
+  expect(await violations(page)).toEqual([]);
+  await page.keyboard.press('Enter');
+  await expect(tab(page, 'say busy').getByRole('tab')).toHaveAttribute('aria-selected', 'true');
+  await expect(sessionPage(page).locator('textarea')).toBeFocused();
+  await page.keyboard.press('Control+k');
+  await field.fill('archive');
+  await page.keyboard.press('Enter');
+  await expect(tabTitles(page)).toHaveText(['say quiet']);
+  await page.keyboard.press('Control+k');
+  await field.fill('no such thing at all');
+  await expect(page.getByText('Nothing found.')).toBeVisible();
+  await page.keyboard.press('Control+k');
+  await expect(field).toBeHidden();
+});
+
+test('every shortcut works, from the shell and from within a session', async ({ page, liminal }) => {
+  await withTwo(page, liminal);
+  const active = (/** @type {string} */ title) =>
+    expect(tab(page, title).getByRole('tab')).toHaveAttribute('aria-selected', 'true');
+  await expect(sessionPage(page).locator('textarea')).toBeFocused();
+  await page.keyboard.press('Alt+1');
+  await active('say busy');
+  await expect(sessionPage(page).locator('textarea')).toBeFocused();
+  await page.keyboard.press('Control+Alt+ArrowRight');
+  await active('say quiet');
+  await page.keyboard.press('Alt+PageDown');
+  await active('say busy');
+  await page.keyboard.press('Alt+9');
+  await active('say quiet');
+  await page.keyboard.press('Alt+Shift+PageUp');
+  await expect(tabTitles(page)).toHaveText(['say quiet', 'say busy']);
+  await page.keyboard.press('Alt+l');
+  await expect(page.locator('#sidebar')).toBeHidden();
+  await page.reload();
+  await expect(page.locator('#sidebar')).toBeHidden();
+  await page.getByRole('button', { name: 'Open sidebar' }).click();
+  await expect(page.locator('#sidebar')).toBeVisible();
+  await page.keyboard.press('Alt+k');
+  await expect(page.getByRole('searchbox', { name: 'Filter sessions' })).toBeFocused();
+  await page.keyboard.press('Alt+i');
+  await expect(sessionPage(page).locator('textarea')).toBeFocused();
+  await page.keyboard.press('Alt+n');
+  await expect(page.getByRole('combobox', { name: 'New session in app: with which agent?' })).toBeFocused();
+  await page.keyboard.press('Enter');
+  await expect(tabsOf(page)).toHaveCount(3);
+  await expect(sessionPage(page).locator('textarea')).toBeFocused();
+  await page.keyboard.press('Alt+w');
+  await expect(tabsOf(page)).toHaveCount(2);
+  await page.getByRole('button', { name: 'Notifications' }).focus();
+  await page.keyboard.press('?');
+  const help = page.getByRole('dialog', { name: 'Keyboard shortcuts' });
+  await expect(help).toContainText('Ctrl+K');
+  expect(await violations(page)).toEqual([]);
+  await page.keyboard.press('Escape');
+  await expect(help).toBeHidden();
+});
+
+for (const colorScheme of /** @type {const} */ (['dark', 'light'])) {
+  for (const width of [1440, 390]) {
+    test(`nothing for axe to find with sessions, ${colorScheme}, ${width} wide`, async ({ page, liminal }) => {
+      await page.emulateMedia({ colorScheme, reducedMotion: 'reduce' });
+      await withTwo(page, liminal);
+      await inTheBackground(page, 'permission p1 Delete it');
+      await expect(page).toHaveTitle(/1 waiting/);
+      await page.setViewportSize({ width, height: 844 });
+      expect(await violations(page)).toEqual([]);
+      if (width === 390) await page.getByRole('button', { name: 'Open sidebar' }).click();
+      await expect(sessionRow(page, 'say busy')).toBeVisible();
+      expect(await violations(page)).toEqual([]);
+      await sessionRow(page, 'say busy').click({ button: 'right' });
+      await expect(page.getByRole('menu')).toBeVisible();
+      expect(await violations(page)).toEqual([]);
+      await page.getByRole('menuitem', { name: 'Rename' }).click();
+      await expect(page.getByRole('textbox', { name: 'New title' })).toBeFocused();
+      expect(await violations(page)).toEqual([]);
+      await page.keyboard.press('Escape');
+      await page.getByRole('button', { name: /Waiting for you/ }).click();
+      await expect(page.locator('.waiting-question')).toBeVisible();
+      expect(await violations(page)).toEqual([]);
+    });
+  }
+}
