@@ -33,6 +33,10 @@ pub use session_id::{EXAMPLE, EXPECTED_FORMAT, SessionId, SessionIdError};
 pub use settings::{Directories, Environment, SettingError, Settings};
 pub use store::{FileStore, Hold, MemoryStore, Meta, Mode, State, Store, StoreError, Writer};
 
+/// What is logged unless something else is wanted. The second name begins like the first, and would
+/// say every error twice.
+pub const LOG_DEFAULT: &str = "agent=warn,agent_client_protocol=off";
+
 /// Why the agent could not run.
 #[derive(Debug, thiserror::Error)]
 pub enum AgentError {

@@ -55,8 +55,7 @@ fn run(cli: &Cli) -> anyhow::Result<ExitCode> {
     let env = |variable: &str| std::env::var(variable).ok();
     // Not through the server's settings: a mistake in them is no reason for an editor to lose its agent.
     if let Some(Command::Agent) = &cli.command {
-        // The second begins like the first, and would say every error twice.
-        log_to_stderr("LIMINAL_AGENT_LOG", "agent=warn,agent_client_protocol=off")?;
+        log_to_stderr("LIMINAL_AGENT_LOG", agent::LOG_DEFAULT)?;
         let data_dir = config::data_dir(&cli.flags, std::env::home_dir().as_deref(), &env)?;
         let data_dir = DataDir::prepare(&data_dir.value)?;
         agent::run(&agent::Directories::within(data_dir.path()), &env)?;
