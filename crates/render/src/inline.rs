@@ -12,9 +12,6 @@ use crate::writer::{NOTE_SCHEME, Writer};
 
 /// Wider tables are shown as text: every row would be mostly empty cells.
 const COLUMNS_MAX: usize = 64;
-/// A definition used again and again must not make a small text large.
-const EXPANSION_BYTES_MAX: usize = 32 * 1024;
-
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Shape {
     Whole,
@@ -112,12 +109,12 @@ fn options() -> Options {
     Options::ENABLE_TABLES | Options::ENABLE_STRIKETHROUGH | Options::ENABLE_MATH
 }
 
-/// Answers for labels that the paragraph itself does not define.
+/// Answers for labels that the paragraph itself does not define. The parser bounds how much these may
+/// add to one paragraph.
 fn resolver<'a>(
     known: &Known,
-) -> impl FnMut(BrokenLink<'a>) -> Option<(CowStr<'a>, CowStr<'a>)> + use<'a> {
+) -> impl Fn(BrokenLink<'a>) -> Option<(CowStr<'a>, CowStr<'a>)> + use<'a> {
     let known = known.clone();
-    let mut budget = EXPANSION_BYTES_MAX;
     move |broken| {
         if let Some(label) = broken.reference.strip_prefix('^') {
             let mark = known
@@ -126,7 +123,6 @@ fn resolver<'a>(
             return Some((mark.into(), "".into()));
         }
         let address = known.address(&broken.reference)?;
-        budget = budget.checked_sub(address.len())?;
         Some((address.to_owned().into(), "".into()))
     }
 }

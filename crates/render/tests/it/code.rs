@@ -132,6 +132,11 @@ fn common_tokens_have_their_class() {
             "x.match(/[/]\"/g)",
             r#"x.<span class="f">match</span>(<span class="s">/[/]&quot;/g</span>)"#,
         ),
+        (
+            "js",
+            r"'a\'b' + 'c\\' + d",
+            r#"<span class="s">'a\'b'</span> + <span class="s">'c\\'</span> + d"#,
+        ),
         ("unheard-of", "let x", "let x"),
     ];
     for (language, line, wanted) in cases {
