@@ -56,7 +56,7 @@ pub(crate) fn head(line: &str, under: &str, known: &Known) -> Option<(Vec<Alignm
     let mut resolve = resolver(known);
     let mut events = TextMergeStream::new(Parser::new_with_broken_link_callback(
         &text,
-        options(),
+        table_options(),
         Some(&mut resolve),
     ));
     let Some(Event::Start(Tag::Table(columns))) = events.next() else {
@@ -89,7 +89,7 @@ pub(crate) fn row(columns: &[Alignment], line: &str, known: &Known) -> Option<St
     let mut resolve = resolver(known);
     let mut events = TextMergeStream::new(Parser::new_with_broken_link_callback(
         &text,
-        options(),
+        table_options(),
         Some(&mut resolve),
     ));
     events.find(|event| matches!(event, Event::End(TagEnd::TableHead)))?;
@@ -105,8 +105,13 @@ pub(crate) fn row(columns: &[Alignment], line: &str, known: &Known) -> Option<St
     None
 }
 
+/// Tables only where `blocks` has found one.
 fn options() -> Options {
-    Options::ENABLE_TABLES | Options::ENABLE_STRIKETHROUGH | Options::ENABLE_MATH
+    Options::ENABLE_STRIKETHROUGH | Options::ENABLE_MATH
+}
+
+fn table_options() -> Options {
+    options() | Options::ENABLE_TABLES
 }
 
 /// Answers for labels that the paragraph itself does not define. The parser bounds how much these may

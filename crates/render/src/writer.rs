@@ -119,10 +119,6 @@ impl<'o> Writer<'o> {
                 };
                 self.code = Some((info, String::new()));
             }
-            Tag::Table(columns) => {
-                self.columns = columns;
-                self.open("<div class=\"table\" tabindex=\"0\"><table>");
-            }
             Tag::TableHead => {
                 self.in_head = true;
                 self.column = 0;
@@ -145,7 +141,9 @@ impl<'o> Writer<'o> {
             Tag::Image { dest_url, .. } => {
                 self.image = Some((dest_url.to_string(), String::new(), 0));
             }
-            Tag::FootnoteDefinition(_)
+            // Tables are opened by `blocks`; the rest is not asked of the parser.
+            Tag::Table(_)
+            | Tag::FootnoteDefinition(_)
             | Tag::DefinitionList
             | Tag::DefinitionListTitle
             | Tag::DefinitionListDefinition
@@ -172,7 +170,6 @@ impl<'o> Writer<'o> {
                     self.out.push_str(&code::figure(&info, &text));
                 }
             }
-            TagEnd::Table => self.close("</table></div>"),
             TagEnd::TableHead => {
                 self.in_head = false;
                 self.close("</tr></thead>");
@@ -187,6 +184,7 @@ impl<'o> Writer<'o> {
             TagEnd::Strikethrough => self.close("</del>"),
             TagEnd::Link => self.end_link(),
             TagEnd::Image
+            | TagEnd::Table
             | TagEnd::FootnoteDefinition
             | TagEnd::DefinitionList
             | TagEnd::DefinitionListTitle

@@ -117,10 +117,20 @@ fn tables() {
         ),
         ("|a|\n|-|-|", "<p>|a|\n|-|-|</p>"),
         (
+            "> a\n|b|\n|-|\n|c|",
+            "<blockquote><p>a\n|b|\n|-|\n|c|</p></blockquote>",
+        ),
+        (
             "|`a\\|b`|\n|-|",
             "<div class=\"table\" tabindex=\"0\"><table><thead><tr><th scope=\"col\"><code>a|b</code></th></tr></thead><tbody></tbody></table></div>",
         ),
     ]);
+}
+
+#[test]
+fn a_table_too_wide_to_read_is_text() {
+    let wide = format!("{}\n{}\n", "|a".repeat(65), "|-".repeat(65));
+    assert!(html(&wide).starts_with("<p>|a|a"), "{}", html(&wide));
 }
 
 #[test]
