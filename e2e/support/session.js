@@ -15,10 +15,17 @@
  */
 
 import { expect } from './liminal.js';
+import { addProject, enter, newSession, sessionPage } from './workspace.js';
 
-/** A new session in the workspace. @param {Page} page @param {Liminal} liminal @returns {Promise<Session>} */
-export function openSession(page, liminal) {
-  return openStandIn(page, liminal);
+/**
+ * A new session in the workspace, as a person opens one.
+ * @param {Page} page @param {Liminal} liminal @returns {Promise<Session>}
+ */
+export async function openSession(page, liminal) {
+  await enter(page, liminal);
+  await addProject(page, liminal.folder('app'));
+  await newSession(page, 'app');
+  return sessionIn(page, sessionPage(page));
 }
 
 /**
@@ -31,15 +38,14 @@ export async function openStandIn(page, liminal) {
   // Any answer of the server will do: what matters is its address.
   await page.goto(`${liminal.origin}/health`);
   await page.evaluate(standIn, liminal.folder('app'));
-  const session = sessionIn(page);
+  const session = sessionIn(page, page.frameLocator('iframe'));
   const input = session.frame.getByRole('textbox', { name: 'Message', exact: true });
   await expect(input).toHaveAttribute('placeholder', 'Message Claude Code');
   return session;
 }
 
-/** @param {Page} page @returns {Session} */
-function sessionIn(page) {
-  const frame = page.frameLocator('iframe');
+/** @param {Page} page @param {FrameLocator} frame @returns {Session} */
+function sessionIn(page, frame) {
   return {
     frame,
     send: async (text) => {

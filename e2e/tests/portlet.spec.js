@@ -37,19 +37,21 @@ const history = (entries, more) => ({
   },
 });
 
-test('TC-3.2b: markup from the server is shown as such, block by block, and its code can be copied', async ({
+test('TC-3.2b: markup from the server is shown as such, part by part, and its code can be copied', async ({
   page,
   liminal,
 }) => {
   const { frame, hand, said } = await openStandIn(page, liminal);
-  const blocks = '<h2>Plan</h2><ul><li>one</li><li>two</li></ul><pre><code>let a = 1;</code></pre>';
+  const code =
+    '<figure class="code"><figcaption><button type="button" class="copy">Copy</button></figcaption><pre>let a = 1;</pre></figure>';
+  const finished = [{ html: `<h2>Plan</h2>${code}<ul><li>one</li></ul>` }];
+  const tail = [{ depth: 1, html: '<li>tw</li>' }];
   const entry = { type: /** @type {const} */ ('assistant'), entryId: 'e1', content: '## Plan', timestamp: '' };
-  await hand(history([entry], { html: { e1: { blocks, tail: '<p>and <a href="https://a.example/">so</a></p>' } } }));
+  await hand(history([entry], { html: { e1: { finished, tail } } }));
   const answer = frame.locator('.answer');
   await expect(answer.getByRole('heading', { name: 'Plan' })).toBeVisible();
-  await expect(answer.getByRole('listitem')).toHaveCount(2);
-  await expect(answer.locator('pre code')).toHaveText('let a = 1;');
-  const html = { blocks: '<p>and so on</p>', tail: '<p>open</p>' };
+  await expect(answer.getByRole('listitem')).toHaveText(['one', 'tw']);
+  const html = { finished: [{ depth: 1, html: '<li>two</li>' }], tail: [{ html: '<p>open</p>' }] };
   const chunk = {
     type: /** @type {const} */ ('session:chunk'),
     sessionId,
@@ -59,9 +61,9 @@ test('TC-3.2b: markup from the server is shown as such, block by block, and its 
     seq: 1001,
   };
   await hand({ type: 'server', message: chunk });
-  await expect(answer.locator('p')).toHaveText(['and so on', 'open']);
-  await answer.locator('.code').hover();
-  await answer.getByRole('button', { name: 'Copy code' }).click();
+  await expect(answer.getByRole('listitem')).toHaveText(['one', 'two']);
+  await expect(answer.locator('p')).toHaveText(['open']);
+  await answer.getByRole('button', { name: 'Copy', exact: true }).click();
   await answer.getByRole('button', { name: 'Copy answer' }).click();
   const copied = (await said()).filter(({ type }) => type === 'copy');
   expect(copied).toEqual([
@@ -72,14 +74,14 @@ test('TC-3.2b: markup from the server is shown as such, block by block, and its 
 
 test('a link is opened by the shell, and nothing in markup runs', async ({ page, liminal }) => {
   const { frame, hand, said } = await openStandIn(page, liminal);
-  const blocks =
+  const hostile =
     '<p><a href="https://a.example/">there</a></p><img src="data:,x" onerror="document.title = \'owned\'"><script>document.title = "owned"</script>';
   const entry = { type: /** @type {const} */ ('assistant'), entryId: 'e1', content: 'x', timestamp: '' };
   /** @type {string[]} */
   const blocked = [];
   page.removeAllListeners('console');
   page.on('console', (message) => blocked.push(message.text()));
-  await hand(history([entry], { html: { e1: { blocks, tail: '' } } }));
+  await hand(history([entry], { html: { e1: { finished: [{ html: hostile }] } } }));
   await frame.getByRole('link', { name: 'there' }).click();
   await expect
     .poll(async () => (await said()).filter(({ type }) => type === 'open-link'))
