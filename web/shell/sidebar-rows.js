@@ -76,10 +76,23 @@ export function rowAt(sections, index) {
 export function indexOf(sections, key) {
   for (const { project, sessions, first } of sections) {
     if (key === `project ${project.id}`) return first;
-    const at = sessions.findIndex(({ id }) => key.endsWith(id) && key === `session ${id}`);
-    if (at >= 0) return first + 1 + at;
+    const at = key.startsWith('session ') ? placesIn(sessions).get(key.slice('session '.length)) : undefined;
+    if (at !== undefined) return first + 1 + at;
   }
   return -1;
+}
+
+/** @type {WeakMap<SessionListItem[], Map<string, number>>} */
+const placed = new WeakMap();
+
+/** @param {SessionListItem[]} list */
+function placesIn(list) {
+  let places = placed.get(list);
+  if (!places) {
+    places = new Map(list.map(({ id }, index) => [id, index]));
+    placed.set(list, places);
+  }
+  return places;
 }
 
 /** @type {WeakMap<SessionListItem[], { query: string, found: SessionListItem[] }>} */

@@ -33,7 +33,11 @@ import { ambiguousPlaces } from './workspace.js';
  * @property {ReadonlySet<string>} unseen
  * @property {string | null} current  the session in view
  *
- * @typedef {{ element: HTMLElement, main: HTMLElement | null, show: (row: any) => void }} RowView
+ * @typedef {object} RowView
+ * @property {HTMLElement} element
+ * @property {HTMLElement | null} main  what the keyboard can be in
+ * @property {(row: any) => void} show
+ * @property {() => boolean} [reusable]  whether it may show another session from now on
  */
 
 const KEY = 'liminal:collapsed';
@@ -147,18 +151,22 @@ export function startSidebar(place, { filter, archived, count, tools }, actions)
     if (stopRow && stopAt < first) wanted.unshift([stopAt, stopRow]);
     if (stopRow && stopAt > last) wanted.push([stopAt, stopRow]);
 
+    /** @type {RowView[]} */
+    const free = [];
     const keys = new Set(wanted.map(([, { key }]) => key));
     for (const [key, view] of views) {
       if (keys.has(key)) continue;
-      view.element.remove();
       views.delete(key);
+      // A session's row that scrolled out shows one that scrolled in: making new ones would cost frames.
+      if (view.reusable?.()) free.push(view);
+      else view.element.remove();
     }
     /** @type {Element | null} */
     let before = null;
     for (const [index, row] of wanted) {
       let view = views.get(row.key);
       if (!view) {
-        view = makeRow(row);
+        view = (row.kind === 'session' && free.pop()) || makeRow(row);
         views.set(row.key, view);
       }
       const { element, main } = view;
@@ -174,6 +182,7 @@ export function startSidebar(place, { filter, archived, count, tools }, actions)
       }
       before = element;
     }
+    for (const { element } of free) element.remove();
   };
 
   /** @param {Row} row @returns {RowView} */
@@ -211,6 +220,7 @@ export function startSidebar(place, { filter, archived, count, tools }, actions)
     });
     return {
       ...view,
+      reusable: () => renaming !== session.id && !view.element.contains(document.activeElement),
       show: (/** @type {any} */ next) => {
         session = next.session;
         if (!shown) return;
