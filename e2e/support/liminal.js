@@ -35,24 +35,21 @@ import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { test as base, expect } from '@playwright/test';
 
-const BINARY = process.env.LIMINAL ?? new URL('../../target/release/liminal', import.meta.url).pathname;
-
-/** An agent that does what its prompt says, line by line. */
 const AGENT = process.env.AGENT ?? new URL('../../target/debug/scripted-agent', import.meta.url).pathname;
+const BINARY = process.env.LIMINAL ?? new URL('../../target/release/liminal', import.meta.url).pathname;
 
 export { expect };
 
 /**
  * @typedef {import('@playwright/test').PlaywrightTestArgs & import('@playwright/test').PlaywrightTestOptions} TestArgs
  * @typedef {import('@playwright/test').PlaywrightWorkerArgs & import('@playwright/test').PlaywrightWorkerOptions} WorkerArgs
- * @type {import('@playwright/test').Fixtures<{ liminal: Liminal, settings: Record<string, string> }, {}, TestArgs, WorkerArgs>}
+ * @type {import('@playwright/test').Fixtures<{ liminal: Liminal }, {}, TestArgs, WorkerArgs>}
  */
 const fixtures = {
-  /** More environment for the server and its agent. */
-  settings: [{}, { option: true }],
-  liminal: async ({ settings }, use) => {
+  // biome-ignore lint/correctness/noEmptyPattern: Playwright reads the fixtures it needs from this pattern
+  liminal: async ({}, use) => {
     const home = realpathSync(mkdtempSync(join(tmpdir(), 'liminal-e2e-')));
-    const server = await startServer(home, settings);
+    const server = await startServer(home);
     await use(server);
     await server.stop();
     rmSync(home, { recursive: true, force: true });
@@ -75,8 +72,8 @@ const fixtures = {
 
 export const test = base.extend(fixtures);
 
-/** @param {string} home @param {Record<string, string>} settings */
-async function startServer(home, settings) {
+/** @param {string} home */
+async function startServer(home) {
   let port = '0';
   /** @type {import('node:child_process').ChildProcess} */
   let child;
@@ -106,14 +103,7 @@ async function startServer(home, settings) {
     },
     start: async () => {
       child = spawn(BINARY, ['--port', port, '--no-open'], {
-        env: {
-          HOME: home,
-          PATH: process.env.PATH,
-          CLAUDE_ACP_CMD: agent,
-          CODEX_ACP_CMD: agent,
-          ...settings,
-          ...server.env,
-        },
+        env: { HOME: home, PATH: process.env.PATH, CLAUDE_ACP_CMD: agent, CODEX_ACP_CMD: agent, ...server.env },
         stdio: ['ignore', 'pipe', 'pipe'],
       });
       server.url = await readyLine(child);

@@ -15,17 +15,23 @@
  */
 
 import { expect } from './liminal.js';
-import { addProject, enter, newSession, sessionPage } from './workspace.js';
+import { addProject, enter, projectHeads } from './workspace.js';
 
 /**
- * A new session in the workspace, as a person opens one.
+ * The session in the workspace, made if there is none yet.
  * @param {Page} page @param {Liminal} liminal @returns {Promise<Session>}
  */
 export async function openSession(page, liminal) {
   await enter(page, liminal);
-  await addProject(page, liminal.folder('app'));
-  await newSession(page, 'app');
-  return sessionIn(page, sessionPage(page));
+  const rows = page.locator('.session-row');
+  if ((await projectHeads(page).count()) === 0) await addProject(page, liminal.folder('app'));
+  if ((await rows.count()) > 0) {
+    await rows.first().click();
+  } else {
+    await page.getByRole('button', { name: 'New session in app', exact: true }).click();
+    await page.getByRole('menuitem', { name: 'Claude Code' }).click();
+  }
+  return readySession(page, page.frameLocator('.panel.in-view iframe'));
 }
 
 /**
@@ -33,23 +39,20 @@ export async function openSession(page, liminal) {
  * @param {Page} page @param {Liminal} liminal @returns {Promise<Session>}
  */
 export async function openStandIn(page, liminal) {
-  await page.goto(liminal.url);
-  await expect(page.locator('#connection')).toContainText('Connected');
+  await enter(page, liminal);
   // Any answer of the server will do: what matters is its address.
   await page.goto(`${liminal.origin}/health`);
   await page.evaluate(standIn, liminal.folder('app'));
-  const session = sessionIn(page, page.frameLocator('iframe'));
-  const input = session.frame.getByRole('textbox', { name: 'Message', exact: true });
-  await expect(input).toHaveAttribute('placeholder', 'Message Claude Code');
-  return session;
+  return readySession(page, page.frameLocator('iframe'));
 }
 
-/** @param {Page} page @param {FrameLocator} frame @returns {Session} */
-function sessionIn(page, frame) {
+/** @param {Page} page @param {FrameLocator} frame @returns {Promise<Session>} */
+async function readySession(page, frame) {
+  const input = frame.getByRole('textbox', { name: 'Message', exact: true });
+  await expect(input).toHaveAttribute('placeholder', 'Message Claude Code');
   return {
     frame,
     send: async (text) => {
-      const input = frame.getByRole('textbox', { name: 'Message', exact: true });
       await input.fill(text);
       await expect(frame.getByRole('button', { name: 'Send', exact: true })).toBeEnabled();
       await input.press('Enter');

@@ -41,6 +41,7 @@ export function rowView(first, stage) {
     element,
     update: (row) => {
       const [item] = row.items;
+      element.dataset.entryId = item.entry.entryId;
       const user = item.entry.type === 'user';
       heading.hidden = !user && !row.headed;
       heading.textContent = user ? 'You' : stage.agentName();

@@ -381,10 +381,14 @@ function theme(chosen) {
   else delete document.documentElement.dataset.theme;
 }
 
-/** `randomUUID` is missing where the page is not a secure context. */
+/** A UUID; `randomUUID` is missing where the page is not a secure context. */
 function requestId() {
   if (crypto.randomUUID) return crypto.randomUUID();
-  return [...crypto.getRandomValues(new Uint8Array(16))].map((byte) => byte.toString(16).padStart(2, '0')).join('');
+  const bytes = crypto.getRandomValues(new Uint8Array(16));
+  bytes[6] = (bytes[6] & 0x0f) | 0x40;
+  bytes[8] = (bytes[8] & 0x3f) | 0x80;
+  const digits = [...bytes].map((byte) => byte.toString(16).padStart(2, '0')).join('');
+  return digits.replace(/^(.{8})(.{4})(.{4})(.{4})(.{12})$/, '$1-$2-$3-$4-$5');
 }
 
 latest.addEventListener('click', () => {
