@@ -131,6 +131,11 @@ async fn a_torn_line_costs_that_line_and_nothing_else() {
         "and it is said"
     );
     assert_eq!(told.of_kind("plan").len(), 2);
+    assert_eq!(
+        told.of_kind("user_message_chunk").len(),
+        2,
+        "what came next was not glued to it"
+    );
 }
 
 #[tokio::test]
