@@ -78,27 +78,91 @@ pub(crate) fn run() -> anyhow::Result<()> {
         150.0,
     );
     println!("\nmedian of {RUNS} (lowest to highest beside it); the runs of both alternate");
-    agent_updates()
+    agent_updates()?;
+    sessions()
+}
+
+/// What an example of the binary's crate measured: lists of numbers by name.
+fn measured(example: &str) -> anyhow::Result<impl Fn(&str) -> Spread> {
+    let output = Command::new(target().join("release/examples").join(example)).output()?;
+    if !output.status.success() {
+        let why = String::from_utf8_lossy(&output.stderr);
+        bail!("{example} failed: {why}");
+    }
+    let measured: serde_json::Value = serde_json::from_slice(&output.stdout)?;
+    Ok(move |what: &str| {
+        let list = measured[what].as_array().into_iter().flatten();
+        let numbers: Vec<f64> = list.filter_map(serde_json::Value::as_f64).collect();
+        Spread::of(&numbers)
+    })
+}
+
+/// From an agent's pipe to a client's socket, with everything kept on the way, beside the bare relay.
+fn sessions() -> anyhow::Result<()> {
+    let spread = measured("session_bench")?;
+    let kept = |is: bool| if is { "kept" } else { "BROKEN" };
+    println!(
+        "\n{:<44}{:>24}{:>24}{:>8}",
+        "sessions", "liminal", "bare relay", "ratio"
+    );
+    let beside = |name: &str, ours: &str, theirs: &str, keeps: &dyn Fn(f64) -> bool| {
+        let (ours, theirs) = (spread(ours), spread(theirs));
+        let ratio = ours.median / theirs.median;
+        let (ours, theirs) = (ours.to_string(), theirs.to_string());
+        let kept = kept(keeps(ratio));
+        println!("{name:<44}{ours:>24}{theirs:>24}{ratio:>8.2} {kept}");
+    };
+    let faster: &dyn Fn(f64) -> bool = &|ratio| ratio >= 0.5;
+    let at_most_twice: &dyn Fn(f64) -> bool = &|ratio| ratio <= 2.0;
+    beside("flood, thousand chunks/s", "flood", "relay_flood", faster);
+    beside(
+        "processor s per 100,000 chunks",
+        "cpu",
+        "relay_cpu",
+        at_most_twice,
+    );
+    for percentile in ["p50", "p99"] {
+        let (ours, theirs) = (
+            format!("latency_{percentile}"),
+            format!("relay_latency_{percentile}"),
+        );
+        let name = format!("delay at 500 chunks/s, {percentile}, us");
+        beside(&name, &ours, &theirs, at_most_twice);
+    }
+    let alone = |name: &str, what: &str, promise: f64| {
+        let spread = spread(what);
+        let kept = kept(spread.median <= promise);
+        println!(
+            "{name:<44}{:>24}   promise {promise} {kept}",
+            spread.to_string()
+        );
+    };
+    alone(
+        "resident memory, 100 sessions open, MiB",
+        "memory_100_open",
+        50.0,
+    );
+    alone(
+        "ready after start with 10,000 sessions, ms",
+        "ready_10000",
+        150.0,
+    );
+    let few = spread("message_alone");
+    for (name, what) in [
+        ("a message among 10,000 sessions, ms", "message_among_10000"),
+        ("a message after 20,000 entries, ms", "message_after_20000"),
+    ] {
+        let many = spread(what);
+        let ratio = many.median / few.median;
+        let (many, few) = (many.to_string(), few.to_string());
+        println!("{name:<44}{many:>24}{few:>24}{ratio:>8.2} beside an ordinary one");
+    }
+    Ok(())
 }
 
 /// From an agent's pipe to our queue, beside the protocol crate alone and a reader of typed lines.
 fn agent_updates() -> anyhow::Result<()> {
-    let output = Command::new(target().join("release/examples/agent_updates")).output()?;
-    if !output.status.success() {
-        bail!(
-            "the measurement of agent updates failed: {}",
-            String::from_utf8_lossy(&output.stderr)
-        );
-    }
-    let measured: serde_json::Value = serde_json::from_slice(&output.stdout)?;
-    let spread = |what: &str| {
-        let list = measured[what].as_array().into_iter().flatten();
-        Spread::of(
-            &list
-                .filter_map(serde_json::Value::as_f64)
-                .collect::<Vec<_>>(),
-        )
-    };
+    let spread = measured("agent_updates")?;
     let (ours, sdk, typed) = (spread("ours"), spread("sdk"), spread("typed"));
     let share = ours.median / typed.median;
     let kept = if share >= 0.5 { "kept" } else { "BROKEN" };

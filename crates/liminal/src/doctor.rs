@@ -1,6 +1,7 @@
 //! `liminal doctor`: what is set, what is found, what is missing, and what to do about it.
 //!
-//! It looks and changes nothing: a data directory that does not exist yet is not created.
+//! It looks and changes nothing: a data directory that does not exist yet is not created. Agents that
+//! are installed are started, asked who they are, and ended.
 
 use std::fmt::Write as _;
 use std::io;
@@ -10,6 +11,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
+use hub::agents::{self, AgentEntry, AgentSetup, Catalog};
 use hub::store::{self, Holding};
 
 use crate::config::Settings;
@@ -18,6 +20,9 @@ use crate::token::Token;
 
 /// Printing a version takes milliseconds, also for Node on a slow disk.
 const TOOL_DEADLINE: Duration = Duration::from_secs(3);
+
+/// How long an agent may take to say who it is.
+const AGENT_DEADLINE: Duration = Duration::from_secs(10);
 
 pub(crate) struct Report {
     pub(crate) text: String,
@@ -157,31 +162,60 @@ fn version(program: &str) -> io::Result<Option<String>> {
     Ok(output.status.success().then_some(version))
 }
 
+/// All started at once, so that the slowest decides how long it takes.
 fn agents(settings: &Settings) -> Vec<String> {
-    let catalog = serve::catalog(settings);
-    let line = |entry: &hub::agents::AgentEntry| {
-        let state = match (
-            catalog.launch(entry),
-            &entry.chosen,
-            entry.install_command(),
-        ) {
-            (Some(launch), ..) => {
-                let program = launch.program.display().to_string();
-                format!(
-                    "found: {}",
-                    [&[program], launch.args.as_slice()].concat().join(" ")
-                )
-            }
-            (None, Some(chosen), _) => {
-                format!(
-                    "not found: the command that was set for it, `{}`",
-                    chosen.join(" ")
-                )
-            }
-            (None, None, Some(install)) => format!("not found; install it: {install}"),
-            (None, None, None) => "not found".to_owned(),
-        };
-        format!("{:<14} {state}", entry.name)
+    let setup = match serve::agent_setup(settings) {
+        Ok(setup) => setup,
+        Err(error) => return vec![format!("cannot be looked at: {error}")],
     };
-    catalog.entries().iter().map(line).collect()
+    let setup = AgentSetup {
+        start_timeout: setup.start_timeout.min(AGENT_DEADLINE),
+        ..setup
+    };
+    let lines = async {
+        let looks = setup
+            .catalog
+            .entries()
+            .iter()
+            .map(|entry| agent(entry, &setup));
+        futures_util::future::join_all(looks).await
+    };
+    let mut runtime = tokio::runtime::Builder::new_current_thread();
+    match runtime.enable_all().build() {
+        Ok(runtime) => runtime.block_on(lines),
+        Err(error) => vec![format!("cannot be looked at: {error}")],
+    }
+}
+
+async fn agent(entry: &AgentEntry, setup: &AgentSetup) -> String {
+    let launch = setup.catalog.launch(entry);
+    let state = match (launch, &entry.chosen, entry.install_command()) {
+        (Some(launch), ..) => {
+            let program = launch.program.display().to_string();
+            let command = [&[program], launch.args.as_slice()].concat().join(" ");
+            // Ours is known, and one by npx might have to be downloaded first: more than to look.
+            let known = entry.cli_type == Catalog::LIMINAL || launch.program.ends_with("npx");
+            let says = match known {
+                true => String::new(),
+                false => says(entry, setup).await,
+            };
+            format!("found: {command}{says}")
+        }
+        (None, Some(chosen), _) => {
+            let chosen = chosen.join(" ");
+            format!("not found: the command that was set for it, `{chosen}`")
+        }
+        (None, None, Some(install)) => format!("not found; install it: {install}"),
+        (None, None, None) => "not found".to_owned(),
+    };
+    format!("{:<14} {state}", entry.name)
+}
+
+/// Who an agent says it is, or why it does not.
+async fn says(entry: &AgentEntry, setup: &AgentSetup) -> String {
+    match agents::look_at(entry, setup).await {
+        Ok(Some(version)) => format!("  ({version})"),
+        Ok(None) => String::new(),
+        Err(error) => format!("\n  {:<14} but: {error}", ""),
+    }
 }

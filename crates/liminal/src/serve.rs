@@ -95,7 +95,7 @@ pub(crate) async fn serve(settings: Settings) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn agent_setup(settings: &Settings) -> io::Result<AgentSetup> {
+pub(crate) fn agent_setup(settings: &Settings) -> io::Result<AgentSetup> {
     let home = settings.home.clone();
     Ok(AgentSetup {
         catalog: catalog(settings),
@@ -107,7 +107,7 @@ fn agent_setup(settings: &Settings) -> io::Result<AgentSetup> {
     })
 }
 
-pub(crate) fn catalog(settings: &Settings) -> Catalog {
+fn catalog(settings: &Settings) -> Catalog {
     let known = Catalog::new(
         std::env::var_os("PATH").unwrap_or_default(),
         settings.claude_acp_cmd.value.words(),

@@ -261,10 +261,27 @@ async fn doctor_shows_what_is_set_found_and_missing_and_changes_nothing() -> Res
     assert!(output.status.success());
     let text =
         String::from_utf8(output.stdout)?.replace(&setup.home().display().to_string(), "[home]");
+    let text = text.replace(env!("CARGO_BIN_EXE_liminal"), "[liminal]");
     insta::assert_snapshot!(text.replace(env!("CARGO_PKG_VERSION"), "[version]"));
     assert!(
         !setup.data_dir().exists(),
         "doctor must not create anything"
+    );
+    Ok(())
+}
+
+#[tokio::test]
+async fn doctor_says_who_an_agent_is_or_what_it_said_when_it_did_not_start() -> Result<()> {
+    let setup = setup()?.with_scripted_agent("")?;
+    let broken = setup.home().join("broken");
+    std::fs::write(&broken, "#!/bin/sh\necho no licence >&2\nexit 3\n")?;
+    std::fs::set_permissions(&broken, Permissions::from_mode(0o755))?;
+    let setup = setup.env("CODEX_ACP_CMD", &broken);
+    let text = String::from_utf8(setup.run(&["doctor", "--port", "0"]).await?.stdout)?;
+    assert!(text.contains("(Scripted Agent 1.0.0)"), "{text}");
+    assert!(
+        text.contains("but: Could not connect to Codex. (no licence)"),
+        "{text}"
     );
     Ok(())
 }

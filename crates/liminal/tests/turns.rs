@@ -534,6 +534,12 @@ async fn the_output_of_a_command_is_shown_live_in_its_tool_call() -> Result<()> 
             "terminal t1 echo live; sleep 0.2; echo more; exit 3",
         )
         .await?;
+    // How it ended may be told a moment after the turn did.
+    person
+        .until(&mut talk, |seen| {
+            seen.entries[1]["content"][0]["exit"].is_object()
+        })
+        .await?;
     let terminal = &talk.entries[1]["content"][0];
     assert_eq!(terminal["output"], "live\nmore\n");
     assert_eq!(terminal["exit"]["code"], 3);

@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 use tokio::sync::{mpsc, oneshot};
 use wire::{AgentState, AgentSummary};
 
-use super::connection::{AgentError, AgentEvent, Answer, Connection, Start, Ticket};
+use super::connection::{AgentError, AgentEvent, Answer, Connection, Start, Ticket, connect};
 use super::from_acp::Update;
 use super::lifecycle::{AgentHandle, Backoff, Life, Status};
 use super::{AgentEntry, Catalog};
@@ -451,6 +451,18 @@ async fn knows_more(
         }
     }
     false
+}
+
+/// Starts an agent, asks it who it is, and ends it. `None` when it does not say.
+pub async fn look_at(entry: &AgentEntry, setup: &AgentSetup) -> Result<Option<String>, AgentError> {
+    // Whatever it says besides is nobody's.
+    let (events, mut queue) = mpsc::channel(EVENTS_MAX);
+    let ignored = tokio::spawn(async move { while queue.recv().await.is_some() {} });
+    let connection = connect(start(entry, setup)?, events).await?;
+    let info = connection.initialized().agent_info.clone();
+    connection.close().await;
+    ignored.abort();
+    Ok(info.map(|info| format!("{} {}", info.title.unwrap_or(info.name), info.version)))
 }
 
 fn start(entry: &AgentEntry, setup: &AgentSetup) -> Result<Start, AgentError> {

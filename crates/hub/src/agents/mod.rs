@@ -16,6 +16,6 @@ pub use connection::{AgentError, AgentEvent, Answer, Connection, Start, Ticket, 
 pub use gate::Oddities;
 pub use host::{Audit, AuditWhat, DecidedBy, Host, HostSetup, Refusal, TerminalOutput};
 pub use kinds::{
-    AgentKind, AgentSession, AgentSetup, Agents, Attach, FromAgent, Picture, environment,
+    AgentKind, AgentSession, AgentSetup, Agents, Attach, FromAgent, Picture, environment, look_at,
 };
 pub use lifecycle::{AgentHandle, Backoff, Life, Publish, Status};
