@@ -27,6 +27,15 @@ addedAt: string, };
 export type AgentState = "idle" | "starting" | "connected" | "disconnected" | "reconnecting";
 
 /**
+ * One way to sign in with an agent.
+ */
+export type SignInMethod = { id: string, name: string, 
+/**
+ * What to run in a terminal, where that is the way.
+ */
+command?: string, };
+
+/**
  * One agent of the catalog, as a person choosing between them sees it.
  */
 export type AgentSummary = { 
@@ -46,6 +55,10 @@ found: boolean, status: AgentState,
  * Its version, once it has said one.
  */
 version?: string, 
+/**
+ * The ways it knows to sign in, once it has said them.
+ */
+signIn?: Array<SignInMethod>, 
 /**
  * What to type to install it, when it was not found and we know.
  */
@@ -279,7 +292,7 @@ tail?: number, } | { "type": "session:page", sessionId: string, before: number, 
 /**
  * Ids of uploaded pictures.
  */
-images?: Array<string>, } | { "type": "session:cancel", sessionId: string, } | { "type": "session:archive", sessionId: string, } | { "type": "session:unarchive", sessionId: string, } | { "type": "session:rename", sessionId: string, title: string, } | { "type": "session:delete", sessionId: string, } | { "type": "session:restore", sessionId: string, } | { "type": "session:reconnect", cliType: string, } | { "type": "session:queue-edit", sessionId: string, queueId: string, content: string, } | { "type": "session:queue-remove", sessionId: string, queueId: string, } | { "type": "session:queue-resume", sessionId: string, } | { "type": "session:permit", sessionId: string, permissionId: string, optionId: string, } | { "type": "session:policy", sessionId: string, policy: PermissionPolicy, } | { "type": "session:set-mode", sessionId: string, modeId: string, } | { "type": "session:set-option", sessionId: string, optionId: string, value: string | boolean, };
+images?: Array<string>, } | { "type": "session:cancel", sessionId: string, } | { "type": "session:archive", sessionId: string, } | { "type": "session:unarchive", sessionId: string, } | { "type": "session:rename", sessionId: string, title: string, } | { "type": "session:delete", sessionId: string, } | { "type": "session:restore", sessionId: string, } | { "type": "session:reconnect", cliType: string, } | { "type": "agent:authenticate", cliType: string, methodId: string, } | { "type": "session:queue-edit", sessionId: string, queueId: string, content: string, } | { "type": "session:queue-remove", sessionId: string, queueId: string, } | { "type": "session:queue-resume", sessionId: string, } | { "type": "session:permit", sessionId: string, permissionId: string, optionId: string, } | { "type": "session:policy", sessionId: string, policy: PermissionPolicy, } | { "type": "session:set-mode", sessionId: string, modeId: string, } | { "type": "session:set-option", sessionId: string, optionId: string, value: string | boolean, };
 
 /**
  * A message from a browser, with the id its answer should carry.
@@ -300,7 +313,7 @@ tail?: number, } | { "type": "session:page", sessionId: string, before: number, 
 /**
  * Ids of uploaded pictures.
  */
-images?: Array<string>, } | { "type": "session:cancel", sessionId: string, } | { "type": "session:archive", sessionId: string, } | { "type": "session:unarchive", sessionId: string, } | { "type": "session:rename", sessionId: string, title: string, } | { "type": "session:delete", sessionId: string, } | { "type": "session:restore", sessionId: string, } | { "type": "session:reconnect", cliType: string, } | { "type": "session:queue-edit", sessionId: string, queueId: string, content: string, } | { "type": "session:queue-remove", sessionId: string, queueId: string, } | { "type": "session:queue-resume", sessionId: string, } | { "type": "session:permit", sessionId: string, permissionId: string, optionId: string, } | { "type": "session:policy", sessionId: string, policy: PermissionPolicy, } | { "type": "session:set-mode", sessionId: string, modeId: string, } | { "type": "session:set-option", sessionId: string, optionId: string, value: string | boolean, });
+images?: Array<string>, } | { "type": "session:cancel", sessionId: string, } | { "type": "session:archive", sessionId: string, } | { "type": "session:unarchive", sessionId: string, } | { "type": "session:rename", sessionId: string, title: string, } | { "type": "session:delete", sessionId: string, } | { "type": "session:restore", sessionId: string, } | { "type": "session:reconnect", cliType: string, } | { "type": "agent:authenticate", cliType: string, methodId: string, } | { "type": "session:queue-edit", sessionId: string, queueId: string, content: string, } | { "type": "session:queue-remove", sessionId: string, queueId: string, } | { "type": "session:queue-resume", sessionId: string, } | { "type": "session:permit", sessionId: string, permissionId: string, optionId: string, } | { "type": "session:policy", sessionId: string, policy: PermissionPolicy, } | { "type": "session:set-mode", sessionId: string, modeId: string, } | { "type": "session:set-option", sessionId: string, optionId: string, value: string | boolean, });
 
 export type ServerMessage = { "type": "hello", 
 /**
@@ -358,7 +371,7 @@ html?: Rendered, seq: number, } | { "type": "session:info", sessionId: string, i
 /**
  * Why it is not connected, when it should be.
  */
-reason?: string, } | { "type": "error", code: ErrorCode, message: string, 
+reason?: string, } | { "type": "agent:authenticated", cliType: string, requestId?: string, } | { "type": "error", code: ErrorCode, message: string, 
 /**
  * The session it is about, if it is about one.
  */

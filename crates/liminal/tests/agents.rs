@@ -191,3 +191,25 @@ async fn tc_5_6b_agents_and_turns_survive_a_window_that_goes_and_comes_back() ->
     assert_eq!(setup.count_asked("session/resume"), 0);
     Ok(())
 }
+
+#[tokio::test]
+async fn a_person_signs_in_by_one_of_the_agents_own_methods() -> Result<()> {
+    let setup = setup("auth")?;
+    let server = setup.start().await?;
+    let mut person = Person::at(&server, &setup.folder("app")?).await?;
+    let refused = person.ask_to_create("claude-code").await?;
+    assert_eq!(refused["code"], "AGENT_UNAVAILABLE");
+    let hello = server.connect_unread().await?.next_of("hello").await?;
+    let method = hello["agents"][0]["signIn"][0]["id"].clone();
+    assert_eq!(method, "login");
+    let sign_in =
+        json!({"type": "agent:authenticate", "cliType": "claude-code", "methodId": method});
+    assert_eq!(
+        person.socket.ask(sign_in).await?["type"],
+        "agent:authenticated"
+    );
+    let mut talk = person.begin().await?;
+    person.turn(&mut talk, "say welcome").await?;
+    assert_eq!(talk.said()[1], "assistant: welcome");
+    Ok(())
+}

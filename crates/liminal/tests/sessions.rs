@@ -440,6 +440,12 @@ async fn a_deleted_session_goes_to_the_trash_and_can_be_brought_back() -> Result
         .ask(&mut talk, json!({"type": "session:open"}))
         .await?;
     assert_eq!(gone["code"], "SESSION_NOT_FOUND");
+    // The agent is told that it may forget it.
+    let deadline = std::time::Instant::now() + testkit::HANG_GUARD;
+    while setup.count_asked("session/close") == 0 {
+        assert!(std::time::Instant::now() < deadline);
+        tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+    }
 
     server.signal("TERM").await?;
     let server = setup.start().await?;

@@ -20,10 +20,26 @@ pub struct AgentSummary {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[ts(optional)]
     pub version: Option<String>,
+    /// The ways it knows to sign in, once it has said them.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[ts(as = "Option<Vec<SignInMethod>>", optional)]
+    pub sign_in: Vec<SignInMethod>,
     /// What to type to install it, when it was not found and we know.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[ts(optional)]
     pub install: Option<String>,
+}
+
+/// One way to sign in with an agent.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, TS)]
+#[serde(rename_all = "camelCase")]
+pub struct SignInMethod {
+    pub id: String,
+    pub name: String,
+    /// What to run in a terminal, where that is the way.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[ts(optional)]
+    pub command: Option<String>,
 }
 
 /// Where one kind of agent is in its life.

@@ -99,6 +99,9 @@ pub enum ClientMessage {
     /// Starts the agent anew, whatever state it is in.
     #[serde(rename = "session:reconnect")]
     SessionReconnect { cli_type: String },
+    /// Signs in with an agent by one of its own methods.
+    #[serde(rename = "agent:authenticate")]
+    AgentAuthenticate { cli_type: String, method_id: String },
     #[serde(rename = "session:queue-edit")]
     SessionQueueEdit {
         session_id: String,
@@ -365,6 +368,13 @@ pub enum ServerMessage {
         #[serde(skip_serializing_if = "Option::is_none")]
         #[ts(optional)]
         reason: Option<String>,
+    },
+    #[serde(rename = "agent:authenticated")]
+    AgentAuthenticated {
+        cli_type: String,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        #[ts(optional)]
+        request_id: Option<String>,
     },
     #[serde(rename = "error")]
     Error {

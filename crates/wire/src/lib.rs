@@ -10,7 +10,7 @@ mod error_code;
 mod project;
 mod session;
 
-pub use agent::{AgentState, AgentSummary, PermissionPolicy};
+pub use agent::{AgentState, AgentSummary, PermissionPolicy, SignInMethod};
 pub use browser::{
     ClientFrame, ClientMessage, FolderSuggestion, Rendered, RenderedPart, ServerMessage,
 };

@@ -21,6 +21,7 @@ fn generated() -> String {
     declare!(
         Project,
         AgentState,
+        SignInMethod,
         AgentSummary,
         PermissionPolicy,
         ErrorCode,

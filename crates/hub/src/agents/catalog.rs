@@ -134,6 +134,7 @@ impl Catalog {
                 found,
                 status: wire::AgentState::Idle,
                 version: None,
+                sign_in: vec![],
                 install: entry.install_command().filter(|_| !found),
             }
         };

@@ -25,6 +25,7 @@ use futures_util::{SinkExt, StreamExt};
 use serde_json::{Value, json};
 use tokio::process::Command;
 use tokio::sync::{mpsc, oneshot, watch};
+use wire::SignInMethod;
 
 use super::Launch;
 use super::from_acp::Update;
@@ -133,7 +134,7 @@ struct Inner {
     id: u64,
     name: String,
     /// What its own greeting says about signing in.
-    sign_in: Arc<[String]>,
+    sign_in: Arc<[SignInMethod]>,
     rpc: ConnectionTo<Agent>,
     initialized: acp::InitializeResponse,
     open: Arc<OpenTickets>,
@@ -209,6 +210,11 @@ impl Connection {
 
     pub fn initialized(&self) -> &acp::InitializeResponse {
         &self.inner.initialized
+    }
+
+    /// The ways to sign in it named when it was greeted.
+    pub fn sign_in(&self) -> &[SignInMethod] {
+        &self.inner.sign_in
     }
 
     pub fn oddities(&self) -> &Oddities {
@@ -330,17 +336,18 @@ fn end_keeper(pid: Option<u32>) {
     }
 }
 
-fn refused(name: &str, sign_in: &[String], error: agent_client_protocol::Error) -> AgentError {
+fn refused(
+    name: &str,
+    sign_in: &[SignInMethod],
+    error: agent_client_protocol::Error,
+) -> AgentError {
     let name = name.to_owned();
     let code = i64::from(i32::from(error.code));
     if code == -32000 {
         let listed = error.data.as_ref().map(|data| &data["authMethods"]);
-        let listed: Vec<String> = listed.into_iter().flat_map(sign_in_methods).collect();
-        let methods = if listed.is_empty() {
-            sign_in.to_vec()
-        } else {
-            listed
-        };
+        let listed: Vec<SignInMethod> = listed.into_iter().flat_map(sign_in_methods).collect();
+        let methods = if listed.is_empty() { sign_in } else { &listed };
+        let methods = methods.iter().map(in_a_line).collect();
         return AgentError::SignInNeeded { name, methods };
     }
     AgentError::Refused {
@@ -351,10 +358,16 @@ fn refused(name: &str, sign_in: &[String], error: agent_client_protocol::Error) 
     }
 }
 
-/// How to sign in, a line for each way: its name and, where there is one, the command to run.
-fn sign_in_methods(listed: &Value) -> Vec<String> {
-    let line = |method: &Value| {
-        let name = method["name"].as_str().or(method["id"].as_str())?;
+fn in_a_line(method: &SignInMethod) -> String {
+    match &method.command {
+        Some(command) => format!("{}: run `{command}`", method.name),
+        None => method.name.clone(),
+    }
+}
+
+fn sign_in_methods(listed: &Value) -> Vec<SignInMethod> {
+    let read = |method: &Value| {
+        let id = method["id"].as_str()?;
         let terminal = &method["_meta"]["terminal-auth"];
         let command = terminal["command"].as_str().map(|command| {
             let args = terminal["args"].as_array().into_iter().flatten();
@@ -364,13 +377,14 @@ fn sign_in_methods(listed: &Value) -> Vec<String> {
                 .collect::<Vec<_>>()
                 .join(" ")
         });
-        Some(match command {
-            Some(command) => format!("{name}: run `{command}`"),
-            None => name.to_owned(),
+        Some(SignInMethod {
+            id: id.to_owned(),
+            name: method["name"].as_str().unwrap_or(id).to_owned(),
+            command,
         })
     };
     let methods = listed.as_array().into_iter().flatten();
-    methods.filter_map(line).collect()
+    methods.filter_map(read).collect()
 }
 
 type Ready = oneshot::Sender<Result<Connection, AgentError>>;

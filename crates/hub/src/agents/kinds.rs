@@ -100,7 +100,8 @@ struct Kind {
 struct Seen {
     status: AgentState,
     version: Option<String>,
-    stderr: Option<Connection>,
+    /// The last one there was.
+    connection: Option<Connection>,
 }
 
 impl std::fmt::Debug for Connection {
@@ -169,6 +170,8 @@ impl Agents {
                 let seen = lock(&kind.inner.seen);
                 summary.status = seen.status;
                 summary.version.clone_from(&seen.version);
+                let connection = seen.connection.as_ref();
+                summary.sign_in = connection.map_or(vec![], |it| it.sign_in().to_vec());
             }
         }
         summaries
@@ -202,7 +205,7 @@ impl AgentKind {
         let seen = Arc::new(Mutex::new(Seen {
             status: AgentState::Idle,
             version: None,
-            stderr: None,
+            connection: None,
         }));
         let (noted, cli_type) = (seen.clone(), entry.cli_type.clone());
         let entry = entry.clone();
@@ -231,6 +234,13 @@ impl AgentKind {
         &self.inner.name
     }
 
+    /// Signs in by one of the agent's own methods.
+    pub async fn authenticate(&self, method_id: &str) -> Result<(), AgentError> {
+        let connection = self.inner.handle.connection().await?;
+        let params = json!({"methodId": method_id});
+        connection.request("authenticate", params).await.map(drop)
+    }
+
     /// Starts the agent anew.
     pub async fn restart(&self) -> Result<(), AgentError> {
         self.inner.handle.reconnect().await.map(drop)
@@ -244,7 +254,7 @@ impl AgentKind {
     /// The last lines of its standard error.
     pub fn stderr(&self) -> String {
         let seen = lock(&self.inner.seen);
-        seen.stderr
+        seen.connection
             .as_ref()
             .map(Connection::stderr)
             .unwrap_or_default()
@@ -536,7 +546,7 @@ fn note(
         Some(Ok(connection)) => {
             let info = connection.initialized().agent_info.as_ref();
             seen.version = info.map(|info| info.version.clone());
-            seen.stderr = Some(connection.clone());
+            seen.connection = Some(connection.clone());
             None
         }
         Some(Err(error)) => Some(error.to_string()),

@@ -111,6 +111,8 @@ pub(crate) enum Command {
     },
     Archived(bool),
     Stop {
+        /// The session is deleted: the agent may forget it, too.
+        for_good: bool,
         reply: oneshot::Sender<()>,
     },
 }
@@ -185,7 +187,7 @@ fn refuse(command: Command, reason: &str) {
         | Command::SetMode { reply, .. }
         | Command::SetOption { reply, .. } => drop(reply.send(Err(error()))),
         Command::Titled { reply, .. } => drop(reply.send(Err(error()))),
-        Command::Stop { reply } => drop(reply.send(())),
+        Command::Stop { reply, .. } => drop(reply.send(())),
         Command::Unsubscribe { .. } | Command::Archived(_) => {}
     }
 }
@@ -387,8 +389,11 @@ impl Actor {
             let timer = self.next_timer();
             tokio::select! {
                 command = commands.recv() => match command {
-                    Some(Command::Stop { reply }) => {
+                    Some(Command::Stop { for_good, reply }) => {
                         self.stop().await;
+                        if let Some(agent) = self.agent.take_if(|_| for_good) {
+                            tokio::spawn(async move { agent.close().await });
+                        }
                         let _ = reply.send(());
                         return;
                     }
@@ -625,7 +630,7 @@ impl Actor {
                 };
                 self.save(note).await;
             }
-            Command::Stop { reply } => drop(reply.send(())),
+            Command::Stop { reply, .. } => drop(reply.send(())),
         }
     }
 

@@ -332,7 +332,7 @@ impl Sessions {
         self.index.find(id).ok_or(HubError::SessionNotFound)?;
         let running = self.running().remove(id);
         if let Some(running) = running {
-            stop(&running).await;
+            stop(&running, true).await;
         }
         self.index.delete(id, origin).await
     }
@@ -346,7 +346,7 @@ impl Sessions {
         let running: Vec<_> = self.running().drain().map(|(_, session)| session).collect();
         let ends: Vec<_> = running
             .into_iter()
-            .map(|session| tokio::spawn(async move { stop(&session).await }))
+            .map(|session| tokio::spawn(async move { stop(&session, false).await }))
             .collect();
         for end in ends {
             let _ = end.await;
@@ -431,9 +431,13 @@ impl Sessions {
     }
 }
 
-async fn stop(session: &mpsc::Sender<Command>) {
+async fn stop(session: &mpsc::Sender<Command>, for_good: bool) {
     let (reply, stopped) = oneshot::channel();
-    if session.send(Command::Stop { reply }).await.is_ok() {
+    if session
+        .send(Command::Stop { for_good, reply })
+        .await
+        .is_ok()
+    {
         let _ = stopped.await;
     }
 }

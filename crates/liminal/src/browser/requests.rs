@@ -31,7 +31,8 @@ pub(super) fn queue_of(message: &ClientMessage, number: u64) -> Queue {
         | M::FolderComplete { .. }
         | M::SessionList { .. }
         | M::SessionCreate { .. }
-        | M::SessionReconnect { .. } => Queue::Alone(number),
+        | M::SessionReconnect { .. }
+        | M::AgentAuthenticate { .. } => Queue::Alone(number),
         M::SessionOpen { session_id, .. }
         | M::SessionPage { session_id, .. }
         | M::SessionLeave { session_id }
@@ -197,6 +198,18 @@ async fn answer(
             let kind = kind.ok_or(HubError::AgentUnknown(cli_type))?;
             kind.restart().await?;
             return Ok(None);
+        }
+        M::AgentAuthenticate {
+            cli_type,
+            method_id,
+        } => {
+            let kind = hub.agents().kind(&cli_type);
+            let kind = kind.ok_or_else(|| HubError::AgentUnknown(cli_type.clone()))?;
+            kind.authenticate(&method_id).await?;
+            return Ok(Some(ServerMessage::AgentAuthenticated {
+                cli_type,
+                request_id,
+            }));
         }
         M::SessionSend {
             session_id,

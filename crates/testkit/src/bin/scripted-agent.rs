@@ -53,6 +53,7 @@ struct Agent {
     waiting: Mutex<HashMap<u64, mpsc::Sender<Value>>>,
     cancelled: Mutex<HashMap<String, Arc<AtomicBool>>>,
     deaf: AtomicBool,
+    signed_in: AtomicBool,
     next_request: AtomicU64,
     start: Vec<String>,
     memory: Option<std::path::PathBuf>,
@@ -132,7 +133,13 @@ impl Agent {
             Some("session/new") if self.starts_with("refuse-new").is_some() => {
                 refuse(&id, -32603, "no new sessions today", Value::Null);
             }
-            Some("session/new") if self.starts_with("auth").is_some() => {
+            Some("authenticate") => {
+                self.signed_in.store(true, Ordering::SeqCst);
+                answer(&id, json!({}));
+            }
+            Some("session/new")
+                if self.starts_with("auth").is_some() && !self.signed_in.load(Ordering::SeqCst) =>
+            {
                 let methods = json!({"authMethods": [{"id": "login", "name": "Log in"}]});
                 refuse(&id, -32000, "Authentication required", methods);
             }
@@ -181,7 +188,7 @@ impl Agent {
                 self.cancel_flag(session).store(true, Ordering::SeqCst);
             }
             Some(_) if id.is_null() => {}
-            Some("session/close" | "session/set_mode" | "authenticate") => answer(&id, json!({})),
+            Some("session/close" | "session/set_mode") => answer(&id, json!({})),
             Some(_) => refuse(&id, -32601, "Method not found", Value::Null),
         }
     }
@@ -214,7 +221,7 @@ impl Agent {
                     "promptCapabilities": {"image": true},
                     "sessionCapabilities": capabilities
                 },
-                "authMethods": []
+                "authMethods": [{"id": "login", "name": "Log in"}]
             }),
         );
     }
