@@ -1085,10 +1085,11 @@ impl Actor {
             ..Note::default()
         };
         self.save(note).await;
+        let index = self.setup.index.clone();
+        index.note_title(&self.setup.meta, title);
         // The index has a queue of its own; the turn does not wait for it.
-        let (index, id) = (self.setup.index.clone(), self.setup.meta.id.clone());
         tokio::spawn(async move {
-            if let Err(error) = index.set_title(&id, title, Origin::default()).await {
+            if let Err(error) = index.catch_up().await {
                 tracing::error!(%error, "could not save a title");
             }
         });

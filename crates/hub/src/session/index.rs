@@ -99,6 +99,18 @@ pub(crate) struct Index {
 struct News {
     last_active_at: Option<String>,
     state: SessionState,
+    /// The one derived from the first message, which its transcript has already.
+    title: Option<String>,
+}
+
+impl Default for News {
+    fn default() -> Self {
+        Self {
+            last_active_at: None,
+            state: SessionState::Idle,
+            title: None,
+        }
+    }
 }
 
 impl Index {
@@ -174,6 +186,9 @@ impl Index {
             session_id: id.to_owned(),
             title: title.clone(),
         };
+        if let Some(news) = self.news().get_mut(id) {
+            news.title = None;
+        }
         self.edit(id, move |meta| meta.title = title, |_| what, origin)
             .await
     }
@@ -238,14 +253,34 @@ impl Index {
         self.change(change, what, origin).await
     }
 
+    /// The session has a title from its first message, and its transcript says so.
+    pub(crate) fn note_title(&self, meta: &SessionMeta, title: String) {
+        let mut news = self.news();
+        news.entry(meta.id.clone()).or_default().title = Some(title.clone());
+        drop(news);
+        let session_id = meta.id.clone();
+        let what = What::SessionTitle { session_id, title };
+        self.events.publish(what, Origin::default());
+    }
+
+    /// Writes what the index does not know yet.
+    pub(crate) async fn catch_up(&self) -> Result<(), HubError> {
+        let news = self.news().clone();
+        if news.is_empty() {
+            return Ok(());
+        }
+        let change = move |file: &mut SessionsFile| {
+            bring_up_to_date(file, &news);
+            Ok(())
+        };
+        self.document.change(change, |()| ()).await
+    }
+
     /// Something happened in the session.
     pub(crate) fn note(&self, meta: &SessionMeta, state: SessionState, active: Option<Timestamp>) {
         let last_active_at = {
             let mut news = self.news();
-            let news = news.entry(meta.id.clone()).or_insert_with(|| News {
-                last_active_at: None,
-                state: SessionState::Idle,
-            });
+            let news = news.entry(meta.id.clone()).or_default();
             news.state = state;
             if let Some(active) = active {
                 news.last_active_at = Some(super::state::stamp(active));
@@ -263,13 +298,8 @@ impl Index {
 
     /// Brings the index up to date and stops.
     pub(crate) async fn close(&self) {
-        let news = self.news().clone();
-        if !news.is_empty() {
-            let change = move |file: &mut SessionsFile| {
-                bring_up_to_date(file, &news);
-                Ok(())
-            };
-            let _ = self.document.change(change, |()| ()).await;
+        if let Err(error) = self.catch_up().await {
+            tracing::error!(%error, "could not write the list of sessions");
         }
         self.document.close().await;
     }
@@ -315,10 +345,11 @@ impl Index {
 
 fn item(meta: &SessionMeta, project_id: &str, news: Option<&News>) -> SessionListItem {
     let active = news.and_then(|news| news.last_active_at.clone());
+    let title = news.and_then(|news| news.title.clone());
     SessionListItem {
         id: meta.id.clone(),
         project_id: project_id.to_owned(),
-        title: meta.title.clone(),
+        title: title.unwrap_or_else(|| meta.title.clone()),
         last_active_at: active.unwrap_or_else(|| meta.last_active_at.clone()),
         created_at: meta.created_at.clone(),
         cli_type: meta.cli_type.clone(),
@@ -346,9 +377,13 @@ fn bring_up_to_date(file: &mut SessionsFile, news: &HashMap<String, News>) {
         let at = news.last_active_at.as_ref();
         let at = at.filter(|at| **at > meta.last_active_at);
         let failed = news.state == SessionState::Failed;
-        if at.is_some() || failed != meta.failed {
+        let title = news.title.as_ref().filter(|title| **title != meta.title);
+        if at.is_some() || title.is_some() || failed != meta.failed {
             let meta = Arc::make_mut(meta);
             meta.failed = failed;
+            if let Some(title) = title {
+                meta.title.clone_from(title);
+            }
             if let Some(at) = at {
                 meta.last_active_at.clone_from(at);
             }
