@@ -6,7 +6,8 @@ export default defineConfig({
   outputDir: 'results',
   forbidOnly: true,
   retries: 0,
-  workers: 2,
+  // Each test has a server, an agent and a browser of its own; two at once slow each other down.
+  workers: 1,
   timeout: 60_000,
   expect: { timeout: 15_000 },
   reporter: [['list']],

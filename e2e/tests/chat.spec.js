@@ -1,4 +1,4 @@
-import { readFileSync } from 'node:fs';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { expect, test } from '../support/liminal.js';
 import { openSession } from '../support/session.js';
@@ -134,7 +134,8 @@ test('TC-3.5a: the input is at the bottom whatever the history, and takes text',
 test('TC-3.5b: while a turn runs nothing can be sent, and it shows that it works', async ({ page, liminal }) => {
   const { frame, send: say } = await openSession(page, liminal);
   const { input, send, working, queue } = parts(frame);
-  await say('sleep 1500');
+  const go = `${liminal.home}/go`;
+  await say(`until ${go}`);
   await expect(working).toContainText(/Working 0:0\d/);
   await input.fill('typing goes on');
   await expect(input).toHaveValue('typing goes on');
@@ -142,6 +143,7 @@ test('TC-3.5b: while a turn runs nothing can be sent, and it shows that it works
   await input.press('Enter');
   await expect(input).toHaveValue('typing goes on');
   await expect(queue).toBeEnabled();
+  writeFileSync(go, '');
   await expect(working).toBeHidden();
   await expect(send).toBeEnabled();
 });
@@ -157,7 +159,8 @@ test('TC-3.6a: the latest stays in view while it comes', async ({ page, liminal 
 test('TC-3.6b, TC-3.6c: scrolling up stops following, and the button resumes it', async ({ page, liminal }) => {
   const { frame, send } = await openSession(page, liminal);
   const { latest, scroller } = parts(frame);
-  await send(`${entries(40)}\nsleep 2500\n${entries(3, 'later')}\nsay the very last\nhang`);
+  const go = `${liminal.home}/go`;
+  await send(`${entries(40)}\nuntil ${go}\n${entries(3, 'later')}\nsay the very last\nhang`);
   await expect(frame.getByText('entry 39.', { exact: true })).toBeInViewport();
   await scroller.hover();
   await page.mouse.wheel(0, -900);
@@ -170,6 +173,7 @@ test('TC-3.6b, TC-3.6c: scrolling up stops following, and the button resumes it'
     });
   await expect.poll(async () => (await where())?.[0]).toBeTruthy();
   const before = await where();
+  writeFileSync(go, '');
   await expect(latest).toContainText(/\d+ new/);
   expect(await where()).toEqual(before);
   await expect(frame.getByText('the very last', { exact: true })).not.toBeInViewport();

@@ -255,7 +255,9 @@ function openPortlet(place, session, workspace, connected, places, needs) {
 
   const focus = () => {
     wantsFocus = waiting !== null;
-    if (wantsFocus || !inView) return;
+    // Somebody writes in the shell, a new title for instance: their field keeps the keyboard.
+    const writing = document.activeElement instanceof HTMLInputElement;
+    if (wantsFocus || !inView || writing) return;
     bridge.frame.focus();
     bridge.say({ type: 'focus' });
   };

@@ -27,6 +27,7 @@
 //! | `ask METHOD JSON` | any request to the client; says the result or the error |
 //! | `terminal ID LINE` | runs a line of shell through the client, shown in a tool call |
 //! | `environment`, `blocks` | says its environment; the kinds of content its prompt has |
+//! | `until FILE` | waits until that file is there |
 //! | `sleep MS`, `hang` | waits, or waits for a cancel |
 //! | `deaf` | stops reading for ever, cancels included |
 //! | `crash CODE`, `stop REASON`, `fail CODE MESSAGE` | ends the process; the turn; the turn with an error |
@@ -357,6 +358,11 @@ impl Agent {
             ("environment", _) => {
                 let all = std::env::vars().map(|(name, value)| format!("{name}={value}\n"));
                 self.update(session, chunk("agent_message_chunk", &all.collect::<String>()));
+            }
+            ("until", [file]) => {
+                while !std::path::Path::new(file).exists() && !cancelled.load(Ordering::SeqCst) {
+                    std::thread::sleep(Duration::from_millis(2));
+                }
             }
             ("sleep", [wait]) => pause(Duration::from_millis(wait.parse().unwrap()), cancelled),
             ("hang", _) => pause(Duration::from_secs(3600), cancelled),
