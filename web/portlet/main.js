@@ -161,7 +161,8 @@ function receive(message) {
       if (shown) flush();
       break;
     case 'focus':
-      composer.focus();
+      // The person may have gone on to something in the shell meanwhile, such as a new title.
+      if (document.hasFocus()) composer.focus();
       break;
     case 'do':
       if (message.what === 'stop') composer.stop();

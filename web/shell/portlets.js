@@ -255,9 +255,7 @@ function openPortlet(place, session, workspace, connected, places, needs) {
 
   const focus = () => {
     wantsFocus = waiting !== null;
-    // Somebody writes in the shell, a new title for instance: their field keeps the keyboard.
-    const writing = document.activeElement instanceof HTMLInputElement;
-    if (wantsFocus || !inView || writing) return;
+    if (wantsFocus || !inView) return;
     bridge.frame.focus();
     bridge.say({ type: 'focus' });
   };
