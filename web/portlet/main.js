@@ -161,8 +161,7 @@ function receive(message) {
       if (shown) flush();
       break;
     case 'focus':
-      // The person may have gone on to something in the shell meanwhile, such as a new title.
-      if (document.hasFocus()) composer.focus();
+      composer.focus();
       break;
     case 'do':
       if (message.what === 'stop') composer.stop();

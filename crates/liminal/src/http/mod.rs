@@ -159,7 +159,7 @@ async fn upload(State(app): State<App>, request: Request) -> Result<Response, Re
     let uploads = app.browser.hub.uploads().clone();
     let saved = tokio::task::spawn_blocking(move || uploads.save(&bytes)).await;
     match saved {
-        Ok(Ok(id)) => Ok(Json(serde_json::json!({ "id": id })).into_response()),
+        Ok(Ok(id)) => Ok(Json(serde_json::json!({ "id": id, "imageId": id })).into_response()),
         Ok(Err(problem)) => {
             let status = match problem {
                 NotTaken::NotAPicture => StatusCode::UNSUPPORTED_MEDIA_TYPE,
