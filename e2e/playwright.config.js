@@ -5,7 +5,6 @@ export default defineConfig({
   testDir: 'tests',
   outputDir: 'results',
   forbidOnly: true,
-  retries: 0,
   // Each test has a server, an agent and a browser of its own; two at once slow each other down.
   workers: 1,
   // Two tests about the keyboard depend on which window has it first.
