@@ -7,8 +7,6 @@ export default defineConfig({
   forbidOnly: true,
   // Each test has a server, an agent and a browser of its own; two at once slow each other down.
   workers: 1,
-  // Two tests about the keyboard depend on which window has it first.
-  retries: 2,
   timeout: 60_000,
   expect: { timeout: 15_000 },
   reporter: [['list']],

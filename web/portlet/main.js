@@ -47,6 +47,8 @@ let status = 'idle';
 let reason = '';
 let online = true;
 let shown = true;
+/** The shell has sent the keyboard here, and it has not reached the input yet. */
+let wanted = false;
 
 /** @type {Row[]} */
 let rows = [];
@@ -158,10 +160,13 @@ function receive(message) {
       break;
     case 'shown':
       shown = message.shown;
+      wanted &&= shown;
       if (shown) flush();
       break;
     case 'focus':
-      composer.focus();
+      // On a touch screen the keyboard would cover what one came to read.
+      wanted = !matchMedia('(pointer: coarse)').matches;
+      takeKeyboard();
       break;
     case 'do':
       if (message.what === 'stop') composer.stop();
@@ -171,6 +176,16 @@ function receive(message) {
       theme(message.theme);
   }
   schedule();
+}
+
+/**
+ * The browser brings the keyboard to this page, at its own pace, and the shell's word may be faster. An input
+ * that took it before it is here would fight for it, and somebody may write elsewhere by then.
+ */
+function takeKeyboard() {
+  if (!wanted || !document.hasFocus()) return;
+  wanted = false;
+  composer.focus();
 }
 
 /** @param {import('../types/wire.js').ServerMessage} message */
@@ -405,6 +420,7 @@ conversation.addEventListener('click', (event) => {
   stage.openLink(link.getAttribute('href') ?? '');
 });
 
+addEventListener('focus', takeKeyboard);
 addEventListener('keydown', (event) => {
   if (event.defaultPrevented || event.isComposing) return;
   const { key, code, ctrlKey: ctrl, metaKey: meta, altKey: alt, shiftKey: shift } = event;

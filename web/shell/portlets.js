@@ -35,6 +35,8 @@ const TAIL = 200;
 const WAITING_MAX = 2000;
 /** A page that was loaded and has said nothing for this long is not ours, or broken. */
 const SILENT_MS = 5000;
+/** A frame that vanished while the browser waits for it to take a key, the one that closed it, would swallow the next. */
+const LINGER_MS = 200;
 
 /** Ids of elements that belong to a session. @param {'tab' | 'panel'} kind @param {string} sessionId */
 export function elementId(kind, sessionId) {
@@ -185,7 +187,8 @@ function openPortlet(place, session, workspace, connected, places, needs) {
   };
   const rebuild = () => {
     clearTimeout(silence);
-    bridge.close();
+    bridge.hush();
+    bridge.frame.remove();
     reading = UNREAD;
     build();
     ask();
@@ -307,8 +310,11 @@ function openPortlet(place, session, workspace, connected, places, needs) {
     },
     close: () => {
       clearTimeout(silence);
-      bridge.close();
-      panel.remove();
+      bridge.hush();
+      panel.removeAttribute('id');
+      panel.classList.remove('in-view');
+      panel.inert = true;
+      setTimeout(() => panel.remove(), LINGER_MS);
       socket.request({ type: 'session:leave', sessionId: id }).catch(() => {});
     },
   };

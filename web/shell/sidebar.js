@@ -159,7 +159,7 @@ export function startSidebar(place, { filter, archived, count, tools }, actions)
       views.delete(key);
       // A session's row that scrolled out shows one that scrolled in: making new ones would cost frames.
       if (view.reusable?.()) free.push(view);
-      else view.element.remove();
+      view.element.remove();
     }
     /** @type {Element | null} */
     let before = null;
@@ -182,7 +182,6 @@ export function startSidebar(place, { filter, archived, count, tools }, actions)
       }
       before = element;
     }
-    for (const { element } of free) element.remove();
   };
 
   /** @param {Row} row @returns {RowView} */
