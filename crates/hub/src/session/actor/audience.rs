@@ -1,0 +1,135 @@
+//! Who watches a session, and what those who come back have missed.
+//!
+//! Invariant: events with a number are shown in the order of their numbers, none left out.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+
+use wire::{ChatEntry, Position};
+
+use crate::session::feed::{Feed, SessionEvent};
+
+/// Events kept for those who come back.
+const RECENT_BYTES_MAX: usize = 128 * 1024;
+
+pub(super) struct Audience {
+    session_id: Arc<str>,
+    boot_id: Arc<str>,
+    seq: u64,
+    recent: VecDeque<Arc<SessionEvent>>,
+    recent_bytes: usize,
+    feeds: Vec<Feed>,
+}
+
+impl Audience {
+    pub(super) fn new(session_id: Arc<str>, boot_id: Arc<str>) -> Self {
+        Self {
+            session_id,
+            boot_id,
+            seq: 0,
+            recent: VecDeque::new(),
+            recent_bytes: 0,
+            feeds: vec![],
+        }
+    }
+
+    /// The number of the last event.
+    pub(super) fn seq(&self) -> u64 {
+        self.seq
+    }
+
+    pub(super) fn next_seq(&mut self) -> u64 {
+        self.seq += 1;
+        self.seq
+    }
+
+    pub(super) fn show(&mut self, event: SessionEvent) {
+        let event = Arc::new(event);
+        if event.seq().is_some() {
+            self.recent_bytes += event.bytes();
+            self.recent.push_back(event.clone());
+            while self.recent_bytes > RECENT_BYTES_MAX {
+                match self.recent.pop_front() {
+                    Some(old) => self.recent_bytes -= old.bytes(),
+                    None => break,
+                }
+            }
+        }
+        let id = &self.session_id;
+        self.feeds.retain(|feed| feed.push(id, &event));
+    }
+
+    /// To this one alone.
+    pub(super) fn show_to(&self, feed: &Feed, event: Arc<SessionEvent>) {
+        feed.push(&self.session_id, &event);
+    }
+
+    /// One feed for each connection; this one takes the place of an earlier one.
+    pub(super) fn join(&mut self, feed: Feed) {
+        self.leave(feed.connection());
+        self.feeds.push(feed);
+    }
+
+    pub(super) fn leave(&mut self, connection: u64) {
+        self.feeds.retain(|feed| feed.connection() != connection);
+    }
+
+    pub(super) fn has(&self, connection: u64) -> bool {
+        self.feeds
+            .iter()
+            .any(|feed| feed.connection() == connection)
+    }
+
+    /// What one who knows everything up to there has missed, if we still have it.
+    pub(super) fn since(&self, after: &Position) -> Option<Vec<Arc<SessionEvent>>> {
+        if after.boot_id != *self.boot_id || after.seq > self.seq {
+            return None;
+        }
+        let missed: Vec<_> = self
+            .recent
+            .iter()
+            .filter(|event| event.seq().is_some_and(|seq| seq > after.seq))
+            .cloned()
+            .collect();
+        (missed.len() as u64 == self.seq - after.seq).then_some(missed)
+    }
+
+    /// Everything is different. The numbers go on, so that nobody mistakes what follows for what they have.
+    pub(super) fn start_over(&mut self) -> u64 {
+        self.recent.clear();
+        self.recent_bytes = 0;
+        self.next_seq()
+    }
+}
+
+/// The texts of entries in flight as they were before these events.
+pub(super) fn texts_before(
+    missed: &[Arc<SessionEvent>],
+    in_flight: &BTreeMap<u64, ChatEntry>,
+) -> Vec<(String, String)> {
+    let mut texts: Vec<(String, String)> = vec![];
+    for entry in in_flight.values() {
+        let (ChatEntry::Assistant { content, .. } | ChatEntry::Thinking { content, .. }) = entry
+        else {
+            continue;
+        };
+        let mut later = 0;
+        let mut begun = false;
+        for event in missed {
+            match &**event {
+                SessionEvent::Update { entry: began, .. } => {
+                    begun |= began.entry_id() == entry.entry_id();
+                }
+                SessionEvent::Chunk {
+                    entry_id, content, ..
+                } if entry_id == entry.entry_id() => later += content.len(),
+                _ => {}
+            }
+        }
+        if !begun {
+            let before = content.len() - later;
+            texts.push((entry.entry_id().to_owned(), content[..before].to_owned()));
+        }
+    }
+    texts
+}

@@ -1,0 +1,265 @@
+//! What is said in a session, from the decision to whoever watches: numbered, written, shown, in that order.
+//!
+//! Invariant: whoever watches has been shown nothing that is not written down.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use wire::{ChatEntry, Position, SessionInfo, ToolStatus, TurnEntry, TurnOutcome};
+
+use super::audience::{Audience, texts_before};
+use super::command::Page;
+use super::record::Record;
+use crate::agents::entries::EntryChange;
+use crate::error::HubError;
+use crate::events::Origin;
+use crate::session::feed::{Feed, SessionEvent};
+use crate::session::state::stamp;
+use crate::store::transcript::{Header, Note};
+
+const WRITE_AGAIN: Duration = Duration::from_secs(1);
+/// Entries that everybody gets when all is different.
+const TAIL: u64 = 200;
+
+pub(super) struct Conversation {
+    pub(super) record: Record,
+    pub(super) audience: Audience,
+    pending: Vec<EntryChange>,
+    /// Whether a turn begins with what is pending.
+    turn_begins: bool,
+    /// The next user's entry answers this request.
+    answers: Option<Origin>,
+}
+
+impl Conversation {
+    pub(super) fn new(record: Record, audience: Audience) -> Self {
+        Self {
+            record,
+            audience,
+            pending: vec![],
+            turn_begins: false,
+            answers: None,
+        }
+    }
+
+    /// Merges with what is waiting to be shown, if it is more of the same text.
+    pub(super) fn pend(&mut self, change: EntryChange) {
+        if let (
+            Some(EntryChange::Append { entry_id, text }),
+            EntryChange::Append {
+                entry_id: next,
+                text: more,
+            },
+        ) = (self.pending.last_mut(), &change)
+            && entry_id == next
+        {
+            text.push_str(more);
+            return;
+        }
+        self.pending.push(change);
+    }
+
+    pub(super) fn turn_begins(&mut self) {
+        self.turn_begins = true;
+    }
+
+    pub(super) fn answers(&mut self, origin: Origin) {
+        self.answers = Some(origin);
+    }
+
+    /// Writes what is pending, then shows it.
+    pub(super) async fn commit(&mut self) {
+        if self.pending.is_empty() {
+            return;
+        }
+        let mut told = false;
+        while let Err(error) = self.record.write(&self.pending, self.turn_begins) {
+            tracing::error!(%error, "could not write what was said");
+            if !std::mem::replace(&mut told, true) {
+                self.show(SessionEvent::StoreTrouble(format!(
+                    "What is said cannot be saved, so it is held back until it can: {error}"
+                )));
+            }
+            tokio::time::sleep(WRITE_AGAIN).await;
+        }
+        if std::mem::take(&mut self.turn_begins)
+            && let Err(error) = self.record.sync().await
+        {
+            tracing::error!(%error, "could not sync");
+        }
+        for change in std::mem::take(&mut self.pending) {
+            self.record.keep(&change);
+            self.show_change(change);
+        }
+    }
+
+    fn show_change(&mut self, change: EntryChange) {
+        let event = match change {
+            EntryChange::Begin(entry) | EntryChange::Replace(entry) => {
+                let is_users = matches!(entry, ChatEntry::User { .. });
+                let origin = self.answers.take_if(|_| is_users).unwrap_or_default();
+                SessionEvent::Update {
+                    seq: self.audience.next_seq(),
+                    entry,
+                    origin,
+                }
+            }
+            EntryChange::Append { entry_id, text } => SessionEvent::Chunk {
+                seq: self.audience.next_seq(),
+                entry_id,
+                content: text,
+                terminal_id: None,
+            },
+            EntryChange::AppendTerminal {
+                entry_id,
+                terminal_id,
+                text,
+            } => SessionEvent::Chunk {
+                seq: self.audience.next_seq(),
+                entry_id,
+                content: text,
+                terminal_id: Some(terminal_id),
+            },
+            EntryChange::Finish { .. } => return,
+        };
+        self.show(event);
+    }
+
+    pub(super) fn show(&mut self, event: SessionEvent) {
+        self.audience.show(event);
+    }
+
+    pub(super) fn complete(&mut self, entry_id: String) {
+        let seq = self.audience.next_seq();
+        self.show(SessionEvent::Complete { seq, entry_id });
+    }
+
+    pub(super) fn cancelled(&mut self, entry_id: String) {
+        let seq = self.audience.next_seq();
+        self.show(SessionEvent::Cancelled { seq, entry_id });
+    }
+
+    /// To one who comes: what is new since then if we still have it, otherwise everything.
+    pub(super) async fn open(
+        &mut self,
+        feed: &Feed,
+        after: Option<Position>,
+        tail: Option<u32>,
+        info: SessionInfo,
+        origin: Origin,
+    ) -> Result<(), HubError> {
+        let info = Box::new(info);
+        if let Some(after) = after
+            && let Some(missed) = self.audience.since(&after)
+        {
+            let resumed = SessionEvent::Resumed {
+                seq: after.seq,
+                texts: texts_before(&missed, self.record.in_flight()),
+                info,
+                origin,
+            };
+            self.audience.show_to(feed, Arc::new(resumed));
+            for event in missed {
+                self.audience.show_to(feed, event);
+            }
+            return Ok(());
+        }
+        let total = self.record.total();
+        let first = tail.map_or(0, |tail| total.saturating_sub(u64::from(tail)));
+        let history = SessionEvent::History {
+            entries: self.entries(first, total).await?,
+            first,
+            total,
+            seq: self.audience.seq(),
+            info,
+            origin,
+        };
+        self.audience.show_to(feed, Arc::new(history));
+        Ok(())
+    }
+
+    pub(super) async fn page(&mut self, before: u64, limit: u32) -> Result<Page, HubError> {
+        let total = self.record.total();
+        let before = before.min(total);
+        let first = before.saturating_sub(u64::from(limit));
+        let entries = self.entries(first, before).await?;
+        Ok(Page {
+            entries,
+            first,
+            total,
+        })
+    }
+
+    pub(super) async fn entries(&mut self, from: u64, to: u64) -> Result<Vec<ChatEntry>, HubError> {
+        let read = self.record.entries(from, to).await;
+        read.map_err(|error| HubError::SessionUnreadable(error.to_string()))
+    }
+
+    pub(super) async fn fold(&mut self) {
+        if let Err(error) = self.record.fold().await {
+            tracing::error!(%error, "could not finish a turn on disk");
+        }
+    }
+
+    pub(super) async fn save(&mut self, note: Note) {
+        if let Err(error) = self.record.save(note).await {
+            tracing::error!(%error, "could not write");
+            self.show(SessionEvent::StoreTrouble(format!(
+                "The change could not be saved: {error}"
+            )));
+        }
+    }
+
+    /// The server died in the middle of a turn. Said once: afterwards the turn has an end. Returns the new total.
+    pub(super) fn interrupt(&mut self) -> u64 {
+        let number = self.record.total() + 1;
+        let entry = ChatEntry::Turn(TurnEntry {
+            entry_id: format!("e{number}"),
+            outcome: TurnOutcome::Interrupted,
+            message: Some("Liminal Builder ended before the turn did".to_owned()),
+            duration_ms: None,
+            tokens: None,
+            timestamp: stamp(Timestamp::now()),
+        });
+        let in_flight = self.record.in_flight_mut();
+        for entry in in_flight.values_mut() {
+            if let ChatEntry::ToolCall(call) = entry
+                && call.status == ToolStatus::Running
+            {
+                call.status = ToolStatus::Error;
+                call.error = Some("Stopped before it ended".to_owned());
+            }
+        }
+        in_flight.insert(number, entry);
+        number
+    }
+
+    /// Another conversation takes the place of this one; whoever watches starts over.
+    pub(super) async fn replace(
+        &mut self,
+        header: Header,
+        entries: BTreeMap<u64, ChatEntry>,
+        info: impl FnOnce() -> SessionInfo,
+    ) {
+        if let Err(error) = self.record.replace(header, entries).await {
+            tracing::error!(%error, "could not take over what the agent knows");
+            return;
+        }
+        let seq = self.audience.start_over();
+        let total = self.record.total();
+        let first = total.saturating_sub(TAIL);
+        let Ok(entries) = self.entries(first, total).await else {
+            return;
+        };
+        self.show(SessionEvent::History {
+            entries,
+            first,
+            total,
+            seq,
+            info: Box::new(info()),
+            origin: Origin::default(),
+        });
+    }
+}

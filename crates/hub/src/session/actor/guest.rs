@@ -1,0 +1,327 @@
+//! The agent's side of a session: what it says is heard, what it asks is served, and what it remembers is
+//! held against what we have.
+use std::collections::BTreeMap;
+
+use base64::prelude::{BASE64_STANDARD, Engine as _};
+use jiff::Timestamp;
+use serde_json::{Value, json};
+use tokio::sync::oneshot;
+use tokio::time::Instant;
+use wire::{ChatEntry, TurnPhase};
+
+use super::command::Done;
+use super::record::keep;
+use super::{Actor, Own};
+use crate::agents::entries::{Entries, entry_number};
+use crate::agents::from_acp::{self, Update};
+use crate::agents::{AgentSession, Answer, Attach, AuditWhat, DecidedBy, FromAgent, Host, Picture};
+use crate::error::HubError;
+use crate::session::reconcile::{Reconciled, reconcile};
+use crate::session::state::{Input, stamp};
+use crate::store::Uploads;
+
+pub(super) struct Replay {
+    fold: Entries,
+    entries: BTreeMap<u64, ChatEntry>,
+}
+
+impl Default for Replay {
+    fn default() -> Self {
+        Self {
+            fold: Entries::after(0),
+            entries: BTreeMap::new(),
+        }
+    }
+}
+
+impl Actor {
+    pub(super) async fn heard(&mut self, said: &mut Vec<FromAgent>) {
+        self.last_heard = Instant::now();
+        self.last_heard_at = Timestamp::now();
+        self.quiet_told = false;
+        // Text that may still grow.
+        let mut text: Option<Update> = None;
+        for said in said.drain(..) {
+            let said = match said {
+                FromAgent::Update(update) => {
+                    let rest = match &mut text {
+                        Some(grown) => grown.merge(update),
+                        None => Some(update),
+                    };
+                    if let Some(update) = rest
+                        && let Some(whole) = text.replace(update)
+                    {
+                        self.update(whole).await;
+                    }
+                    continue;
+                }
+                said => said,
+            };
+            if let Some(whole) = text.take() {
+                self.update(whole).await;
+            }
+            self.agent_said(said).await;
+        }
+        if let Some(whole) = text {
+            self.update(whole).await;
+        }
+    }
+
+    async fn update(&mut self, update: Update) {
+        if self.state.is_attaching() && !matches!(update, Update::Session(_)) {
+            let now = stamp(self.last_heard_at);
+            for change in self.replay.fold.apply(update, &now) {
+                keep(&mut self.replay.entries, &change);
+            }
+            return;
+        }
+        self.step(Input::Update(update)).await;
+    }
+
+    async fn agent_said(&mut self, said: FromAgent) {
+        match said {
+            FromAgent::Update(update) => self.update(update).await,
+            FromAgent::Attached {
+                session,
+                how,
+                result,
+            } => {
+                let replay = std::mem::take(&mut self.replay);
+                match result {
+                    Ok(answer) => {
+                        if how == Attach::Load {
+                            self.adopt(replay.entries.into_values().collect()).await;
+                        }
+                        let takes_images = session.takes_images();
+                        self.agent = Some(session);
+                        self.step(Input::Attached {
+                            answer,
+                            takes_images,
+                        })
+                        .await;
+                    }
+                    Err(error) => {
+                        let message = error.to_string();
+                        self.step(Input::AttachFailed { message }).await;
+                    }
+                }
+            }
+            FromAgent::Answered { turn, result } => {
+                self.cancel_deadline = None;
+                let lost = matches!(result, Err(crate::agents::AgentError::Lost { .. }));
+                // What ended it is told by the end of the process, which follows.
+                if !lost {
+                    let result = result.map_err(|error| error.to_string());
+                    self.step(Input::Answered { turn, result }).await;
+                }
+            }
+            FromAgent::Request {
+                method,
+                params,
+                answer,
+            } => self.request(&method, params, answer).await,
+            FromAgent::Lost { reason } => {
+                self.agent = None;
+                self.cancel_deadline = None;
+                self.replay = Replay::default();
+                let name = self.agent_name();
+                let reason = match reason.is_empty() {
+                    true => format!("Connection to {name} lost."),
+                    false => format!("Connection to {name} lost ({reason})."),
+                };
+                self.step(Input::AgentLost { reason }).await;
+            }
+        }
+    }
+
+    async fn request(&mut self, method: &str, params: Value, answer: Answer) {
+        match method {
+            "session/request_permission" => match from_acp::permission(&params) {
+                Some((patch, options)) => {
+                    let permission_id = format!("p{}", self.next_question);
+                    self.next_question += 1;
+                    let title = patch.title.clone().unwrap_or_default();
+                    self.questions
+                        .insert(permission_id.clone(), (answer, title));
+                    self.step(Input::PermissionAsked {
+                        permission_id,
+                        patch: Box::new(patch),
+                        options,
+                    })
+                    .await;
+                }
+                None => answer.refuse(-32602, "not a permission request"),
+            },
+            _ => self.serve(method.to_owned(), params, answer),
+        }
+    }
+
+    /// Files and commands, in a task of their own: a command may take an hour.
+    fn serve(&mut self, method: String, params: Value, answer: Answer) {
+        let host = match &self.host {
+            Some(host) => Ok(host.clone()),
+            None => Host::open(self.setup.host.clone()),
+        };
+        match host {
+            Ok(host) => {
+                self.host = Some(host.clone());
+                tokio::spawn(async move {
+                    match host.serve(&method, params).await {
+                        Ok(result) => answer.succeed(result),
+                        Err(refusal) => answer.refuse(refusal.code, &refusal.message),
+                    }
+                });
+            }
+            Err(error) => {
+                answer.refuse(
+                    -32603,
+                    &format!("the project's folder cannot be used: {error}"),
+                );
+            }
+        }
+    }
+
+    pub(super) fn ask_agent<F>(
+        &self,
+        reply: oneshot::Sender<Result<Done, HubError>>,
+        ask: impl FnOnce(AgentSession) -> F + Send + 'static,
+    ) where
+        F: Future<Output = Result<Input, crate::agents::AgentError>> + Send,
+    {
+        let Some(agent) = self.agent.clone() else {
+            let message = format!("{} does not have this session open yet.", self.agent_name());
+            let code = wire::ErrorCode::AgentUnavailable;
+            let _ = reply.send(Err(HubError::SessionRefused { code, message }));
+            return;
+        };
+        let own = self.own.clone();
+        tokio::spawn(async move {
+            let input = ask(agent).await.map_err(HubError::Agent);
+            let _ = own.send(Own::Acted { input, reply }).await;
+        });
+    }
+
+    pub(super) fn attach(&mut self) {
+        let Some(kind) = self.setup.kind.clone() else {
+            let message = HubError::AgentUnknown(self.setup.meta.cli_type.clone()).to_string();
+            let own = self.own.clone();
+            tokio::spawn(async move {
+                let _ = own.send(Own::Input(Input::AttachFailed { message })).await;
+            });
+            return;
+        };
+        self.replay = Replay::default();
+        let (own, inbox, meta) = (
+            self.own.clone(),
+            self.inbox.clone(),
+            self.setup.meta.clone(),
+        );
+        let since = meta.last_active_at.parse().unwrap_or_default();
+        let since = self.active_at().unwrap_or(since);
+        tokio::spawn(async move {
+            let id = meta.agent_session_id();
+            let cwd = meta.project_path.as_ref();
+            if let Err(error) = kind.attach(id, cwd, since, inbox).await {
+                let message = error.to_string();
+                let _ = own.send(Own::Input(Input::AttachFailed { message })).await;
+            }
+        });
+    }
+
+    /// When something last happened here, as far as this run knows.
+    fn active_at(&self) -> Option<Timestamp> {
+        (self.conversation.audience.seq() > 0).then_some(self.last_heard_at)
+    }
+
+    /// Holds what the agent said again against what we have.
+    async fn adopt(&mut self, replay: Vec<ChatEntry>) {
+        let total = self.conversation.record.total();
+        let Ok(entries) = self.conversation.entries(0, total).await else {
+            return;
+        };
+        // What waits to be sent is not part of what the agent can know.
+        let sending = self.state.phase() == Some(TurnPhase::Starting);
+        let mut ours: Vec<(u64, String)> = entries
+            .iter()
+            .filter_map(|entry| match entry {
+                ChatEntry::User {
+                    content, entry_id, ..
+                } => Some((entry_number(entry_id), content.clone())),
+                _ => None,
+            })
+            .collect();
+        let unsent = if sending { ours.pop() } else { None };
+        let texts: Vec<String> = ours.into_iter().map(|(_, text)| text).collect();
+        let (kept, new) = match reconcile(&texts, replay) {
+            Reconciled::Same => return,
+            Reconciled::More(more) => {
+                let end = unsent.as_ref().map_or(total, |(number, _)| number - 1);
+                (entries[..end as usize].to_vec(), more)
+            }
+            Reconciled::Other(theirs) => (vec![], theirs),
+        };
+        let waiting = unsent.map(|(number, _)| entries[number as usize - 1..].to_vec());
+        let all = kept
+            .into_iter()
+            .chain(new)
+            .chain(waiting.into_iter().flatten());
+        let all: BTreeMap<u64, ChatEntry> = all
+            .zip(1..)
+            .map(|(mut entry, number)| {
+                entry.set_entry_id(format!("e{number}"));
+                (number, entry)
+            })
+            .collect();
+        let (header, last) = (self.setup.meta.header(), all.len() as u64);
+        let state = &mut self.state;
+        let info = || {
+            state.renumber(last);
+            state.info()
+        };
+        self.conversation.replace(header, all, info).await;
+    }
+
+    pub(super) fn answer_permission(
+        &mut self,
+        permission_id: &str,
+        option_id: Option<String>,
+        by_policy: bool,
+    ) {
+        let Some((answer, question)) = self.questions.remove(permission_id) else {
+            return;
+        };
+        let by = match (by_policy, &option_id) {
+            (true, _) => DecidedBy::Policy,
+            (false, Some(_)) => DecidedBy::Person,
+            (false, None) => DecidedBy::Cancel,
+        };
+        let what = AuditWhat::Permission {
+            question,
+            chosen: option_id.clone(),
+            by,
+        };
+        self.setup.host.audit.record(&self.setup.meta.id, what);
+        answer.succeed(match option_id {
+            Some(id) => json!({"outcome": {"outcome": "selected", "optionId": id}}),
+            None => json!({"outcome": {"outcome": "cancelled"}}),
+        });
+    }
+}
+
+/// One that is gone meanwhile is left out: the words still count.
+pub(super) async fn pictures(uploads: Uploads, ids: Vec<String>) -> Vec<Picture> {
+    if ids.is_empty() {
+        return vec![];
+    }
+    let loaded = tokio::task::spawn_blocking(move || {
+        let picture = |id: &String| {
+            let upload = uploads.load(id)?;
+            Some(Picture {
+                mime_type: upload.mime_type.to_owned(),
+                data: BASE64_STANDARD.encode(upload.bytes),
+            })
+        };
+        ids.iter().filter_map(picture).collect()
+    });
+    loaded.await.unwrap_or_default()
+}

@@ -1,0 +1,521 @@
+//! The task of one session: everything that happens to it happens here, one thing after the other.
+//!
+//! What to do is decided in `state`; here it is done. The agent is never awaited: requests run in
+//! tasks of their own and their answers come back through a queue. Text that is waiting is merged
+//! before it gets a number, so a flood costs few writes and few messages, and nothing waits for a clock.
+
+mod audience;
+mod command;
+mod conversation;
+mod guest;
+mod record;
+
+use std::collections::HashMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use serde_json::Value;
+use tokio::sync::{mpsc, oneshot};
+use tokio::time::Instant;
+use wire::{ChatEntry, PermissionPolicy, SessionState, TurnPhase};
+
+use self::audience::Audience;
+use self::command::refuse;
+pub(crate) use self::command::{Command, Subscribe};
+pub use self::command::{Done, Page};
+use self::conversation::Conversation;
+use self::guest::{Replay, pictures};
+use self::record::Record;
+use super::feed::{Feed, SessionEvent};
+use super::index::{Index, SessionMeta};
+use super::state::{Effect, Input, Known, Refused, State};
+use super::title::UNTITLED;
+use crate::agents::{AgentKind, AgentSession, Answer, FromAgent, Host, HostSetup, TerminalOutput};
+use crate::error::HubError;
+use crate::events::Origin;
+use crate::store::Uploads;
+use crate::store::transcript::{Found, Note, Transcript};
+
+/// Requests that may wait for the task.
+const COMMANDS_MAX: usize = 256;
+/// What the agent may say ahead of the task.
+pub(super) const FROM_AGENT_MAX: usize = 1024;
+const OWN_MAX: usize = 64;
+/// What commands may say ahead of the task.
+pub(super) const TERMINALS_MAX: usize = 64;
+/// How long an agent may take to answer a cancel before it counts as crashed.
+const CANCEL_DEADLINE: Duration = Duration::from_secs(10);
+/// How far back request ids are read from the transcript.
+const REQUEST_IDS: u64 = 200;
+
+/// What a session is started with.
+pub(crate) struct Setup {
+    pub(crate) meta: Arc<SessionMeta>,
+    pub(crate) path: PathBuf,
+    pub(crate) boot_id: Arc<str>,
+    /// Missing when the catalog no longer has it.
+    pub(crate) kind: Option<AgentKind>,
+    pub(crate) index: Arc<Index>,
+    pub(crate) host: HostSetup,
+    pub(crate) uploads: Uploads,
+    pub(crate) policy: PermissionPolicy,
+    pub(crate) quiet_after: Duration,
+    pub(crate) restarts_when_quiet: bool,
+}
+
+/// A session that its agent has just opened.
+pub(crate) struct Fresh {
+    pub(crate) transcript: Transcript,
+    pub(crate) agent: AgentSession,
+    pub(crate) answer: Value,
+    pub(crate) inbox: mpsc::Sender<FromAgent>,
+    pub(crate) from_agent: mpsc::Receiver<FromAgent>,
+}
+
+/// What the task's own helpers report.
+enum Own {
+    Input(Input),
+    Acted {
+        input: Result<Input, HubError>,
+        reply: oneshot::Sender<Result<Done, HubError>>,
+    },
+}
+
+pub(crate) fn spawn(setup: Setup, fresh: Option<Fresh>) -> mpsc::Sender<Command> {
+    let (commands, waiting) = mpsc::channel(COMMANDS_MAX);
+    tokio::spawn(run(setup, fresh, waiting));
+    commands
+}
+
+async fn run(setup: Setup, fresh: Option<Fresh>, mut commands: mpsc::Receiver<Command>) {
+    let begun = match fresh {
+        Some(fresh) => Ok(Actor::fresh(setup, fresh)),
+        None => Actor::load(setup).await,
+    };
+    match begun {
+        Ok(mut actor) => actor.run(&mut commands).await,
+        Err(reason) => {
+            tracing::error!(reason, "a transcript could not be read");
+            while let Some(command) = commands.recv().await {
+                refuse(command, &reason);
+            }
+        }
+    }
+}
+
+struct Actor {
+    setup: Setup,
+    state: State,
+    conversation: Conversation,
+    agent: Option<AgentSession>,
+    inbox: mpsc::Sender<FromAgent>,
+    from_agent: mpsc::Receiver<FromAgent>,
+    /// What the agent says while it says everything again.
+    replay: Replay,
+    questions: HashMap<String, (Answer, String)>,
+    next_question: u64,
+    /// Opened when the agent first asks for something.
+    host: Option<Host>,
+    terminals: mpsc::Receiver<TerminalOutput>,
+    own: mpsc::Sender<Own>,
+    from_own: mpsc::Receiver<Own>,
+    /// Whose request is being carried out.
+    origin: Origin,
+    info_changed: bool,
+    shown: Option<SessionState>,
+    active: Option<Timestamp>,
+    last_heard: Instant,
+    last_heard_at: Timestamp,
+    quiet_told: bool,
+    cancel_deadline: Option<Instant>,
+}
+
+impl Actor {
+    fn fresh(setup: Setup, fresh: Fresh) -> Self {
+        let channel = (fresh.inbox, fresh.from_agent);
+        let mut actor = Self::new(setup, fresh.transcript, Found::default(), vec![], channel);
+        let takes_images = fresh.agent.takes_images();
+        actor.agent = Some(fresh.agent);
+        let answer = fresh.answer;
+        let _ = actor.state.step(
+            Input::Attached {
+                answer,
+                takes_images,
+            },
+            Timestamp::now(),
+        );
+        actor
+    }
+
+    /// Reads the transcript, and ends a turn that was cut short.
+    async fn load(setup: Setup) -> Result<Self, String> {
+        let path = setup.path.clone();
+        let read = tokio::task::spawn_blocking(move || {
+            let (transcript, found) = Transcript::open(&path)?;
+            let total = transcript.total();
+            let mut tail = transcript.read(total.saturating_sub(REQUEST_IDS), total)?;
+            tail.extend(found.in_flight.values().cloned());
+            std::io::Result::Ok((transcript, found, tail))
+        });
+        let (transcript, mut found, tail) = match read.await {
+            Ok(read) => read.map_err(|error| error.to_string())?,
+            Err(_) => return Err("reading it failed".to_owned()),
+        };
+        let interrupted = std::mem::take(&mut found.interrupted);
+        let leftover = !found.in_flight.is_empty();
+        let channel = mpsc::channel(FROM_AGENT_MAX);
+        let mut actor = Self::new(setup, transcript, found, tail, channel);
+        if interrupted {
+            let total = actor.conversation.interrupt();
+            actor.state.renumber(total);
+            actor.state.interrupted();
+            actor.tell();
+        }
+        if leftover {
+            actor.conversation.fold().await;
+        }
+        Ok(actor)
+    }
+
+    fn new(
+        mut setup: Setup,
+        transcript: Transcript,
+        found: Found,
+        tail: Vec<ChatEntry>,
+        (inbox, from_agent): (mpsc::Sender<FromAgent>, mpsc::Receiver<FromAgent>),
+    ) -> Self {
+        let record = Record::new(transcript, found);
+        let note = record.note();
+        let accepted = tail.iter().filter_map(|entry| match entry {
+            ChatEntry::User { request_id, .. } => request_id.clone(),
+            _ => None,
+        });
+        let queue = note.queue.clone().unwrap_or_default();
+        let waiting = queue.iter().filter_map(|queued| queued.request_id.clone());
+        let failed = tail.iter().rev().find_map(|entry| match entry {
+            ChatEntry::Turn(turn) => Some(turn.outcome.is_failure()),
+            _ => None,
+        });
+        let state = State::new(Known {
+            total: record.total(),
+            titled: setup.meta.title != UNTITLED,
+            failed: failed.unwrap_or(false),
+            policy: note.policy.unwrap_or(setup.policy),
+            accepted: accepted.chain(waiting).collect(),
+            queue,
+            restarts_when_quiet: setup.restarts_when_quiet,
+        });
+        let (own, from_own) = mpsc::channel(OWN_MAX);
+        let (output, terminals) = mpsc::channel(TERMINALS_MAX);
+        setup.host.output = output;
+        let audience = Audience::new(setup.meta.id.as_str().into(), setup.boot_id.clone());
+        Self {
+            setup,
+            state,
+            conversation: Conversation::new(record, audience),
+            agent: None,
+            inbox,
+            from_agent,
+            replay: Replay::default(),
+            questions: HashMap::new(),
+            next_question: 1,
+            host: None,
+            terminals,
+            own,
+            from_own,
+            origin: Origin::default(),
+            info_changed: false,
+            shown: None,
+            active: None,
+            last_heard: Instant::now(),
+            last_heard_at: Timestamp::now(),
+            quiet_told: false,
+            cancel_deadline: None,
+        }
+    }
+
+    async fn run(&mut self, commands: &mut mpsc::Receiver<Command>) {
+        let mut said = Vec::new();
+        loop {
+            let timer = self.next_timer();
+            tokio::select! {
+                command = commands.recv() => match command {
+                    Some(Command::Stop { for_good, reply }) => {
+                        self.stop().await;
+                        if let Some(agent) = self.agent.take_if(|_| for_good) {
+                            tokio::spawn(async move { agent.close().await });
+                        }
+                        let _ = reply.send(());
+                        return;
+                    }
+                    Some(command) => self.command(command).await,
+                    None => return self.stop().await,
+                },
+                count = self.from_agent.recv_many(&mut said, FROM_AGENT_MAX) => {
+                    if count > 0 {
+                        self.heard(&mut said).await;
+                    }
+                }
+                Some(output) = self.terminals.recv() => self.step(Input::Terminal(output)).await,
+                Some(own) = self.from_own.recv() => self.own(own).await,
+                () = due(timer) => self.timer().await,
+            }
+            self.conversation.commit().await;
+            self.tell();
+        }
+    }
+
+    fn agent_name(&self) -> String {
+        match &self.setup.kind {
+            Some(kind) => kind.name().to_owned(),
+            None => self.setup.meta.cli_type.clone(),
+        }
+    }
+
+    async fn own(&mut self, own: Own) {
+        match own {
+            Own::Input(input) => self.step(input).await,
+            Own::Acted { input, reply } => match input {
+                Ok(input) => {
+                    self.step(input).await;
+                    let _ = reply.send(Ok(Done::Noted));
+                }
+                Err(error) => drop(reply.send(Err(error))),
+            },
+        }
+    }
+
+    async fn command(&mut self, command: Command) {
+        match command {
+            Command::Subscribe { feed, how, reply } => {
+                let subscribed = self.subscribe(feed, how).await;
+                let _ = reply.send(subscribed);
+            }
+            Command::Unsubscribe { connection } => {
+                self.conversation.audience.leave(connection);
+            }
+            Command::Page {
+                before,
+                limit,
+                reply,
+            } => drop(reply.send(self.conversation.page(before, limit).await)),
+            Command::Act {
+                input,
+                origin,
+                reply,
+            } => drop(reply.send(self.act(input, origin).await)),
+            Command::SetMode { mode_id, reply } => {
+                self.ask_agent(reply, async move |agent| {
+                    agent.set_mode(&mode_id).await?;
+                    Ok(Input::ModeSet(mode_id))
+                });
+            }
+            Command::SetOption {
+                option_id,
+                value,
+                reply,
+            } => self.ask_agent(reply, async move |agent| {
+                let answer = agent.set_option(&option_id, value).await?;
+                Ok(Input::OptionsSet(answer))
+            }),
+            Command::Titled { title, reply } => {
+                let note = Note {
+                    title: Some(title),
+                    ..Note::default()
+                };
+                self.state.titled();
+                let noted = self.conversation.record.save(note).await;
+                let _ = reply.send(noted.map_err(|error| HubError::Write(Arc::new(error))));
+            }
+            Command::Archived(archived) => {
+                let note = Note {
+                    archived: Some(archived),
+                    ..Note::default()
+                };
+                self.conversation.save(note).await;
+            }
+            Command::Stop { reply, .. } => drop(reply.send(())),
+        }
+    }
+
+    async fn act(&mut self, input: Input, origin: Origin) -> Result<Done, HubError> {
+        let effects = self
+            .state
+            .step(input, Timestamp::now())
+            .map_err(|Refused { code, message }| HubError::SessionRefused { code, message })?;
+        let begins = effects.contains(&Effect::TurnBegins);
+        self.origin = origin;
+        self.carry_out(effects).await;
+        self.conversation.commit().await;
+        self.origin = Origin::default();
+        Ok(if begins { Done::Begun } else { Done::Noted })
+    }
+
+    async fn step(&mut self, input: Input) {
+        // Only what people ask can be refused.
+        if let Ok(effects) = self.state.step(input, Timestamp::now()) {
+            self.carry_out(effects).await;
+        }
+    }
+
+    async fn carry_out(&mut self, effects: Vec<Effect>) {
+        for effect in effects {
+            if let Effect::Change(change) = effect {
+                self.conversation.pend(change);
+                continue;
+            }
+            // What was decided before is shown before.
+            if !matches!(effect, Effect::Info | Effect::Origin) {
+                self.conversation.commit().await;
+            }
+            match effect {
+                Effect::Change(_) => {}
+                Effect::Origin => self.conversation.answers(self.origin.clone()),
+                Effect::TurnBegins => self.conversation.turn_begins(),
+                Effect::Complete(entry_id) => self.conversation.complete(entry_id),
+                Effect::Cancelled(entry_id) => self.conversation.cancelled(entry_id),
+                Effect::Fold => self.conversation.fold().await,
+                Effect::Info => self.info_changed = true,
+                Effect::Title(title) => self.title(title).await,
+                Effect::Touch => {
+                    self.active = Some(Timestamp::now());
+                    self.info_changed = true;
+                }
+                Effect::SaveQueue => {
+                    let queue = Some(self.state.queue());
+                    let note = Note {
+                        queue,
+                        ..Note::default()
+                    };
+                    self.conversation.save(note).await;
+                }
+                Effect::SavePolicy => {
+                    let policy = Some(self.state.policy());
+                    let note = Note {
+                        policy,
+                        ..Note::default()
+                    };
+                    self.conversation.save(note).await;
+                }
+                Effect::Attach => self.attach(),
+                Effect::Prompt { turn, message } => {
+                    self.last_heard = Instant::now();
+                    self.last_heard_at = Timestamp::now();
+                    self.quiet_told = false;
+                    let pictures = pictures(self.setup.uploads.clone(), message.images).await;
+                    if let Some(agent) = &self.agent {
+                        agent.prompt(turn, &message.content, pictures);
+                    }
+                }
+                Effect::CancelPrompt => {
+                    if let Some(agent) = &self.agent {
+                        agent.cancel();
+                    }
+                    self.cancel_deadline = Some(Instant::now() + CANCEL_DEADLINE);
+                }
+                Effect::AnswerPermission {
+                    permission_id,
+                    option_id,
+                    by_policy,
+                } => {
+                    self.answer_permission(&permission_id, option_id, by_policy);
+                }
+                Effect::RestartAgent => {
+                    if let Some(kind) = self.setup.kind.clone() {
+                        tokio::spawn(async move { kind.kill().await });
+                    }
+                }
+            }
+        }
+    }
+
+    /// Tells those who watch, and those who list, what has changed beside the conversation.
+    fn tell(&mut self) {
+        if std::mem::take(&mut self.info_changed) {
+            let info = Box::new(self.state.info());
+            self.conversation.show(SessionEvent::Info(info));
+        }
+        let state = self.state.shown();
+        let active = self.active.take();
+        if active.is_some() || self.shown.unwrap_or(SessionState::Idle) != state {
+            self.setup.index.note(&self.setup.meta, state, active);
+        }
+        self.shown = Some(state);
+    }
+
+    async fn subscribe(&mut self, feed: Feed, how: Subscribe) -> Result<(), HubError> {
+        match how {
+            Subscribe::Open {
+                after,
+                tail,
+                origin,
+            } => {
+                let info = self.state.info();
+                self.conversation
+                    .open(&feed, after, tail, info, origin)
+                    .await?;
+                self.conversation.audience.join(feed);
+                self.step(Input::Watched).await;
+            }
+            Subscribe::Follow if self.conversation.audience.has(feed.connection()) => {}
+            Subscribe::Follow => self.conversation.audience.join(feed),
+        }
+        Ok(())
+    }
+
+    async fn title(&mut self, title: String) {
+        let note = Note {
+            title: Some(title.clone()),
+            ..Note::default()
+        };
+        self.conversation.save(note).await;
+        let index = self.setup.index.clone();
+        index.note_title(&self.setup.meta, title);
+        // The index has a queue of its own; the turn does not wait for it.
+        tokio::spawn(async move {
+            if let Err(error) = index.catch_up().await {
+                tracing::error!(%error, "could not save a title");
+            }
+        });
+    }
+
+    fn next_timer(&self) -> Option<Instant> {
+        let working = self.state.phase() == Some(TurnPhase::Working);
+        let listening = working && !self.quiet_told && self.questions.is_empty();
+        let quiet = listening.then(|| self.last_heard + self.setup.quiet_after);
+        [quiet, self.cancel_deadline].into_iter().flatten().min()
+    }
+
+    async fn timer(&mut self) {
+        let now = Instant::now();
+        if self.cancel_deadline.is_some_and(|deadline| deadline <= now) {
+            self.cancel_deadline = None;
+            self.step(Input::CancelUnanswered).await;
+        } else if now >= self.last_heard + self.setup.quiet_after {
+            self.quiet_told = true;
+            let since = self.last_heard_at;
+            self.step(Input::Quiet { since }).await;
+        }
+    }
+
+    async fn stop(&mut self) {
+        self.step(Input::Stop).await;
+        self.conversation.commit().await;
+        if let Some(host) = self.host.take() {
+            host.close().await;
+        }
+        if !self.conversation.record.in_flight().is_empty() {
+            self.conversation.fold().await;
+        }
+        self.tell();
+    }
+}
+
+async fn due(at: Option<Instant>) {
+    match at {
+        Some(at) => tokio::time::sleep_until(at).await,
+        None => std::future::pending().await,
+    }
+}

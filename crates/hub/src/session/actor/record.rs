@@ -1,0 +1,158 @@
+//! Everything that was said: the transcript on disk, and what is not in it yet.
+//!
+//! Invariant: what `in_flight` holds is in the live file, so nothing here is lost with the process.
+
+use std::collections::BTreeMap;
+use std::io;
+
+use wire::ChatEntry;
+
+use crate::agents::entries::{EntryChange, entry_number, extend};
+use crate::store::transcript::{Found, Note, Transcript};
+
+pub(super) struct Record {
+    /// Away only while a blocking task has it.
+    transcript: Option<Transcript>,
+    /// Entries that are not in the transcript yet, or not as they are now.
+    in_flight: BTreeMap<u64, ChatEntry>,
+    /// All that was ever noted about the session.
+    note: Note,
+}
+
+impl Record {
+    pub(super) fn new(transcript: Transcript, found: Found) -> Self {
+        Self {
+            transcript: Some(transcript),
+            in_flight: found.in_flight,
+            note: found.note,
+        }
+    }
+
+    pub(super) fn in_flight(&self) -> &BTreeMap<u64, ChatEntry> {
+        &self.in_flight
+    }
+
+    pub(super) fn in_flight_mut(&mut self) -> &mut BTreeMap<u64, ChatEntry> {
+        &mut self.in_flight
+    }
+
+    pub(super) fn note(&self) -> &Note {
+        &self.note
+    }
+
+    pub(super) fn total(&self) -> u64 {
+        let last = self.in_flight.last_key_value();
+        self.written().max(last.map_or(0, |(number, _)| *number))
+    }
+
+    fn written(&self) -> u64 {
+        self.transcript.as_ref().map_or(0, Transcript::total)
+    }
+
+    /// Entries `from..to`, counted from 0, as they are now.
+    pub(super) async fn entries(&mut self, from: u64, to: u64) -> io::Result<Vec<ChatEntry>> {
+        let mut entries = match from < self.written() {
+            true => {
+                self.on_disk(move |transcript| transcript.read(from, to))
+                    .await?
+            }
+            false => vec![],
+        };
+        for (number, entry) in self.in_flight.range(from + 1..=to) {
+            let index = (number - 1 - from) as usize;
+            match entries.get_mut(index) {
+                Some(known) => *known = entry.clone(),
+                None => entries.push(entry.clone()),
+            }
+        }
+        Ok(entries)
+    }
+
+    /// Into the live file. Quick, and not worth another thread: the page cache takes it.
+    pub(super) fn write(&mut self, changes: &[EntryChange], begins: bool) -> io::Result<()> {
+        match &mut self.transcript {
+            Some(transcript) => transcript.write_live(changes, begins.then_some(true)),
+            None => Ok(()),
+        }
+    }
+
+    /// What a person has sent survives more than the end of this process.
+    pub(super) async fn sync(&mut self) -> io::Result<()> {
+        self.on_disk(|transcript| transcript.sync_live()).await
+    }
+
+    /// Remembers what was written.
+    pub(super) fn keep(&mut self, change: &EntryChange) {
+        keep(&mut self.in_flight, change);
+    }
+
+    /// Moves what is finished into the transcript. After an error it stays where it is, and is moved later.
+    pub(super) async fn fold(&mut self) -> io::Result<()> {
+        let mut entries = std::mem::take(&mut self.in_flight);
+        let (folded, unfolded) = self
+            .on_disk(move |transcript| {
+                let folded = transcript.fold(&entries);
+                if folded.is_ok() {
+                    entries.clear();
+                }
+                (folded, entries)
+            })
+            .await;
+        self.in_flight = unfolded;
+        folded
+    }
+
+    pub(super) async fn save(&mut self, note: Note) -> io::Result<()> {
+        self.note.update(note.clone());
+        self.on_disk(|transcript| transcript.note(note)).await
+    }
+
+    /// Says everything anew.
+    pub(super) async fn replace(
+        &mut self,
+        header: crate::store::transcript::Header,
+        entries: BTreeMap<u64, ChatEntry>,
+    ) -> io::Result<()> {
+        let note = self.note.clone();
+        self.on_disk(move |transcript| transcript.replace(&header, note, &entries))
+            .await?;
+        self.in_flight.clear();
+        Ok(())
+    }
+
+    /// Disks can be slow: the runtime's threads do not wait for them.
+    async fn on_disk<R: Send + 'static>(
+        &mut self,
+        act: impl FnOnce(&mut Transcript) -> R + Send + 'static,
+    ) -> R {
+        let Some(mut transcript) = self.transcript.take() else {
+            unreachable!("only one thing at a time is done with it, and it is always put back");
+        };
+        let acted = tokio::task::spawn_blocking(move || {
+            let result = act(&mut transcript);
+            (transcript, result)
+        });
+        match acted.await {
+            Ok((transcript, result)) => {
+                self.transcript = Some(transcript);
+                result
+            }
+            Err(panicked) => std::panic::resume_unwind(panicked.into_panic()),
+        }
+    }
+}
+
+/// Puts a change where it belongs.
+pub(super) fn keep(entries: &mut BTreeMap<u64, ChatEntry>, change: &EntryChange) {
+    match change {
+        EntryChange::Begin(entry) | EntryChange::Replace(entry) => {
+            entries.insert(entry_number(entry.entry_id()), entry.clone());
+        }
+        EntryChange::Append { entry_id, .. } | EntryChange::AppendTerminal { entry_id, .. } => {
+            if let Some(entry) = entries.get_mut(&entry_number(entry_id)) {
+                extend(entry, change);
+            }
+        }
+        EntryChange::Finish { .. } => {}
+    }
+}
