@@ -57,6 +57,7 @@ impl SessionMeta {
     pub(crate) fn header(&self) -> Header {
         Header {
             version: 1,
+            edition: 0,
             key: self.key.clone(),
             session: self.id.clone(),
             cli_type: self.cli_type.clone(),
@@ -391,7 +392,8 @@ fn bring_up_to_date(file: &mut SessionsFile, news: &HashMap<String, News>) {
     }
 }
 
-fn trash(folder: &Path) -> PathBuf {
+/// Where transcripts go that are not shown any more.
+pub(super) fn trash(folder: &Path) -> PathBuf {
     folder.with_file_name("trash")
 }
 

@@ -3,6 +3,7 @@
 //! Invariant: whoever watches has been shown nothing that is not written down.
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -241,9 +242,12 @@ impl Conversation {
         &mut self,
         header: Header,
         entries: BTreeMap<u64, ChatEntry>,
+        running: bool,
+        kept: PathBuf,
         info: impl FnOnce() -> SessionInfo,
     ) {
-        if let Err(error) = self.record.replace(header, entries).await {
+        let replaced = self.record.replace(header, entries, running, kept).await;
+        if let Err(error) = replaced {
             tracing::error!(%error, "could not take over what the agent knows");
             return;
         }

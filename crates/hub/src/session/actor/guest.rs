@@ -16,6 +16,7 @@ use crate::agents::entries::{Entries, entry_number};
 use crate::agents::from_acp::{self, Update};
 use crate::agents::{AgentSession, Answer, Attach, AuditWhat, DecidedBy, FromAgent, Host, Picture};
 use crate::error::HubError;
+use crate::session::index::trash;
 use crate::session::reconcile::{Reconciled, reconcile};
 use crate::session::state::{Input, stamp};
 use crate::store::Uploads;
@@ -272,13 +273,18 @@ impl Actor {
                 (number, entry)
             })
             .collect();
-        let (header, last) = (self.setup.meta.header(), all.len() as u64);
+        let (meta, last) = (&self.setup.meta, all.len() as u64);
+        let now = Timestamp::now().as_millisecond();
+        let folder = self.setup.path.parent().map(trash).unwrap_or_default();
+        let kept = folder.join(format!("{}.before-{now}.jsonl", meta.key));
         let state = &mut self.state;
         let info = || {
             state.renumber(last);
             state.info()
         };
-        self.conversation.replace(header, all, info).await;
+        self.conversation
+            .replace(meta.header(), all, sending, kept, info)
+            .await;
     }
 
     pub(super) fn answer_permission(

@@ -164,7 +164,7 @@ impl Actor {
             Err(_) => return Err("reading it failed".to_owned()),
         };
         let interrupted = std::mem::take(&mut found.interrupted);
-        let leftover = !found.in_flight.is_empty();
+        let leftover = interrupted || !found.in_flight.is_empty();
         let channel = mpsc::channel(FROM_AGENT_MAX);
         let mut actor = Self::new(setup, transcript, found, tail, channel);
         if interrupted {

@@ -4,11 +4,12 @@
 
 use std::collections::BTreeMap;
 use std::io;
+use std::path::PathBuf;
 
 use wire::ChatEntry;
 
 use crate::agents::entries::{EntryChange, entry_number, extend};
-use crate::store::transcript::{Found, Note, Transcript};
+use crate::store::transcript::{Found, Header, Note, Transcript};
 
 pub(super) struct Record {
     /// Away only while a blocking task has it.
@@ -71,7 +72,7 @@ impl Record {
     /// Into the live file. Quick, and not worth another thread: the page cache takes it.
     pub(super) fn write(&mut self, changes: &[EntryChange], begins: bool) -> io::Result<()> {
         match &mut self.transcript {
-            Some(transcript) => transcript.write_live(changes, begins.then_some(true)),
+            Some(transcript) => transcript.write_live(changes, begins),
             None => Ok(()),
         }
     }
@@ -107,14 +108,16 @@ impl Record {
         self.on_disk(|transcript| transcript.note(note)).await
     }
 
-    /// Says everything anew.
+    /// Says everything anew; what it takes the place of goes to `kept`.
     pub(super) async fn replace(
         &mut self,
-        header: crate::store::transcript::Header,
+        header: Header,
         entries: BTreeMap<u64, ChatEntry>,
+        running: bool,
+        kept: PathBuf,
     ) -> io::Result<()> {
         let note = self.note.clone();
-        self.on_disk(move |transcript| transcript.replace(&header, note, &entries))
+        self.on_disk(move |transcript| transcript.replace(&header, note, &entries, running, &kept))
             .await?;
         self.in_flight.clear();
         Ok(())

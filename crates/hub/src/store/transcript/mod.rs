@@ -10,20 +10,24 @@
 //!
 //! Invariant: entries are numbered from 1 without gaps, and their ids are `e` and their number.
 
+mod lines;
+mod live;
+
 use std::collections::BTreeMap;
-use std::fs::{File, OpenOptions};
-use std::io::{self, Read, Write};
-use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 use wire::{ChatEntry, NoticeSeverity, PermissionPolicy, QueuedMessage};
 
+use self::lines::{SCAN_BYTES, append_to, append_whole, scan, seal};
 use super::durable;
-use crate::agents::entries::{EntryChange, entry_number, extend};
+use crate::agents::entries::EntryChange;
 
 const VERSION: u64 = 1;
-const SCAN_BYTES: usize = 256 * 1024;
+
 /// How every entry's line begins.
 const ENTRY_BEGINS: &[u8] = b"{\"n\":";
 
@@ -39,6 +43,13 @@ pub(crate) struct Header {
     pub(crate) project_id: String,
     pub(crate) project_path: String,
     pub(crate) created_at: String,
+    /// How often the conversation was replaced by what its agent knew; numbers of an earlier one mean nothing.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub(crate) edition: u64,
+}
+
+fn is_zero(number: &u64) -> bool {
+    *number == 0
 }
 
 /// What can change about a session besides its conversation. Each line says only what it changes.
@@ -73,25 +84,6 @@ enum Aside {
     Note(Note),
 }
 
-/// A line of the live file.
-#[derive(Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-enum LiveLine<'a> {
-    /// From here on a turn is running.
-    Turn(bool),
-    Begin(std::borrow::Cow<'a, ChatEntry>),
-    Replace(std::borrow::Cow<'a, ChatEntry>),
-    Append {
-        id: std::borrow::Cow<'a, str>,
-        text: std::borrow::Cow<'a, str>,
-    },
-    Terminal {
-        id: std::borrow::Cow<'a, str>,
-        terminal: std::borrow::Cow<'a, str>,
-        text: std::borrow::Cow<'a, str>,
-    },
-}
-
 #[derive(Debug, Clone, Copy, Default)]
 struct Line {
     offset: u64,
@@ -114,6 +106,8 @@ pub(crate) struct Transcript {
     path: PathBuf,
     file: File,
     size: u64,
+    /// How often the conversation was replaced.
+    edition: u64,
     /// Where each entry stands; a zero length means nowhere.
     lines: Vec<Line>,
     live: Option<File>,
@@ -122,13 +116,13 @@ pub(crate) struct Transcript {
 impl Transcript {
     /// A new conversation, on disk when this returns.
     pub(crate) fn create(path: &Path, header: &Header) -> io::Result<Self> {
-        let mut line = serde_json::to_vec(&Aside::Session(header.clone()))?;
-        line.push(b'\n');
+        let line = aside(&Aside::Session(header.clone()))?;
         durable::replace(path, &line)?;
         Ok(Self {
             path: path.to_owned(),
             file: append_to(path)?,
             size: line.len() as u64,
+            edition: header.edition,
             lines: vec![],
             live: None,
         })
@@ -161,6 +155,7 @@ impl Transcript {
             path: path.to_owned(),
             file,
             size,
+            edition: found.header.as_ref().map_or(0, |header| header.edition),
             lines,
             live: None,
         };
@@ -214,52 +209,30 @@ impl Transcript {
 
     /// Adds what was said about the session.
     pub(crate) fn note(&mut self, note: Note) -> io::Result<()> {
-        let mut line = serde_json::to_vec(&Aside::Note(note))?;
-        line.push(b'\n');
-        self.append(&line)?;
+        self.append(&aside(&Aside::Note(note))?)?;
         self.file.sync_data()
     }
 
     /// Writes changes to the live file. They survive the end of this process when this returns.
-    pub(crate) fn write_live(
-        &mut self,
-        changes: &[EntryChange],
-        turn: Option<bool>,
-    ) -> io::Result<()> {
-        use std::borrow::Cow::Borrowed;
+    pub(crate) fn write_live(&mut self, changes: &[EntryChange], begins: bool) -> io::Result<()> {
         let mut text = vec![];
-        if let Some(turn) = turn {
-            serde_json::to_writer(&mut text, &LiveLine::Turn(turn))?;
-            text.push(b'\n');
+        if begins {
+            live::write_turn(&mut text)?;
         }
         for change in changes {
-            let line = match change {
-                EntryChange::Begin(entry) => LiveLine::Begin(Borrowed(entry)),
-                EntryChange::Replace(entry) => LiveLine::Replace(Borrowed(entry)),
-                EntryChange::Append { entry_id, text } => LiveLine::Append {
-                    id: Borrowed(entry_id),
-                    text: Borrowed(text),
-                },
-                EntryChange::AppendTerminal {
-                    entry_id,
-                    terminal_id,
-                    text,
-                } => LiveLine::Terminal {
-                    id: Borrowed(entry_id),
-                    terminal: Borrowed(terminal_id),
-                    text: Borrowed(text),
-                },
-                EntryChange::Finish { .. } => continue,
-            };
-            serde_json::to_writer(&mut text, &line)?;
-            text.push(b'\n');
+            live::write_change(&mut text, change)?;
         }
         if text.is_empty() {
             return Ok(());
         }
+        let path = live_path(&self.path);
         let live = match &mut self.live {
             Some(live) => live,
-            none => none.insert(append_to(&live_path(&self.path))?),
+            none => {
+                let mut live = append_to(&path)?;
+                append_whole(&mut live, &live::first_line(self.edition)?)?;
+                none.insert(live)
+            }
         };
         append_whole(live, &text)
     }
@@ -274,52 +247,64 @@ impl Transcript {
 
     /// Moves finished entries into the transcript, durably, and ends the live file.
     pub(crate) fn fold(&mut self, entries: &BTreeMap<u64, ChatEntry>) -> io::Result<()> {
-        #[derive(Serialize)]
-        struct EntryLine<'a> {
-            n: u64,
-            entry: &'a ChatEntry,
-        }
         let mut text = vec![];
-        let mut lines = vec![];
-        for (number, entry) in entries {
-            let start = text.len();
-            let line = EntryLine { n: *number, entry };
-            serde_json::to_writer(&mut text, &line)?;
-            lines.push((*number, start, text.len() - start));
-            text.push(b'\n');
-        }
+        let lines = write_entries(&mut text, entries)?;
         let offset = self.size;
         if !text.is_empty() {
             self.append(&text)?;
             self.file.sync_data()?;
         }
-        for (number, start, length) in lines {
-            let line = Line {
-                offset: offset + start as u64,
-                length: length as u32,
-            };
+        for (number, mut line) in lines {
+            line.offset += offset;
             place(&mut self.lines, number as usize - 1, line);
         }
         self.end_live()
     }
 
-    /// Replaces the whole conversation. The old file is kept beside it.
+    /// Replaces the whole conversation, at once or not at all. What it takes the place of is kept in `kept`.
+    ///
+    /// A turn that is `running` has its entries among the new ones.
     pub(crate) fn replace(
         &mut self,
         header: &Header,
         note: Note,
         entries: &BTreeMap<u64, ChatEntry>,
+        running: bool,
+        kept: &Path,
     ) -> io::Result<()> {
-        let stamp = jiff::Timestamp::now().as_millisecond();
-        let kept = self.path.with_extension(format!("before-{stamp}"));
-        std::fs::hard_link(&self.path, &kept)?;
-        let mut new = Self::create(&self.path, header)?;
-        new.live = self.live.take();
+        let header = Header {
+            edition: self.edition + 1,
+            ..header.clone()
+        };
+        let mut text = aside(&Aside::Session(header.clone()))?;
         if note != Note::default() {
-            new.note(note)?;
+            text.extend(aside(&Aside::Note(note))?);
         }
-        new.fold(entries)?;
-        *self = new;
+        let lines = write_entries(&mut text, entries)?;
+        if let Some(folder) = kept.parent() {
+            std::fs::create_dir_all(folder)?;
+        }
+        match std::fs::hard_link(&self.path, kept) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
+        durable::replace(&self.path, &text)?;
+        *self = Self {
+            file: append_to(&self.path)?,
+            path: std::mem::take(&mut self.path),
+            size: text.len() as u64,
+            edition: header.edition,
+            lines: vec![],
+            live: None,
+        };
+        for (number, line) in lines {
+            place(&mut self.lines, number as usize - 1, line);
+        }
+        // Until here the live file says the same of a running turn, and is known to be of an earlier edition.
+        self.end_live()?;
+        if running {
+            self.write_live(&[], true)?;
+        }
         Ok(())
     }
 
@@ -351,45 +336,48 @@ impl Transcript {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
             Err(error) => return Err(error),
         };
-        let mut turn = false;
-        let mut last = 0;
-        let mut earlier: BTreeMap<u64, ChatEntry> = BTreeMap::new();
-        scan(&mut file, |_, line| {
-            let Ok(line) = serde_json::from_slice::<LiveLine>(line) else {
-                return;
-            };
-            match line {
-                LiveLine::Turn(running) => turn = running,
-                LiveLine::Begin(entry) | LiveLine::Replace(entry) => {
-                    let entry = entry.into_owned();
-                    last = last.max(entry_number(entry.entry_id()));
-                    earlier.insert(entry_number(entry.entry_id()), entry);
-                }
-                LiveLine::Append { id, text } => {
-                    let change = EntryChange::Append {
-                        entry_id: id.into_owned(),
-                        text: text.into_owned(),
-                    };
-                    extend_known(&mut earlier, &change);
-                }
-                LiveLine::Terminal { id, terminal, text } => {
-                    let change = EntryChange::AppendTerminal {
-                        entry_id: id.into_owned(),
-                        terminal_id: terminal.into_owned(),
-                        text: text.into_owned(),
-                    };
-                    extend_known(&mut earlier, &change);
-                }
-            }
-        })?;
-        let ended = |entry: &ChatEntry| matches!(entry, ChatEntry::Turn(_));
-        found.interrupted = turn && !earlier.get(&last).is_some_and(ended);
-        found.in_flight = earlier;
+        let live = live::read(&mut file)?;
+        found.interrupted = live.running;
+        if live.edition != self.edition {
+            // All it has became part of the conversation when that was replaced.
+            return self.end_live();
+        }
+        found.in_flight = live.entries;
         let mut live = append_to(&path)?;
         seal(&mut live)?;
         self.live = Some(live);
         Ok(())
     }
+}
+
+fn aside(aside: &Aside) -> io::Result<Vec<u8>> {
+    let mut line = serde_json::to_vec(aside)?;
+    line.push(b'\n');
+    Ok(line)
+}
+
+/// Adds a line for each entry, and says where in the text it stands.
+fn write_entries(
+    text: &mut Vec<u8>,
+    entries: &BTreeMap<u64, ChatEntry>,
+) -> io::Result<Vec<(u64, Line)>> {
+    #[derive(Serialize)]
+    struct EntryLine<'a> {
+        n: u64,
+        entry: &'a ChatEntry,
+    }
+    let mut lines = Vec::with_capacity(entries.len());
+    for (number, entry) in entries {
+        let start = text.len();
+        serde_json::to_writer(&mut *text, &EntryLine { n: *number, entry })?;
+        let line = Line {
+            offset: start as u64,
+            length: (text.len() - start) as u32,
+        };
+        lines.push((*number, line));
+        text.push(b'\n');
+    }
+    Ok(lines)
 }
 
 fn place(lines: &mut Vec<Line>, index: usize, line: Line) {
@@ -399,81 +387,9 @@ fn place(lines: &mut Vec<Line>, index: usize, line: Line) {
     lines[index] = line;
 }
 
-fn extend_known(entries: &mut BTreeMap<u64, ChatEntry>, change: &EntryChange) {
-    let id = match change {
-        EntryChange::Append { entry_id, .. } | EntryChange::AppendTerminal { entry_id, .. } => {
-            entry_id
-        }
-        _ => return,
-    };
-    if let Some(entry) = entries.get_mut(&entry_number(id)) {
-        extend(entry, change);
-    }
-}
-
 /// The live file beside a transcript.
 pub(crate) fn live_path(path: &Path) -> PathBuf {
     path.with_extension("live.jsonl")
-}
-
-fn append_to(path: &Path) -> io::Result<File> {
-    OpenOptions::new()
-        .read(true)
-        .append(true)
-        .create(true)
-        .mode(0o600)
-        .open(path)
-}
-
-/// All of it or, after an error, nothing that could be taken for the beginning of the next line.
-fn append_whole(file: &mut File, text: &[u8]) -> io::Result<()> {
-    let before = file.metadata()?.len();
-    file.write_all(text).inspect_err(|_| {
-        let _ = file.set_len(before);
-    })
-}
-
-/// Ends a torn last line, so that the next one does not become part of it. Returns the size.
-fn seal(file: &mut File) -> io::Result<u64> {
-    let size = file.metadata()?.len();
-    if size == 0 {
-        return Ok(0);
-    }
-    let mut last = [0];
-    file.read_exact_at(&mut last, size - 1)?;
-    if last == *b"\n" {
-        return Ok(size);
-    }
-    file.write_all(b"\n")?;
-    Ok(size + 1)
-}
-
-/// Calls `line` for each line with its offset. Streams; a line is held whole.
-fn scan(file: &mut impl Read, mut line: impl FnMut(u64, &[u8])) -> io::Result<()> {
-    let mut buffer: Vec<u8> = Vec::with_capacity(SCAN_BYTES);
-    let mut base = 0;
-    loop {
-        let searched = buffer.len();
-        buffer.resize(searched + SCAN_BYTES, 0);
-        let count = file.read(&mut buffer[searched..])?;
-        buffer.truncate(searched + count);
-        let mut begin = 0;
-        let mut from = searched;
-        while let Some(length) = memchr::memchr(b'\n', &buffer[from..]) {
-            let end = from + length;
-            line(base + begin as u64, &buffer[begin..end]);
-            begin = end + 1;
-            from = begin;
-        }
-        if count == 0 {
-            if !buffer.is_empty() {
-                line(base, &buffer);
-            }
-            return Ok(());
-        }
-        buffer.drain(..begin);
-        base += begin as u64;
-    }
 }
 
 /// The number of an entry's line, without reading the rest of it.
@@ -501,5 +417,80 @@ fn unreadable(number: u64) -> ChatEntry {
         severity: NoticeSeverity::Error,
         title: "This part of the conversation could not be read from disk".to_owned(),
         description: None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn said(number: u64, content: &str) -> ChatEntry {
+        ChatEntry::Assistant {
+            entry_id: format!("e{number}"),
+            content: content.to_owned(),
+            timestamp: String::new(),
+        }
+    }
+
+    fn numbered(texts: &[&str]) -> BTreeMap<u64, ChatEntry> {
+        let entries = (1..).zip(texts);
+        entries.map(|(at, text)| (at, said(at, text))).collect()
+    }
+
+    fn header() -> Header {
+        Header {
+            version: VERSION,
+            key: "key".to_owned(),
+            session: "codex:1".to_owned(),
+            cli_type: "codex".to_owned(),
+            project_id: "p".to_owned(),
+            project_path: "/p".to_owned(),
+            created_at: String::new(),
+            edition: 0,
+        }
+    }
+
+    /// A conversation of two entries with a third in flight, replaced by one of four.
+    fn replaced(folder: &Path) -> (PathBuf, Transcript, Vec<u8>) {
+        let path = folder.join("key.jsonl");
+        let mut transcript = Transcript::create(&path, &header()).unwrap();
+        transcript.fold(&numbered(&["one", "two"])).unwrap();
+        let third = EntryChange::Begin(said(3, "sending"));
+        transcript.write_live(&[third], true).unwrap();
+        let live = std::fs::read(live_path(&path)).unwrap();
+        let theirs = numbered(&["one", "two", "in the terminal", "sending"]);
+        let kept = folder.join("trash/key.before.jsonl");
+        transcript
+            .replace(&header(), Note::default(), &theirs, true, &kept)
+            .unwrap();
+        (path, transcript, live)
+    }
+
+    #[test]
+    fn a_replaced_conversation_goes_on_and_its_turn_is_known_to_run() {
+        let folder = tempfile::tempdir().unwrap();
+        let (path, mut transcript, _) = replaced(folder.path());
+        let fifth = EntryChange::Begin(said(5, "answer"));
+        transcript.write_live(&[fifth], false).unwrap();
+        let (read, found) = Transcript::open(&path).unwrap();
+        assert_eq!(read.read(3, 9).unwrap(), [said(4, "sending")]);
+        assert_eq!(found.in_flight, BTreeMap::from([(5, said(5, "answer"))]));
+        assert!(found.interrupted);
+        let before = std::fs::read_to_string(folder.path().join("trash/key.before.jsonl")).unwrap();
+        assert!(before.contains("two") && !before.contains("terminal"));
+    }
+
+    #[test]
+    fn a_live_file_from_before_the_replacement_overwrites_nothing() {
+        let folder = tempfile::tempdir().unwrap();
+        let (path, transcript, live) = replaced(folder.path());
+        drop(transcript);
+        // As a crash right after the replacement would leave it.
+        std::fs::write(live_path(&path), live).unwrap();
+        let (read, found) = Transcript::open(&path).unwrap();
+        assert_eq!(read.read(2, 3).unwrap(), [said(3, "in the terminal")]);
+        assert_eq!(found.in_flight, BTreeMap::new());
+        assert!(found.interrupted);
+        assert!(!live_path(&path).exists());
     }
 }
