@@ -203,6 +203,10 @@ pub async fn connect(
 }
 
 impl Connection {
+    pub(super) fn name(&self) -> &str {
+        &self.inner.name
+    }
+
     /// Different for each process.
     pub fn id(&self) -> u64 {
         self.inner.id

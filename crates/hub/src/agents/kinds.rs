@@ -1,80 +1,26 @@
-//! Every kind of agent there is, and the way from what each says to the session it is about.
-//!
-//! Each kind has one task that reads its queue and hands every event on to its session's inbox, in
-//! wire order. Inboxes are bounded: a session that cannot keep up holds up its agent.
-//!
-//! Invariant: a session hears of its agent only through its inbox, and `Lost` is the last it hears.
+//! Every kind of agent there is, as sessions use it and as people are told of it.
 
 use std::collections::HashMap;
-use std::ffi::OsString;
-use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::path::Path;
+use std::sync::{Arc, Mutex};
 
-use agent_client_protocol_schema::v1 as acp;
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 use tokio::sync::{mpsc, oneshot};
 use wire::{AgentState, AgentSummary};
 
-use super::connection::{AgentError, AgentEvent, Answer, Connection, Start, Ticket, connect};
-use super::from_acp::Update;
-use super::lifecycle::{AgentHandle, Backoff, Life, Status};
+use super::agent_session::AgentSession;
+use super::connection::{AgentError, AgentEvent, Connection};
+use super::lifecycle::{AgentHandle, Life, Status};
+use super::routes::{Attach, Expected, Inbox, Route, Routes, hand_on, lock};
+use super::start::{AgentSetup, start};
 use super::{AgentEntry, Catalog};
 
 /// Events of one agent that may wait to be handed on.
-const EVENTS_MAX: usize = 4096;
+pub(super) const EVENTS_MAX: usize = 4096;
 /// How much later than we an agent may have written its own last word about a turn we saw.
 const SAME_TURN: SignedDuration = SignedDuration::from_secs(5);
 const LIST_PAGES_MAX: usize = 20;
-
-/// What every agent is started with.
-pub struct AgentSetup {
-    pub catalog: Catalog,
-    /// The command of the keeper.
-    pub keeper: Vec<OsString>,
-    /// Our own environment; agents get what of it is theirs.
-    pub env: Vec<(OsString, OsString)>,
-    /// Where processes are started.
-    pub home: PathBuf,
-    pub start_timeout: Duration,
-    pub backoff: Backoff,
-}
-
-/// What a session hears of its agent.
-pub enum FromAgent {
-    Update(Update),
-    /// The agent has the session open, or would not open it.
-    Attached {
-        session: AgentSession,
-        how: Attach,
-        result: Result<Value, AgentError>,
-    },
-    /// The answer to a prompt.
-    Answered {
-        turn: u64,
-        result: Result<Value, AgentError>,
-    },
-    Request {
-        method: String,
-        params: Value,
-        answer: Answer,
-    },
-    /// The process is gone.
-    Lost {
-        reason: String,
-    },
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Attach {
-    /// The agent goes on where it was.
-    Resume,
-    /// The agent first says everything again.
-    Load,
-}
-
-type Inbox = mpsc::Sender<FromAgent>;
 
 pub struct Agents {
     catalog: Catalog,
@@ -96,47 +42,11 @@ struct Kind {
 }
 
 /// What people are told of a kind.
-#[derive(Debug, Clone)]
 struct Seen {
     status: AgentState,
     version: Option<String>,
     /// The last one there was.
     connection: Option<Connection>,
-}
-
-impl std::fmt::Debug for Connection {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "Connection({})", self.id())
-    }
-}
-
-#[derive(Default)]
-struct Routes {
-    /// By the agent's own session id.
-    sessions: HashMap<String, Route>,
-    expected: HashMap<Ticket, Expected>,
-}
-
-struct Route {
-    inbox: Inbox,
-    connection: u64,
-}
-
-/// What an answer is for.
-enum Expected {
-    New {
-        inbox: Inbox,
-        session: AgentSession,
-        reply: oneshot::Sender<Result<(AgentSession, Value), AgentError>>,
-    },
-    Attach {
-        session: AgentSession,
-        how: Attach,
-    },
-    Prompt {
-        session_id: String,
-        turn: u64,
-    },
 }
 
 impl Agents {
@@ -210,6 +120,7 @@ impl AgentKind {
         let (noted, cli_type) = (seen.clone(), entry.cli_type.clone());
         let entry = entry.clone();
         let name = entry.name.clone();
+        let backoff = setup.backoff;
         let handle = AgentHandle::new(Life {
             start: Box::new(move || start(&entry, &setup)),
             events: events.clone(),
@@ -217,7 +128,7 @@ impl AgentKind {
                 let reason = note(&noted, status, came_to);
                 publish(&cli_type, shown(status), reason);
             }),
-            backoff: Backoff::default(),
+            backoff,
         });
         Self {
             inner: Arc::new(Kind {
@@ -331,97 +242,14 @@ impl AgentKind {
     }
 
     fn session(&self, connection: Connection, id: String) -> AgentSession {
-        AgentSession {
-            id,
-            connection,
-            kind: self.clone(),
-        }
+        let Kind { events, routes, .. } = &*self.inner;
+        AgentSession::new(id, connection, events.clone(), Arc::clone(routes))
     }
 
     fn gone(&self) -> AgentError {
         AgentError::Lost {
             name: self.inner.name.clone(),
             reason: String::new(),
-        }
-    }
-}
-
-/// A picture that goes with a prompt.
-pub struct Picture {
-    pub mime_type: String,
-    /// Base64.
-    pub data: String,
-}
-
-/// A session that an agent has open.
-#[derive(Clone)]
-pub struct AgentSession {
-    id: String,
-    connection: Connection,
-    kind: AgentKind,
-}
-
-impl AgentSession {
-    /// The agent's own id for it.
-    pub fn id(&self) -> &str {
-        &self.id
-    }
-
-    pub fn takes_images(&self) -> bool {
-        let capabilities = &self.connection.initialized().agent_capabilities;
-        capabilities.prompt_capabilities.image
-    }
-
-    /// The answer comes to the inbox, after everything the agent said before it.
-    pub fn prompt(&self, turn: u64, text: &str, pictures: Vec<Picture>) {
-        let pictures = pictures.into_iter().map(
-            |picture| json!({"type": "image", "mimeType": picture.mime_type, "data": picture.data}),
-        );
-        let text = (!text.is_empty()).then(|| json!({"type": "text", "text": text}));
-        let blocks: Vec<Value> = text.into_iter().chain(pictures).collect();
-        let mut routes = lock(&self.kind.inner.routes);
-        let params = json!({"sessionId": self.id, "prompt": blocks});
-        let ticket = self
-            .connection
-            .send(&self.kind.inner.events, "session/prompt", params);
-        let expected = Expected::Prompt {
-            session_id: self.id.clone(),
-            turn,
-        };
-        routes.expected.insert(ticket, expected);
-    }
-
-    pub fn cancel(&self) {
-        self.connection
-            .notify("session/cancel", json!({"sessionId": self.id}));
-    }
-
-    pub async fn set_mode(&self, mode_id: &str) -> Result<(), AgentError> {
-        let params = json!({"sessionId": self.id, "modeId": mode_id});
-        self.connection
-            .request("session/set_mode", params)
-            .await
-            .map(drop)
-    }
-
-    /// Answers with the options as they are now.
-    pub async fn set_option(&self, option_id: &str, value: Value) -> Result<Value, AgentError> {
-        let mut params = json!({"sessionId": self.id, "configId": option_id, "value": value});
-        if value.is_boolean() {
-            params["type"] = json!("boolean");
-        }
-        self.connection
-            .request("session/set_config_option", params)
-            .await
-    }
-
-    /// Lets the agent forget what it holds of it, where it can.
-    pub async fn close(&self) {
-        lock(&self.kind.inner.routes).sessions.remove(&self.id);
-        let capabilities = &self.connection.initialized().agent_capabilities;
-        if capabilities.session_capabilities.close.is_some() {
-            let params = json!({"sessionId": self.id});
-            let _ = self.connection.request("session/close", params).await;
         }
     }
 }
@@ -463,77 +291,6 @@ async fn knows_more(
     false
 }
 
-/// Starts an agent, asks it who it is, and ends it. `None` when it does not say.
-pub async fn look_at(entry: &AgentEntry, setup: &AgentSetup) -> Result<Option<String>, AgentError> {
-    // Whatever it says besides is nobody's.
-    let (events, mut queue) = mpsc::channel(EVENTS_MAX);
-    let ignored = tokio::spawn(async move { while queue.recv().await.is_some() {} });
-    let connection = connect(start(entry, setup)?, events).await?;
-    let info = connection.initialized().agent_info.clone();
-    connection.close().await;
-    ignored.abort();
-    Ok(info.map(|info| format!("{} {}", info.title.unwrap_or(info.name), info.version)))
-}
-
-fn start(entry: &AgentEntry, setup: &AgentSetup) -> Result<Start, AgentError> {
-    let launch = setup.catalog.launch(entry).ok_or_else(|| {
-        let reason = match (&entry.chosen, entry.install_command()) {
-            (Some(chosen), _) => format!("`{}` was not found", chosen.join(" ")),
-            (None, Some(install)) => format!("to install it: {install}"),
-            (None, None) => String::new(),
-        };
-        AgentError::NotStarted {
-            name: entry.name.clone(),
-            reason,
-        }
-    })?;
-    let fs = acp::FileSystemCapabilities::new()
-        .read_text_file(true)
-        .write_text_file(true);
-    let mut meta = acp::Meta::new();
-    meta.insert("terminal_output".to_owned(), Value::Bool(true));
-    let capabilities = acp::ClientCapabilities::new()
-        .fs(fs)
-        .terminal(true)
-        .meta(meta);
-    let mut env = environment(&setup.env);
-    env.extend(
-        entry
-            .env
-            .iter()
-            .map(|(name, value)| (name.into(), value.into())),
-    );
-    Ok(Start {
-        name: entry.name.clone(),
-        launch,
-        keeper: setup.keeper.clone(),
-        env,
-        cwd: entry.cwd.clone().unwrap_or_else(|| setup.home.clone()),
-        timeout: setup.start_timeout,
-        capabilities,
-    })
-}
-
-/// What of our environment is an agent's business: all of it but our own settings, the token among
-/// them, and what cargo adds for the program it runs.
-pub fn environment(ours: &[(OsString, OsString)]) -> Vec<(OsString, OsString)> {
-    const CARGOS: [&str; 5] = [
-        "CARGO_PKG_",
-        "CARGO_MANIFEST_",
-        "CARGO_BIN_",
-        "CARGO_CRATE_",
-        "CARGO_PRIMARY_",
-    ];
-    let theirs = |name: &str| {
-        let own = name.starts_with("LIMINAL_") && !name.starts_with("LIMINAL_AGENT_");
-        !own && name != "CARGO" && !CARGOS.iter().any(|prefix| name.starts_with(prefix))
-    };
-    ours.iter()
-        .filter(|(name, _)| name.to_str().is_none_or(theirs))
-        .cloned()
-        .collect()
-}
-
 /// Remembers what people are told of a kind, and says why it is away.
 fn note(
     seen: &Mutex<Seen>,
@@ -562,134 +319,4 @@ fn shown(status: Status) -> AgentState {
         Status::Disconnected => AgentState::Disconnected,
         Status::Reconnecting => AgentState::Reconnecting,
     }
-}
-
-/// Hands each event on to its session.
-async fn hand_on(mut queue: mpsc::Receiver<AgentEvent>, routes: Arc<Mutex<Routes>>) {
-    let mut batch = Vec::new();
-    // Text that may still grow before it is handed on.
-    let mut text: Option<(String, Update)> = None;
-    while queue.recv_many(&mut batch, 512).await > 0 {
-        for event in batch.drain(..) {
-            let event = match event {
-                AgentEvent::Update { session_id, update } => {
-                    let rest = match &mut text {
-                        Some((of, grown)) if *of == session_id => grown.merge(update),
-                        _ => Some(update),
-                    };
-                    if let Some(update) = rest {
-                        flush(&routes, &mut text).await;
-                        text = Some((session_id, update));
-                    }
-                    continue;
-                }
-                event => event,
-            };
-            flush(&routes, &mut text).await;
-            match event {
-                AgentEvent::Update { .. } => {}
-                AgentEvent::Answered { ticket, result } => {
-                    let expected = lock(&routes).expected.remove(&ticket);
-                    if let Some(expected) = expected {
-                        answered(&routes, expected, result).await;
-                    }
-                }
-                AgentEvent::Request {
-                    method,
-                    params,
-                    answer,
-                } => {
-                    let session_id = params["sessionId"].as_str().unwrap_or_default().to_owned();
-                    let request = FromAgent::Request {
-                        method,
-                        params,
-                        answer,
-                    };
-                    if let Some(FromAgent::Request { answer, .. }) =
-                        deliver(&routes, &session_id, request).await
-                    {
-                        answer.refuse(-32602, "no such session");
-                    }
-                }
-                AgentEvent::Exited { connection, reason } => {
-                    for inbox in take_routes(&routes, connection) {
-                        let reason = reason.clone();
-                        let _ = inbox.send(FromAgent::Lost { reason }).await;
-                    }
-                }
-            }
-        }
-        flush(&routes, &mut text).await;
-    }
-}
-
-async fn flush(routes: &Mutex<Routes>, text: &mut Option<(String, Update)>) {
-    if let Some((session_id, update)) = text.take() {
-        deliver(routes, &session_id, FromAgent::Update(update)).await;
-    }
-}
-
-/// Gives back what nobody was there to take.
-async fn deliver(routes: &Mutex<Routes>, session_id: &str, said: FromAgent) -> Option<FromAgent> {
-    let inbox = lock(routes)
-        .sessions
-        .get(session_id)
-        .map(|route| route.inbox.clone());
-    match inbox {
-        Some(inbox) => inbox.send(said).await.err().map(|unsent| unsent.0),
-        None => Some(said),
-    }
-}
-
-async fn answered(routes: &Mutex<Routes>, expected: Expected, result: Result<Value, AgentError>) {
-    match expected {
-        Expected::New {
-            inbox,
-            mut session,
-            reply,
-        } => {
-            let opened = result.and_then(|value| match value["sessionId"].as_str() {
-                Some(id) if !id.is_empty() => {
-                    session.id = id.to_owned();
-                    Ok((session, value))
-                }
-                _ => Err(AgentError::Refused {
-                    name: session.kind.name().to_owned(),
-                    code: 0,
-                    message: "its answer names no session".to_owned(),
-                    data: None,
-                }),
-            });
-            if let Ok((session, _)) = &opened {
-                let connection = session.connection.id();
-                let route = Route { inbox, connection };
-                lock(routes).sessions.insert(session.id.clone(), route);
-            }
-            let _ = reply.send(opened);
-        }
-        Expected::Attach { session, how } => {
-            let id = session.id.clone();
-            let attached = FromAgent::Attached {
-                session,
-                how,
-                result,
-            };
-            deliver(routes, &id, attached).await;
-        }
-        Expected::Prompt { session_id, turn } => {
-            deliver(routes, &session_id, FromAgent::Answered { turn, result }).await;
-        }
-    }
-}
-
-fn take_routes(routes: &Mutex<Routes>, connection: u64) -> Vec<Inbox> {
-    let mut routes = lock(routes);
-    let ended = routes
-        .sessions
-        .extract_if(|_, route| route.connection == connection);
-    ended.map(|(_, route)| route.inbox).collect()
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,5 +1,6 @@
 //! The agents people can talk to.
 
+mod agent_session;
 mod catalog;
 mod connection;
 pub mod entries;
@@ -9,13 +10,16 @@ mod host;
 pub mod keeper;
 mod kinds;
 mod lifecycle;
+mod routes;
+mod start;
 mod stderr_tail;
 
+pub use agent_session::{AgentSession, Picture};
 pub use catalog::{AgentEntry, Catalog, Launch};
 pub use connection::{AgentError, AgentEvent, Answer, Connection, Start, Ticket, connect};
 pub use gate::Oddities;
 pub use host::{Audit, AuditWhat, DecidedBy, Host, HostSetup, Refusal, TerminalOutput};
-pub use kinds::{
-    AgentKind, AgentSession, AgentSetup, Agents, Attach, FromAgent, Picture, environment, look_at,
-};
+pub use kinds::{AgentKind, Agents};
 pub use lifecycle::{AgentHandle, Backoff, Life, Publish, Status};
+pub use routes::{Attach, FromAgent};
+pub use start::{AgentSetup, environment, look_at};

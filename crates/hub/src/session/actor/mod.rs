@@ -193,7 +193,6 @@ impl Actor {
             _ => None,
         });
         let queue = note.queue.clone().unwrap_or_default();
-        let waiting = queue.iter().filter_map(|queued| queued.request_id.clone());
         let failed = tail.iter().rev().find_map(|entry| match entry {
             ChatEntry::Turn(turn) => Some(turn.outcome.is_failure()),
             _ => None,
@@ -203,7 +202,7 @@ impl Actor {
             titled: setup.meta.title != UNTITLED,
             failed: failed.unwrap_or(false),
             policy: note.policy.unwrap_or(setup.policy),
-            accepted: accepted.chain(waiting).collect(),
+            accepted: accepted.collect(),
             queue,
             restarts_when_quiet: setup.restarts_when_quiet,
         });

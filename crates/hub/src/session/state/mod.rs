@@ -3,130 +3,27 @@
 //! `step` takes one input and returns effects for `actor` to carry out, in order. No clock, no files,
 //! no channels: a test is a list of inputs and the effects they should produce.
 //!
-//! Invariants: at most one turn is in flight, each turn ends exactly once, and a request id that was
-//! accepted is never accepted again.
+//! Invariants: at most one turn is in flight, and each turn ends exactly once.
 
-use std::collections::VecDeque;
+mod inputs;
+mod offer;
+mod queue;
 
 use jiff::Timestamp;
 use serde_json::Value;
 use wire::{
-    Attachment, Author, ChatEntry, ContextUsage, ErrorCode, Modes, PermissionOption,
-    PermissionPolicy, PermissionQuestion, QueuedMessage, RunningTurn, SessionInfo, SessionState,
-    SlashCommand, TurnEntry, TurnOutcome, TurnPhase,
+    Attachment, Author, ChatEntry, ErrorCode, PermissionOption, PermissionPolicy,
+    PermissionQuestion, QueuedMessage, RunningTurn, SessionInfo, SessionState, TurnEntry,
+    TurnOutcome, TurnPhase,
 };
 
+pub(crate) use self::inputs::{Effect, Input, Known, Refused};
+use self::offer::Offer;
+use self::queue::Queue;
 use super::title;
 use crate::agents::TerminalOutput;
 use crate::agents::entries::{Entries, EntryChange};
-use crate::agents::from_acp::{self, SessionChange, ToolCallPatch, Update};
-
-/// Request ids that are remembered.
-const ACCEPTED_MAX: usize = 1000;
-/// Messages that may wait.
-const QUEUE_MAX: usize = 100;
-
-/// What happens to a session.
-#[derive(Debug)]
-pub(crate) enum Input {
-    Send(QueuedMessage),
-    EditQueued {
-        queue_id: String,
-        content: String,
-    },
-    RemoveQueued {
-        queue_id: String,
-    },
-    ResumeQueue,
-    Cancel,
-    /// Somebody looks at it, so its agent should have it.
-    Watched,
-    /// The agent has it open; the value is its answer.
-    Attached {
-        answer: Value,
-        takes_images: bool,
-    },
-    AttachFailed {
-        message: String,
-    },
-    Update(Update),
-    /// A command that runs for the agent has more to show.
-    Terminal(TerminalOutput),
-    /// The answer to the prompt of this turn.
-    Answered {
-        turn: u64,
-        result: Result<Value, String>,
-    },
-    AgentLost {
-        reason: String,
-    },
-    PermissionAsked {
-        permission_id: String,
-        patch: Box<ToolCallPatch>,
-        options: Vec<PermissionOption>,
-    },
-    PermissionAnswered {
-        permission_id: String,
-        option_id: String,
-    },
-    SetPolicy(PermissionPolicy),
-    ModeSet(String),
-    OptionsSet(Value),
-    /// The agent has said nothing for long, since then.
-    Quiet {
-        since: Timestamp,
-    },
-    /// A cancel was not answered.
-    CancelUnanswered,
-    /// The server stops.
-    Stop,
-}
-
-/// What is to be done about it.
-#[derive(Debug, PartialEq)]
-#[expect(
-    clippy::large_enum_variant,
-    reason = "they live as long as one step; nearly all of them are the large one"
-)]
-pub(crate) enum Effect {
-    /// Number it, write it, show it.
-    Change(EntryChange),
-    /// Where the sender's request id belongs to the next change.
-    Origin,
-    /// A turn begins; from now on a crash interrupts it.
-    TurnBegins,
-    /// These entries are final.
-    Complete(String),
-    Cancelled(String),
-    /// Everything shown so far is finished.
-    Fold,
-    /// What is beside the conversation has changed.
-    Info,
-    Title(String),
-    Touch,
-    SaveQueue,
-    SavePolicy,
-    Attach,
-    Prompt {
-        turn: u64,
-        message: QueuedMessage,
-    },
-    CancelPrompt,
-    /// `None` is the protocol's `cancelled`.
-    AnswerPermission {
-        permission_id: String,
-        option_id: Option<String>,
-        by_policy: bool,
-    },
-    RestartAgent,
-}
-
-/// Why a request was refused; nothing has changed.
-#[derive(Debug, PartialEq)]
-pub(crate) struct Refused {
-    pub(crate) code: ErrorCode,
-    pub(crate) message: String,
-}
+use crate::agents::from_acp::{ToolCallPatch, Update};
 
 #[derive(Debug)]
 struct Turn {
@@ -147,32 +44,13 @@ pub(crate) struct State {
     turn: Option<Turn>,
     next_number: u64,
     attachment: Attachment,
-    queue: VecDeque<QueuedMessage>,
-    queue_held: bool,
-    accepted: VecDeque<String>,
+    queue: Queue,
     permissions: Vec<PermissionQuestion>,
     policy: PermissionPolicy,
     restarts_when_quiet: bool,
     titled: bool,
     failed: bool,
-    commands: Vec<SlashCommand>,
-    modes: Option<Modes>,
-    options: Vec<Value>,
-    usage: Option<ContextUsage>,
-    takes_images: bool,
-}
-
-/// What is known of a session when its actor starts.
-#[derive(Debug)]
-pub(crate) struct Known {
-    /// How many entries there are.
-    pub(crate) total: u64,
-    pub(crate) titled: bool,
-    pub(crate) failed: bool,
-    pub(crate) policy: PermissionPolicy,
-    pub(crate) queue: Vec<QueuedMessage>,
-    pub(crate) accepted: Vec<String>,
-    pub(crate) restarts_when_quiet: bool,
+    offer: Offer,
 }
 
 impl State {
@@ -182,19 +60,13 @@ impl State {
             turn: None,
             next_number: 1,
             attachment: Attachment::Detached,
-            queue_held: !known.queue.is_empty(),
-            queue: known.queue.into(),
-            accepted: known.accepted.into(),
+            queue: Queue::new(known.queue, known.accepted),
             permissions: vec![],
             policy: known.policy,
             restarts_when_quiet: known.restarts_when_quiet,
             titled: known.titled,
             failed: known.failed,
-            commands: vec![],
-            modes: None,
-            options: vec![],
-            usage: None,
-            takes_images: false,
+            offer: Offer::default(),
         }
     }
 
@@ -204,17 +76,15 @@ impl State {
             Input::Send(message) => return self.send(message, now),
             Input::EditQueued { queue_id, content } => {
                 let content = said(content)?;
-                self.queued(&queue_id)?.content = content;
+                self.queue.edit(&queue_id, content)?;
                 effects.extend([Effect::SaveQueue, Effect::Info]);
             }
             Input::RemoveQueued { queue_id } => {
-                self.queued(&queue_id)?;
-                self.queue.retain(|message| message.queue_id != queue_id);
-                self.queue_held &= !self.queue.is_empty();
+                self.queue.remove(&queue_id)?;
                 effects.extend([Effect::SaveQueue, Effect::Info]);
             }
             Input::ResumeQueue => {
-                self.queue_held = false;
+                self.queue.release();
                 if self.turn.is_none() {
                     self.next_queued(now, &mut effects);
                 }
@@ -279,7 +149,7 @@ impl State {
                     options.iter().any(|option| option.option_id == option_id)
                 });
                 if !known {
-                    return Err(refused(
+                    return Err(Refused::new(
                         ErrorCode::SessionBusy,
                         "That question has been answered, or is no longer asked.",
                     ));
@@ -298,15 +168,11 @@ impl State {
                 effects.extend([Effect::SavePolicy, Effect::Info]);
             }
             Input::ModeSet(mode_id) => {
-                if let Some(modes) = &mut self.modes {
-                    modes.current = mode_id;
-                }
+                self.offer.mode_set(mode_id);
                 effects.push(Effect::Info);
             }
             Input::OptionsSet(answer) => {
-                if let Value::Array(options) = &answer["configOptions"] {
-                    self.options.clone_from(options);
-                }
+                self.offer.options_set(&answer);
                 effects.push(Effect::Info);
             }
             Input::Quiet { since } => {
@@ -347,7 +213,7 @@ impl State {
     }
 
     pub(crate) fn queue(&self) -> Vec<QueuedMessage> {
-        self.queue.iter().cloned().collect()
+        self.queue.waiting()
     }
 
     /// The mark in a list.
@@ -371,13 +237,13 @@ impl State {
             attachment: self.attachment,
             policy: self.policy,
             queue: self.queue(),
-            queue_held: self.queue_held,
+            queue_held: self.queue.is_held(),
             permissions: self.permissions.clone(),
-            commands: self.commands.clone(),
-            modes: self.modes.clone(),
-            options: self.options.clone(),
-            usage: self.usage.clone(),
-            takes_images: self.takes_images,
+            commands: self.offer.commands.clone(),
+            modes: self.offer.modes.clone(),
+            options: self.offer.options.clone(),
+            usage: self.offer.usage.clone(),
+            takes_images: self.offer.takes_images,
         }
     }
 
@@ -402,28 +268,25 @@ impl State {
 
     fn send(&mut self, mut message: QueuedMessage, now: Timestamp) -> Result<Vec<Effect>, Refused> {
         if let Some(request_id) = &message.request_id
-            && self.accepted.contains(request_id)
+            && self.queue.has_accepted(request_id)
         {
             return Ok(vec![]);
         }
         if message.images.is_empty() {
             message.content = said(message.content)?;
         }
-        if self.turn.is_some() && self.queue.len() >= QUEUE_MAX {
-            return Err(refused(
+        if self.turn.is_some() && self.queue.is_full() {
+            return Err(Refused::new(
                 ErrorCode::SessionBusy,
                 "A hundred messages are waiting already. Let some be sent first.",
             ));
         }
         if let Some(request_id) = &message.request_id {
-            self.accepted.push_back(request_id.clone());
-            if self.accepted.len() > ACCEPTED_MAX {
-                self.accepted.pop_front();
-            }
+            self.queue.accept(request_id.clone());
         }
         let mut effects = vec![];
         if self.turn.is_some() {
-            self.queue.push_back(message);
+            self.queue.push(message);
             effects.extend([Effect::SaveQueue, Effect::Info]);
         } else {
             self.begin_turn(message, now, &mut effects);
@@ -484,11 +347,7 @@ impl State {
 
     fn attached(&mut self, answer: &Value, takes_images: bool, effects: &mut Vec<Effect>) {
         self.attachment = Attachment::Attached;
-        self.takes_images = takes_images;
-        self.modes = from_acp::modes(answer).or(self.modes.take());
-        if let Value::Array(options) = &answer["configOptions"] {
-            self.options.clone_from(options);
-        }
+        self.offer.attached(answer, takes_images);
         if let Some(turn) = &mut self.turn
             && turn.phase == TurnPhase::Starting
         {
@@ -509,7 +368,7 @@ impl State {
         }
         match update {
             Update::Session(change) => {
-                self.session_change(change);
+                self.offer.change(change);
                 effects.push(Effect::Info);
             }
             // Some agents say back what they were just told.
@@ -540,21 +399,6 @@ impl State {
                 }
             }
             effects.push(Effect::Change(change));
-        }
-    }
-
-    fn session_change(&mut self, change: SessionChange) {
-        match change {
-            SessionChange::Commands(commands) => self.commands = commands,
-            SessionChange::Mode(mode) => {
-                if let Some(modes) = &mut self.modes {
-                    modes.current = mode;
-                }
-            }
-            SessionChange::ConfigOptions(options) => self.options = options,
-            SessionChange::Usage(usage) => self.usage = Some(usage),
-            // Titles are ours: from the first message, or from the person.
-            SessionChange::Title(_) => {}
         }
     }
 
@@ -656,7 +500,7 @@ impl State {
         effects.extend([Effect::Fold, Effect::Touch]);
         self.failed = outcome.is_failure();
         if self.failed {
-            self.queue_held = !self.queue.is_empty();
+            self.queue.hold();
         } else {
             self.next_queued(now, effects);
         }
@@ -664,38 +508,17 @@ impl State {
     }
 
     fn next_queued(&mut self, now: Timestamp, effects: &mut Vec<Effect>) {
-        if self.queue_held {
-            return;
-        }
-        if let Some(message) = self.queue.pop_front() {
-            effects.push(Effect::SaveQueue);
+        if let Some(message) = self.queue.next() {
             self.begin_turn(message, now, effects);
+            // Afterwards: should we end in between, it is there twice, and known to be; the other way it were lost.
+            effects.push(Effect::SaveQueue);
         }
-    }
-
-    fn queued(&mut self, queue_id: &str) -> Result<&mut QueuedMessage, Refused> {
-        self.queue
-            .iter_mut()
-            .find(|message| message.queue_id == queue_id)
-            .ok_or_else(|| {
-                refused(
-                    ErrorCode::SessionBusy,
-                    "That message is no longer waiting: it was sent or removed.",
-                )
-            })
-    }
-}
-
-fn refused(code: ErrorCode, message: &str) -> Refused {
-    Refused {
-        code,
-        message: message.to_owned(),
     }
 }
 
 fn said(content: String) -> Result<String, Refused> {
     match content.trim().is_empty() {
-        true => Err(refused(
+        true => Err(Refused::new(
             ErrorCode::InvalidMessage,
             "There is nothing in that message.",
         )),
@@ -727,5 +550,38 @@ fn outcome(result: Result<Value, String>) -> (TurnOutcome, Option<String>, Optio
         "max_tokens" => (TurnOutcome::MaxTokens, None, tokens),
         "max_turn_requests" => (TurnOutcome::MaxTurnRequests, None, tokens),
         other => (TurnOutcome::Other, Some(other.to_owned()), tokens),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_queued_message_leaves_the_queue_only_after_it_is_written_as_sent() {
+        let queued = QueuedMessage {
+            queue_id: "q1".to_owned(),
+            content: "next".to_owned(),
+            images: vec![],
+            request_id: None,
+        };
+        let mut state = State::new(Known {
+            total: 0,
+            titled: true,
+            failed: false,
+            policy: PermissionPolicy::Ask,
+            queue: vec![queued],
+            accepted: vec![],
+            restarts_when_quiet: false,
+        });
+        let effects = state.step(Input::ResumeQueue, Timestamp::UNIX_EPOCH);
+        let effects = effects.unwrap();
+        let written = effects.iter().position(|effect| {
+            matches!(effect, Effect::Change(EntryChange::Begin(ChatEntry::User { content, .. })) if content == "next")
+        });
+        let left = effects
+            .iter()
+            .position(|effect| *effect == Effect::SaveQueue);
+        assert!(written.is_some() && written < left, "{effects:?}");
     }
 }

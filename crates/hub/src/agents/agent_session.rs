@@ -1,0 +1,112 @@
+//! A session that an agent has open, as we use it.
+
+use std::sync::{Arc, Mutex};
+
+use serde_json::{Value, json};
+use tokio::sync::mpsc;
+
+use super::connection::{AgentError, AgentEvent, Connection};
+use super::routes::{Expected, Routes, lock};
+
+/// A picture that goes with a prompt.
+pub struct Picture {
+    pub mime_type: String,
+    /// Base64.
+    pub data: String,
+}
+
+/// A session that an agent has open.
+#[derive(Clone)]
+pub struct AgentSession {
+    id: String,
+    connection: Connection,
+    events: mpsc::Sender<AgentEvent>,
+    routes: Arc<Mutex<Routes>>,
+}
+
+impl AgentSession {
+    pub(super) fn new(
+        id: String,
+        connection: Connection,
+        events: mpsc::Sender<AgentEvent>,
+        routes: Arc<Mutex<Routes>>,
+    ) -> Self {
+        Self {
+            id,
+            connection,
+            events,
+            routes,
+        }
+    }
+
+    /// The agent has said what it calls the session.
+    pub(super) fn named(self, id: &str) -> Self {
+        let id = id.to_owned();
+        Self { id, ..self }
+    }
+
+    pub(super) fn connection(&self) -> &Connection {
+        &self.connection
+    }
+
+    /// The agent's own id for it.
+    pub fn id(&self) -> &str {
+        &self.id
+    }
+
+    pub fn takes_images(&self) -> bool {
+        let capabilities = &self.connection.initialized().agent_capabilities;
+        capabilities.prompt_capabilities.image
+    }
+
+    /// The answer comes to the inbox, after everything the agent said before it.
+    pub fn prompt(&self, turn: u64, text: &str, pictures: Vec<Picture>) {
+        let pictures = pictures.into_iter().map(
+            |picture| json!({"type": "image", "mimeType": picture.mime_type, "data": picture.data}),
+        );
+        let text = (!text.is_empty()).then(|| json!({"type": "text", "text": text}));
+        let blocks: Vec<Value> = text.into_iter().chain(pictures).collect();
+        let mut routes = lock(&self.routes);
+        let params = json!({"sessionId": self.id, "prompt": blocks});
+        let ticket = self.connection.send(&self.events, "session/prompt", params);
+        let expected = Expected::Prompt {
+            session_id: self.id.clone(),
+            turn,
+        };
+        routes.expected.insert(ticket, expected);
+    }
+
+    pub fn cancel(&self) {
+        self.connection
+            .notify("session/cancel", json!({"sessionId": self.id}));
+    }
+
+    pub async fn set_mode(&self, mode_id: &str) -> Result<(), AgentError> {
+        let params = json!({"sessionId": self.id, "modeId": mode_id});
+        self.connection
+            .request("session/set_mode", params)
+            .await
+            .map(drop)
+    }
+
+    /// Answers with the options as they are now.
+    pub async fn set_option(&self, option_id: &str, value: Value) -> Result<Value, AgentError> {
+        let mut params = json!({"sessionId": self.id, "configId": option_id, "value": value});
+        if value.is_boolean() {
+            params["type"] = json!("boolean");
+        }
+        self.connection
+            .request("session/set_config_option", params)
+            .await
+    }
+
+    /// Lets the agent forget what it holds of it, where it can.
+    pub async fn close(&self) {
+        lock(&self.routes).sessions.remove(&self.id);
+        let capabilities = &self.connection.initialized().agent_capabilities;
+        if capabilities.session_capabilities.close.is_some() {
+            let params = json!({"sessionId": self.id});
+            let _ = self.connection.request("session/close", params).await;
+        }
+    }
+}

@@ -1,0 +1,207 @@
+//! The way from what an agent says to the session it is about.
+//!
+//! Each kind has one task that reads its queue and hands every event on to its session's inbox, in
+//! wire order. Inboxes are bounded: a session that cannot keep up holds up its agent.
+//!
+//! Invariant: a session hears of its agent only through its inbox, and `Lost` is the last it hears.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use serde_json::Value;
+use tokio::sync::{mpsc, oneshot};
+
+use super::agent_session::AgentSession;
+use super::connection::{AgentError, AgentEvent, Answer, Ticket};
+use super::from_acp::Update;
+
+/// What a session hears of its agent.
+pub enum FromAgent {
+    Update(Update),
+    /// The agent has the session open, or would not open it.
+    Attached {
+        session: AgentSession,
+        how: Attach,
+        result: Result<Value, AgentError>,
+    },
+    /// The answer to a prompt.
+    Answered {
+        turn: u64,
+        result: Result<Value, AgentError>,
+    },
+    Request {
+        method: String,
+        params: Value,
+        answer: Answer,
+    },
+    /// The process is gone.
+    Lost {
+        reason: String,
+    },
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Attach {
+    /// The agent goes on where it was.
+    Resume,
+    /// The agent first says everything again.
+    Load,
+}
+
+pub(super) type Inbox = mpsc::Sender<FromAgent>;
+
+#[derive(Default)]
+pub(super) struct Routes {
+    /// By the agent's own session id.
+    pub(super) sessions: HashMap<String, Route>,
+    pub(super) expected: HashMap<Ticket, Expected>,
+}
+
+pub(super) struct Route {
+    pub(super) inbox: Inbox,
+    pub(super) connection: u64,
+}
+
+/// What an answer is for.
+pub(super) enum Expected {
+    New {
+        inbox: Inbox,
+        session: AgentSession,
+        reply: oneshot::Sender<Result<(AgentSession, Value), AgentError>>,
+    },
+    Attach {
+        session: AgentSession,
+        how: Attach,
+    },
+    Prompt {
+        session_id: String,
+        turn: u64,
+    },
+}
+
+/// Hands each event on to its session.
+pub(super) async fn hand_on(mut queue: mpsc::Receiver<AgentEvent>, routes: Arc<Mutex<Routes>>) {
+    let mut batch = Vec::new();
+    // Text that may still grow before it is handed on.
+    let mut text: Option<(String, Update)> = None;
+    while queue.recv_many(&mut batch, 512).await > 0 {
+        for event in batch.drain(..) {
+            let event = match event {
+                AgentEvent::Update { session_id, update } => {
+                    let rest = match &mut text {
+                        Some((of, grown)) if *of == session_id => grown.merge(update),
+                        _ => Some(update),
+                    };
+                    if let Some(update) = rest {
+                        flush(&routes, &mut text).await;
+                        text = Some((session_id, update));
+                    }
+                    continue;
+                }
+                event => event,
+            };
+            flush(&routes, &mut text).await;
+            match event {
+                AgentEvent::Update { .. } => {}
+                AgentEvent::Answered { ticket, result } => {
+                    let expected = lock(&routes).expected.remove(&ticket);
+                    if let Some(expected) = expected {
+                        answered(&routes, expected, result).await;
+                    }
+                }
+                AgentEvent::Request {
+                    method,
+                    params,
+                    answer,
+                } => {
+                    let session_id = params["sessionId"].as_str().unwrap_or_default().to_owned();
+                    let request = FromAgent::Request {
+                        method,
+                        params,
+                        answer,
+                    };
+                    if let Some(FromAgent::Request { answer, .. }) =
+                        deliver(&routes, &session_id, request).await
+                    {
+                        answer.refuse(-32602, "no such session");
+                    }
+                }
+                AgentEvent::Exited { connection, reason } => {
+                    for inbox in take_routes(&routes, connection) {
+                        let reason = reason.clone();
+                        let _ = inbox.send(FromAgent::Lost { reason }).await;
+                    }
+                }
+            }
+        }
+        flush(&routes, &mut text).await;
+    }
+}
+
+async fn flush(routes: &Mutex<Routes>, text: &mut Option<(String, Update)>) {
+    if let Some((session_id, update)) = text.take() {
+        deliver(routes, &session_id, FromAgent::Update(update)).await;
+    }
+}
+
+/// Gives back what nobody was there to take.
+async fn deliver(routes: &Mutex<Routes>, session_id: &str, said: FromAgent) -> Option<FromAgent> {
+    let inbox = lock(routes)
+        .sessions
+        .get(session_id)
+        .map(|route| route.inbox.clone());
+    match inbox {
+        Some(inbox) => inbox.send(said).await.err().map(|unsent| unsent.0),
+        None => Some(said),
+    }
+}
+
+async fn answered(routes: &Mutex<Routes>, expected: Expected, result: Result<Value, AgentError>) {
+    match expected {
+        Expected::New {
+            inbox,
+            session,
+            reply,
+        } => {
+            let opened = result.and_then(|value| match value["sessionId"].as_str() {
+                Some(id) if !id.is_empty() => Ok((session.named(id), value)),
+                _ => Err(AgentError::Refused {
+                    name: session.connection().name().to_owned(),
+                    code: 0,
+                    message: "its answer names no session".to_owned(),
+                    data: None,
+                }),
+            });
+            if let Ok((session, _)) = &opened {
+                let connection = session.connection().id();
+                let route = Route { inbox, connection };
+                lock(routes).sessions.insert(session.id().to_owned(), route);
+            }
+            let _ = reply.send(opened);
+        }
+        Expected::Attach { session, how } => {
+            let id = session.id().to_owned();
+            let attached = FromAgent::Attached {
+                session,
+                how,
+                result,
+            };
+            deliver(routes, &id, attached).await;
+        }
+        Expected::Prompt { session_id, turn } => {
+            deliver(routes, &session_id, FromAgent::Answered { turn, result }).await;
+        }
+    }
+}
+
+fn take_routes(routes: &Mutex<Routes>, connection: u64) -> Vec<Inbox> {
+    let mut routes = lock(routes);
+    let ended = routes
+        .sessions
+        .extract_if(|_, route| route.connection == connection);
+    ended.map(|(_, route)| route.inbox).collect()
+}
+
+pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

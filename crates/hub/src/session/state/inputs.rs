@@ -1,0 +1,133 @@
+//! What can happen to a session, and what may follow from it.
+
+use jiff::Timestamp;
+use serde_json::Value;
+use wire::{ErrorCode, PermissionOption, PermissionPolicy, QueuedMessage};
+
+use crate::agents::TerminalOutput;
+use crate::agents::entries::EntryChange;
+use crate::agents::from_acp::{ToolCallPatch, Update};
+
+/// What happens to a session.
+#[derive(Debug)]
+pub(crate) enum Input {
+    Send(QueuedMessage),
+    EditQueued {
+        queue_id: String,
+        content: String,
+    },
+    RemoveQueued {
+        queue_id: String,
+    },
+    ResumeQueue,
+    Cancel,
+    /// Somebody looks at it, so its agent should have it.
+    Watched,
+    /// The agent has it open; the value is its answer.
+    Attached {
+        answer: Value,
+        takes_images: bool,
+    },
+    AttachFailed {
+        message: String,
+    },
+    Update(Update),
+    /// A command that runs for the agent has more to show.
+    Terminal(TerminalOutput),
+    /// The answer to the prompt of this turn.
+    Answered {
+        turn: u64,
+        result: Result<Value, String>,
+    },
+    AgentLost {
+        reason: String,
+    },
+    PermissionAsked {
+        permission_id: String,
+        patch: Box<ToolCallPatch>,
+        options: Vec<PermissionOption>,
+    },
+    PermissionAnswered {
+        permission_id: String,
+        option_id: String,
+    },
+    SetPolicy(PermissionPolicy),
+    ModeSet(String),
+    OptionsSet(Value),
+    /// The agent has said nothing for long, since then.
+    Quiet {
+        since: Timestamp,
+    },
+    /// A cancel was not answered.
+    CancelUnanswered,
+    /// The server stops.
+    Stop,
+}
+
+/// What is to be done about it.
+#[derive(Debug, PartialEq)]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "they live as long as one step; nearly all of them are the large one"
+)]
+pub(crate) enum Effect {
+    /// Number it, write it, show it.
+    Change(EntryChange),
+    /// Where the sender's request id belongs to the next change.
+    Origin,
+    /// A turn begins; from now on a crash interrupts it.
+    TurnBegins,
+    /// These entries are final.
+    Complete(String),
+    Cancelled(String),
+    /// Everything shown so far is finished.
+    Fold,
+    /// What is beside the conversation has changed.
+    Info,
+    Title(String),
+    Touch,
+    SaveQueue,
+    SavePolicy,
+    Attach,
+    Prompt {
+        turn: u64,
+        message: QueuedMessage,
+    },
+    CancelPrompt,
+    /// `None` is the protocol's `cancelled`.
+    AnswerPermission {
+        permission_id: String,
+        option_id: Option<String>,
+        by_policy: bool,
+    },
+    RestartAgent,
+}
+
+/// Why a request was refused; nothing has changed.
+#[derive(Debug, PartialEq)]
+pub(crate) struct Refused {
+    pub(crate) code: ErrorCode,
+    pub(crate) message: String,
+}
+
+/// What is known of a session when its actor starts.
+#[derive(Debug)]
+pub(crate) struct Known {
+    /// How many entries there are.
+    pub(crate) total: u64,
+    pub(crate) titled: bool,
+    pub(crate) failed: bool,
+    pub(crate) policy: PermissionPolicy,
+    pub(crate) queue: Vec<QueuedMessage>,
+    pub(crate) accepted: Vec<String>,
+    pub(crate) restarts_when_quiet: bool,
+}
+
+impl Refused {
+    pub(super) fn new(code: ErrorCode, message: &str) -> Self {
+        Self {
+            code,
+            message: message.to_owned(),
+        }
+    }
+}
