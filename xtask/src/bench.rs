@@ -79,7 +79,8 @@ pub(crate) fn run() -> anyhow::Result<()> {
     );
     println!("\nmedian of {RUNS} (lowest to highest beside it); the runs of both alternate");
     agent_updates()?;
-    sessions()
+    sessions()?;
+    agent_store()
 }
 
 /// What an example of the binary's crate measured: lists of numbers by name.
@@ -156,6 +157,29 @@ fn sessions() -> anyhow::Result<()> {
         let ratio = many.median / few.median;
         let (many, few) = (many.to_string(), few.to_string());
         println!("{name:<44}{many:>24}{few:>24}{ratio:>8.2} beside an ordinary one");
+    }
+    Ok(())
+}
+
+/// The built-in agent's store, small and large.
+fn agent_store() -> anyhow::Result<()> {
+    let spread = measured("many_sessions")?;
+    println!(
+        "\n{:<44}{:>24}{:>24}{:>8}",
+        "the built-in agent, us", "10,000 sessions", "100 sessions", "ratio"
+    );
+    for (name, what) in [
+        ("a new session", "new"),
+        ("the newest, listed", "list"),
+        ("those of a folder, listed", "list_of_folder"),
+        ("one loaded", "load"),
+    ] {
+        let many = spread(&format!("{what}_10000"));
+        let few = spread(&format!("{what}_100"));
+        let ratio = many.median / few.median;
+        let kept = if ratio <= 2.0 { "flat" } else { "BROKEN" };
+        let (many, few) = (many.to_string(), few.to_string());
+        println!("{name:<44}{many:>24}{few:>24}{ratio:>8.2} {kept}");
     }
     Ok(())
 }

@@ -1,6 +1,6 @@
-//! How long new, list and load take in a store of 100 sessions and in one of 10,000.
+//! How long new, list and load take in a store of 100 sessions and in one of 10,000, in microseconds.
 //!
-//! `cargo run --release -p agent --example many_sessions [SESSIONS]`
+//! Prints lists of numbers as JSON; `cargo xtask bench` turns them into rows.
 
 #![expect(
     clippy::unwrap_used,
@@ -17,13 +17,10 @@ use agent::{ExpiryPolicy, FileStore, Record, Registry, SessionConfig, TurnEnd};
 const ROUNDS: usize = 200;
 
 fn main() {
-    let most: usize = std::env::args()
-        .nth(1)
-        .map_or(10_000, |count| count.parse().unwrap());
     let dir = tempfile::tempdir().unwrap();
     let mut made = 0;
-    println!("sessions      new  list(1st)     list  list(cwd)     load  (median, microseconds)");
-    for count in [100, most] {
+    let mut measured = serde_json::Map::new();
+    for count in [100, 10_000] {
         let policy = ExpiryPolicy {
             idle_days: 90,
             max_sessions: 0,
@@ -40,49 +37,41 @@ fn main() {
             writer.append(&Record::turn_end(TurnEnd::Done)).unwrap();
             made += 1;
         }
-        let new = median(|round| {
+        let new = times(|round| {
             registry.create_session(config(round)).unwrap();
         });
         made += ROUNDS;
-        let begin = Instant::now();
-        registry.list(None, None).unwrap();
-        let first = begin.elapsed().as_micros();
         // Names are remembered once the directory has rested.
         std::thread::sleep(Duration::from_millis(2100));
         registry.list(None, None).unwrap();
-        let list = median(|_| drop(registry.list(None, None).unwrap()));
+        let list = times(|_| drop(registry.list(None, None).unwrap()));
         let cwd = PathBuf::from("/project/7");
         registry.list(None, Some(&cwd)).unwrap();
-        let list_cwd = median(|_| drop(registry.list(None, Some(&cwd)).unwrap()));
+        let list_of_folder = times(|_| drop(registry.list(None, Some(&cwd)).unwrap()));
         let ids = registry.store().ids().unwrap();
         registry.close_all();
-        let load = median(|round| {
+        let load = times(|round| {
             let id = ids[round * ids.len() / ROUNDS];
             registry.open_session(id).unwrap();
             drop(registry.store().read_history(id).unwrap().replay());
         });
-        println!("{count:8} {new:8} {first:10} {list:8} {list_cwd:10} {load:8}");
+        for (name, times) in [
+            ("new", new),
+            ("list", list),
+            ("list_of_folder", list_of_folder),
+            ("load", load),
+        ] {
+            measured.insert(format!("{name}_{count}"), times.into());
+        }
     }
-    let registry = Registry::new(
-        Arc::new(FileStore::open(dir.path()).unwrap()),
-        ExpiryPolicy {
-            idle_days: 90,
-            max_sessions: 0,
-        },
-    );
-    let begin = Instant::now();
-    registry.remove_expired(jiff::Timestamp::now()).unwrap();
-    println!("sweep, nothing old: {} us", begin.elapsed().as_micros());
+    println!("{}", serde_json::Value::Object(measured));
 }
 
-fn median(mut act: impl FnMut(usize)) -> u128 {
-    let mut times: Vec<Duration> = (0..ROUNDS)
-        .map(|round| {
-            let begin = Instant::now();
-            act(round);
-            begin.elapsed()
-        })
-        .collect();
-    times.sort();
-    times[ROUNDS / 2].as_micros()
+fn times(mut act: impl FnMut(usize)) -> Vec<f64> {
+    let time = |round| {
+        let begin = Instant::now();
+        act(round);
+        begin.elapsed().as_secs_f64() * 1e6
+    };
+    (0..ROUNDS).map(time).collect()
 }
