@@ -103,7 +103,14 @@ async function startServer(home) {
     },
     start: async () => {
       child = spawn(BINARY, ['--port', port, '--no-open'], {
-        env: { HOME: home, PATH: process.env.PATH, CLAUDE_ACP_CMD: agent, CODEX_ACP_CMD: agent, ...server.env },
+        env: {
+          HOME: home,
+          PATH: process.env.PATH,
+          LIMINAL_GATEWAY_PORT: 'off',
+          CLAUDE_ACP_CMD: agent,
+          CODEX_ACP_CMD: agent,
+          ...server.env,
+        },
         stdio: ['ignore', 'pipe', 'pipe'],
       });
       server.url = await readyLine(child);

@@ -186,7 +186,11 @@ id: string, projectId: string, title: string, lastActiveAt: string, createdAt: s
 
 export type TurnPhase = "starting" | "working" | "cancelling";
 
-export type RunningTurn = { startedAt: string, phase: TurnPhase, 
+export type RunningTurn = { startedAt: string, 
+/**
+ * The request that sent the message it answers.
+ */
+requestId?: string, phase: TurnPhase, 
 /**
  * Since when the agent has said nothing, once that is long.
  */

@@ -246,7 +246,8 @@ fn start(which: Which) -> anyhow::Result<Running> {
                 std::env::temp_dir().join(format!("liminal-bench-{}-{number}", std::process::id()));
             let mut program = Command::new(release.join("liminal"));
             program
-                .args(["--port", "0", "--no-open", "--data-dir"])
+                .args(["--port", "0", "--gateway-port", "off", "--no-open"])
+                .arg("--data-dir")
                 .arg(&dir);
             (program, Some(dir))
         }

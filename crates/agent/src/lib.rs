@@ -27,7 +27,7 @@ use std::time::Duration;
 pub use acp::serve;
 pub use history::{Entry, History, Record, TurnEnd};
 pub use model::ModelRef;
-pub use personas::Persona;
+pub use personas::{Persona, read as read_personas};
 pub use registry::{ExpiryPolicy, Page, Registry, Running, Session, SessionConfig};
 pub use session_id::{EXAMPLE, EXPECTED_FORMAT, SessionId, SessionIdError};
 pub use settings::{Directories, Environment, SettingError, Settings};

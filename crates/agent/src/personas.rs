@@ -31,7 +31,7 @@ impl Default for Persona {
 }
 
 /// The personas of a file; the default one if there are none to be had. Never empty.
-pub(crate) fn read(path: &Path) -> Vec<Persona> {
+pub fn read(path: &Path) -> Vec<Persona> {
     let size = path.metadata().map_or(0, |data| data.len());
     let text = match std::fs::read_to_string(path) {
         Ok(text) if size <= FILE_BYTES_MAX => text,

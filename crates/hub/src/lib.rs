@@ -25,7 +25,8 @@ pub use folders::Completions;
 pub use projects::Projects;
 use session::Hosting;
 pub use session::{
-    Done, Fed, Feed, FeedReader, Page, SessionEvent, SessionRules, Sessions, TooSlow, feed,
+    Done, Fed, Feed, FeedReader, Named, Page, SessionEvent, SessionRules, Sessions, TooSlow,
+    UNTITLED, feed,
 };
 use store::{DataDir, Lock, OpenError, Uploads};
 

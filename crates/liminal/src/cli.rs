@@ -34,6 +34,11 @@ pub(crate) enum Command {
     Token,
     /// Show versions, the data directory, ports, agents, and where each setting comes from
     Doctor,
+    /// What programs can do at the gateway
+    Gateway {
+        #[command(subcommand)]
+        what: GatewayCommand,
+    },
     /// Be an agent for any ACP client, over standard input and output
     Agent,
     /// Keep an agent (started by the server itself)
@@ -45,6 +50,14 @@ pub(crate) enum Command {
         #[arg(last = true)]
         command: Vec<OsString>,
     },
+}
+
+#[derive(Debug, Clone, Subcommand)]
+pub(crate) enum GatewayCommand {
+    /// Print the JSON Schema of every method
+    Schema,
+    /// Print the reference page
+    Reference,
 }
 
 #[derive(Debug, Default, Args)]

@@ -130,6 +130,14 @@ impl Door {
         }
     }
 
+    /// For a program, which shows the token in its first frame: no page of somebody else's.
+    pub(crate) fn admit_program(&self, headers: &HeaderMap) -> Result<(), Refusal> {
+        match origin(headers) {
+            OriginIs::Ours | OriginIs::Missing => Ok(()),
+            OriginIs::Foreign => Err(Refusal::Origin),
+        }
+    }
+
     /// For a request that changes something: only from a page of ours.
     pub(crate) fn admit_change(&self, headers: &HeaderMap) -> Result<(), Refusal> {
         match origin(headers) {

@@ -9,6 +9,7 @@ mod cli;
 mod config;
 mod doctor;
 mod door;
+mod gateway;
 mod http;
 mod open_browser;
 mod serve;
@@ -21,7 +22,7 @@ use std::io::{IsTerminal, Write};
 use std::process::ExitCode;
 
 use clap::Parser;
-use cli::{Cli, Command};
+use cli::{Cli, Command, GatewayCommand};
 use config::Settings;
 use hub::agents::keeper;
 use hub::store::DataDir;
@@ -51,6 +52,14 @@ fn run(cli: &Cli) -> anyhow::Result<ExitCode> {
         .find(|name| matches!(std::env::var(name), Err(NotUnicode(_))))
     {
         anyhow::bail!("{variable} is not valid UTF-8. Set it to plain text, or unset it.");
+    }
+    if let Some(Command::Gateway { what }) = &cli.command {
+        let text = match what {
+            GatewayCommand::Schema => format!("{:#}\n", gateway::schema()),
+            GatewayCommand::Reference => gateway::reference(),
+        };
+        print(&text)?;
+        return Ok(ExitCode::SUCCESS);
     }
     let env = |variable: &str| std::env::var(variable).ok();
     // Not through the server's settings: a mistake in them is no reason for an editor to lose its agent.
@@ -87,7 +96,7 @@ fn run(cli: &Cli) -> anyhow::Result<ExitCode> {
                 return Ok(ExitCode::FAILURE);
             }
         }
-        Some(Command::Agent | Command::Keeper { .. }) => {}
+        Some(Command::Agent | Command::Gateway { .. } | Command::Keeper { .. }) => {}
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -11,12 +11,13 @@ use hub::agents::{AgentEntry, AgentSetup, Backoff, Catalog};
 use hub::store::DataDir;
 use hub::{Hub, HubConfig, SessionRules};
 use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::Semaphore;
 
-use crate::config::{Settings, StallAction};
+use crate::config::{Settings, Source, StallAction};
 use crate::door::Door;
-use crate::http::{self, App};
+use crate::http::{self, App, Listening};
 use crate::token::Token;
-use crate::{browser, open_browser, stop};
+use crate::{browser, gateway, open_browser, stop};
 
 /// How long a browser may take from its start to our page.
 const BROWSER_START: Duration = Duration::from_secs(60);
@@ -46,7 +47,7 @@ pub(crate) async fn serve(settings: Settings) -> anyhow::Result<()> {
     let wanted = SocketAddr::new(settings.host.value.0, settings.port.value.0);
     let listening = http::listen(wanted)
         .await
-        .map_err(|error| cannot_listen(wanted, &error))?;
+        .map_err(|error| cannot_listen(wanted, "--port", &error))?;
     let address = listening.address;
     let url = format!("http://{}", reachable(address));
     hub.announce(&url)?;
@@ -55,14 +56,33 @@ pub(crate) async fn serve(settings: Settings) -> anyhow::Result<()> {
     }
 
     let (stop, stopping) = stop::channel();
+    let door = Arc::new(Door::new(address.ip(), address.port(), token.clone()));
     let app = App {
-        door: Arc::new(Door::new(address.ip(), address.port(), token.clone())),
+        door: door.clone(),
         browser: browser::Context {
             hub: hub.clone(),
             permissions: settings.permissions.value,
             stop: stopping.clone(),
         },
+        gateway: gateway::Context {
+            hub: hub.clone(),
+            door,
+            strangers: Arc::new(Semaphore::new(gateway::STRANGERS_MAX)),
+            scratch: dir.path().join("scratch"),
+            personas: agent::Directories::within(dir.path()).personas,
+            model: std::env::var("LIMINAL_AGENT_MODEL").ok(),
+            stop: stopping.clone(),
+        },
     };
+    if let Some(listening) = listen_for_programs(&settings).await? {
+        let address = listening.address;
+        tracing::info!(%address, "the gateway is open");
+        let own = App {
+            door: Arc::new(Door::new(address.ip(), address.port(), token.clone())),
+            ..app.clone()
+        };
+        tokio::spawn(listening.serve(http::gateway_router(own), stopping.clone()));
+    }
     let serving = tokio::spawn(listening.serve(http::router(app), stopping));
     let with_token = format!("{url}/#token={}", token.in_address());
     announce(&with_token);
@@ -93,6 +113,22 @@ pub(crate) async fn serve(settings: Settings) -> anyhow::Result<()> {
         tracing::error!("the disk did not answer; changes that were not acknowledged are lost");
     }
     Ok(())
+}
+
+/// The gateway's own port. One that nobody asked for, and that somebody else has, is done without.
+async fn listen_for_programs(settings: &Settings) -> anyhow::Result<Option<Listening>> {
+    let Some(port) = settings.gateway_port.value.0 else {
+        return Ok(None);
+    };
+    let wanted = SocketAddr::new(settings.host.value.0, port);
+    match http::listen(wanted).await {
+        Ok(listening) => Ok(Some(listening)),
+        Err(error) if settings.gateway_port.source == Source::Default => {
+            tracing::warn!(%wanted, %error, "the gateway has no port of its own; /gateway of the browser's is open");
+            Ok(None)
+        }
+        Err(error) => Err(cannot_listen(wanted, "--gateway-port", &error).into()),
+    }
 }
 
 pub(crate) fn agent_setup(settings: &Settings) -> io::Result<AgentSetup> {
@@ -158,14 +194,14 @@ fn reachable(address: SocketAddr) -> SocketAddr {
     SocketAddr::new(ip, address.port())
 }
 
-fn cannot_listen(wanted: SocketAddr, error: &io::Error) -> CannotListen {
+fn cannot_listen(wanted: SocketAddr, flag: &str, error: &io::Error) -> CannotListen {
     let (ip, port) = (wanted.ip(), wanted.port());
     CannotListen(match error.kind() {
         io::ErrorKind::AddrInUse => format!(
-            "Port {port} on {ip} is taken. Stop the program that uses it, or choose another with --port (0 takes any free one)."
+            "Port {port} on {ip} is taken. Stop the program that uses it, or choose another with {flag} (0 takes any free one)."
         ),
         io::ErrorKind::PermissionDenied => {
-            format!("This user may not use port {port}. Choose one above 1023 with --port.")
+            format!("This user may not use port {port}. Choose one above 1023 with {flag}.")
         }
         io::ErrorKind::AddrNotAvailable => {
             format!(
@@ -173,7 +209,7 @@ fn cannot_listen(wanted: SocketAddr, error: &io::Error) -> CannotListen {
             )
         }
         _ => format!(
-            "Could not listen on {wanted}: {error}. Choose another address with --host and --port."
+            "Could not listen on {wanted}: {error}. Choose another address with --host and {flag}."
         ),
     })
 }

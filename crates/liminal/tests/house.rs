@@ -87,7 +87,7 @@ fn crates_know_only_the_crates_below_them() {
 fn wire_needs_only_what_describes_types() {
     assert_eq!(
         dependencies("crates/wire").into_iter().collect::<Vec<_>>(),
-        ["serde", "serde_json", "ts-rs"]
+        ["schemars", "serde", "serde_json", "ts-rs"]
     );
 }
 

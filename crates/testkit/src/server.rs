@@ -149,6 +149,14 @@ impl ServerSetup {
     }
 
     async fn started(&self, mut command: Command) -> anyhow::Result<Server> {
+        // All servers of all tests would want the same one.
+        if !self
+            .env
+            .iter()
+            .any(|(name, _)| name == "LIMINAL_GATEWAY_PORT")
+        {
+            command.env("LIMINAL_GATEWAY_PORT", "off");
+        }
         let mut child = command.spawn()?;
         let mut stdout = BufReader::new(child.stdout.take().context("a pipe")?);
         let mut line = String::new();

@@ -7,6 +7,7 @@ mod agent;
 mod browser;
 mod entry;
 mod error_code;
+pub mod gateway;
 mod project;
 mod session;
 

@@ -68,6 +68,10 @@ pub struct SessionInfo {
 #[serde(rename_all = "camelCase")]
 pub struct RunningTurn {
     pub started_at: String,
+    /// The request that sent the message it answers.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[ts(optional)]
+    pub request_id: Option<String>,
     pub phase: TurnPhase,
     /// Since when the agent has said nothing, once that is long.
     #[serde(skip_serializing_if = "Option::is_none")]

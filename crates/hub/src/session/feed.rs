@@ -37,8 +37,8 @@ pub enum SessionEvent {
     },
     Resumed {
         seq: u64,
-        /// The texts that may still grow, by entry, as they were then.
-        texts: Vec<(String, String)>,
+        /// The texts that may still grow, as they were then.
+        texts: Vec<ChatEntry>,
         info: Box<SessionInfo>,
         origin: Origin,
     },

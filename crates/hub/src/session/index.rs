@@ -36,6 +36,9 @@ pub(crate) struct SessionMeta {
     pub(crate) project_id: String,
     pub(crate) project_path: String,
     pub(crate) cli_type: String,
+    /// What whoever made it calls its agent, if that says more than the kind.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) agent_id: Option<String>,
     pub(crate) archived: bool,
     pub(crate) title: String,
     pub(crate) last_active_at: String,
@@ -61,6 +64,7 @@ impl SessionMeta {
             key: self.key.clone(),
             session: self.id.clone(),
             cli_type: self.cli_type.clone(),
+            agent_id: self.agent_id.clone(),
             project_id: self.project_id.clone(),
             project_path: self.project_path.clone(),
             created_at: self.created_at.clone(),
@@ -161,6 +165,28 @@ impl Index {
             .collect();
         items.sort_by(|a, b| b.last_active_at.cmp(&a.last_active_at));
         items
+    }
+
+    /// The session with this key.
+    pub(crate) fn by_key(&self, key: &str) -> Option<Arc<SessionMeta>> {
+        let file = self.document.read();
+        file.sessions.iter().find(|meta| meta.key == key).cloned()
+    }
+
+    /// Every session of these projects with its key, the newest one first.
+    pub(crate) fn named(&self, projects: &[Project]) -> Vec<Named> {
+        let file = self.document.read();
+        let news = self.news();
+        let mut named: Vec<Named> = file
+            .sessions
+            .iter()
+            .filter_map(|meta| {
+                let project = projects.iter().find(|project| meta.belongs_to(project))?;
+                Some(Named::new(meta, &project.id, news.get(&meta.id)))
+            })
+            .collect();
+        named.sort_by(|a, b| b.item.created_at.cmp(&a.item.created_at));
+        named
     }
 
     pub(crate) async fn insert(&self, meta: SessionMeta, origin: Origin) -> Result<(), HubError> {
@@ -344,6 +370,26 @@ impl Index {
     }
 }
 
+/// A session as programs name it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Named {
+    pub key: String,
+    /// The kind of agent, or what whoever made the session calls it.
+    pub agent_id: String,
+    pub item: SessionListItem,
+}
+
+impl Named {
+    fn new(meta: &SessionMeta, project_id: &str, news: Option<&News>) -> Self {
+        let agent_id = meta.agent_id.as_ref().unwrap_or(&meta.cli_type);
+        Self {
+            key: meta.key.clone(),
+            agent_id: agent_id.clone(),
+            item: item(meta, project_id, news),
+        }
+    }
+}
+
 fn item(meta: &SessionMeta, project_id: &str, news: Option<&News>) -> SessionListItem {
     let active = news.and_then(|news| news.last_active_at.clone());
     let title = news.and_then(|news| news.title.clone());
@@ -506,6 +552,7 @@ fn told_by(path: &Path, known: Option<&SessionMeta>) -> Option<SessionMeta> {
             project_id: header.project_id,
             project_path: header.project_path,
             cli_type: header.cli_type,
+            agent_id: header.agent_id,
             archived: false,
             title: UNTITLED.to_owned(),
             last_active_at: header.created_at.clone(),

@@ -20,14 +20,16 @@ use jiff::Timestamp;
 use serde_json::Value;
 use tokio::sync::{mpsc, oneshot};
 use uuid::Uuid;
-use wire::{PermissionPolicy, Position, Project, QueuedMessage, SessionListItem};
+use wire::{PermissionPolicy, Position, Project, QueuedMessage, SessionInfo, SessionListItem};
 
 use actor::{Command, FROM_AGENT_MAX, Fresh, Setup, Subscribe};
 pub use actor::{Done, Page};
 pub use feed::{Fed, Feed, FeedReader, SessionEvent, TooSlow, feed};
 use index::Index;
+pub use index::Named;
 pub(crate) use index::problem;
 use state::Input;
+pub use title::UNTITLED;
 
 use crate::agents::{Agents, Audit, HostSetup};
 use crate::error::HubError;
@@ -103,11 +105,29 @@ impl Sessions {
         self.index.list(project, archived)
     }
 
+    /// Every session of these projects, archived ones too, the newest one first.
+    pub fn named(&self, projects: &[Project]) -> Vec<Named> {
+        self.index.named(projects)
+    }
+
+    /// The canonical id of the session with this key.
+    pub fn id_of(&self, key: &str) -> Option<String> {
+        self.index.by_key(key).map(|meta| meta.id.clone())
+    }
+
+    /// The key of the session with this canonical id.
+    pub fn key_of(&self, id: &str) -> Option<String> {
+        self.index.find(id).map(|meta| meta.key.clone())
+    }
+
     /// A new session with this agent in the project's folder. `feed` gets to see it from the beginning.
+    ///
+    /// `agent_id` is what the caller calls the agent, if that is not its kind.
     pub async fn create(
         &self,
         project: &Project,
         cli_type: &str,
+        agent_id: Option<String>,
         feed: Option<Feed>,
         origin: Origin,
     ) -> Result<String, HubError> {
@@ -131,6 +151,7 @@ impl Sessions {
             project_id: project.id.clone(),
             project_path: project.path.clone(),
             cli_type: cli_type.to_owned(),
+            agent_id,
             archived: false,
             title: title::UNTITLED.to_owned(),
             last_active_at: now.clone(),
@@ -211,6 +232,20 @@ impl Sessions {
             reply,
         })
         .await?
+    }
+
+    /// What the session is doing now.
+    pub async fn info(&self, id: &str) -> Result<SessionInfo, HubError> {
+        self.ask(id, |reply| Command::Info { reply }).await?
+    }
+
+    /// What the session is doing now, if it does anything: one that nobody has opened is not woken for it.
+    pub async fn info_if_open(&self, id: &str) -> Result<Option<SessionInfo>, HubError> {
+        let open = self.running().contains_key(id);
+        match open {
+            true => self.info(id).await.map(Some),
+            false => Ok(None),
+        }
     }
 
     /// Sends a message, or queues it while a turn runs. A request id is accepted once.

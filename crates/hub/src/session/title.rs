@@ -1,6 +1,6 @@
 //! What a session is called before anybody gives it a name.
 
-pub(crate) const UNTITLED: &str = "New Session";
+pub const UNTITLED: &str = "New Session";
 const TITLE_CHARS_MAX: usize = 50;
 /// A cut at a word may not shorten the title below this.
 const WORD_CHARS_MIN: usize = 20;

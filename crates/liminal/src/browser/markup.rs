@@ -42,8 +42,10 @@ impl Markup {
                 }
             }
             (SessionEvent::Resumed { texts, .. }, _) => {
-                for (entry_id, text) in texts {
-                    self.begin(key(entry_id), text);
+                for entry in texts {
+                    if let Some(text) = text_of(entry) {
+                        self.begin(key(entry.entry_id()), text);
+                    }
                 }
             }
             (SessionEvent::Update { entry, .. }, ServerMessage::SessionUpdate { html, .. }) => {

@@ -139,7 +139,7 @@ async fn answer(
         } => {
             let project = project(hub, &project_id)?;
             sessions
-                .create(&project, &cli_type, Some(feed), origin)
+                .create(&project, &cli_type, None, Some(feed), origin)
                 .await?;
             return Ok(None);
         }

@@ -23,10 +23,10 @@ use serde::Deserialize;
 
 use crate::browser::Wishes;
 use crate::door::{Door, Refusal};
-use crate::{assets, browser};
+use crate::{assets, browser, gateway};
 
 pub(crate) use headers::{content_security_policy, portlet_security_policy};
-pub(crate) use listen::listen;
+pub(crate) use listen::{Listening, listen};
 
 /// Nobody who has not shown the token may make us hold more than this.
 const LOGIN_BODY_MAX: usize = 4096;
@@ -41,6 +41,7 @@ const UPLOAD_DEADLINE: Duration = Duration::from_secs(60);
 pub(crate) struct App {
     pub(crate) door: Arc<Door>,
     pub(crate) browser: browser::Context,
+    pub(crate) gateway: gateway::Context,
 }
 
 pub(crate) fn router(app: App) -> Router {
@@ -54,12 +55,22 @@ pub(crate) fn router(app: App) -> Router {
             post(login).layer(DefaultBodyLimit::max(LOGIN_BODY_MAX)),
         )
         .route("/ws", any(socket))
+        .route("/gateway", any(programs))
         .route(
             "/uploads",
             post(upload).layer(DefaultBodyLimit::max(PICTURE_BYTES_MAX)),
         )
         .route("/uploads/{id}", get(picture))
         .fallback(get(file))
+        .layer(middleware::from_fn_with_state(app.clone(), guard))
+        .with_state(app)
+}
+
+/// The door for programs alone.
+pub(crate) fn gateway_router(app: App) -> Router {
+    Router::new()
+        .route("/", any(programs))
+        .route("/health", get(health))
         .layer(middleware::from_fn_with_state(app.clone(), guard))
         .with_state(app)
 }
@@ -138,6 +149,19 @@ async fn socket(
     app.door.admit_socket(&headers).await?;
     Ok(match upgrade {
         Ok(upgrade) => browser::accept(upgrade, Wishes::of(uri.query()), app.browser),
+        Err(rejection) => rejection.into_response(),
+    })
+}
+
+/// A program says who it is in its first frame; a page of somebody else's is not even heard.
+async fn programs(
+    State(app): State<App>,
+    headers: HeaderMap,
+    upgrade: Result<WebSocketUpgrade, WebSocketUpgradeRejection>,
+) -> Result<Response, Refusal> {
+    app.door.admit_program(&headers)?;
+    Ok(match upgrade {
+        Ok(upgrade) => gateway::accept(upgrade, app.gateway),
         Err(rejection) => rejection.into_response(),
     })
 }

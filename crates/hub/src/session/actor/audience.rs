@@ -102,14 +102,16 @@ impl Audience {
     }
 }
 
-/// The texts of entries in flight as they were before these events.
+/// The texts in flight as they were before these events.
 pub(super) fn texts_before(
     missed: &[Arc<SessionEvent>],
     in_flight: &BTreeMap<u64, ChatEntry>,
-) -> Vec<(String, String)> {
-    let mut texts: Vec<(String, String)> = vec![];
+) -> Vec<ChatEntry> {
+    let mut texts = vec![];
     for entry in in_flight.values() {
-        let (ChatEntry::Assistant { content, .. } | ChatEntry::Thinking { content, .. }) = entry
+        let mut before = entry.clone();
+        let (ChatEntry::Assistant { content, .. } | ChatEntry::Thinking { content, .. }) =
+            &mut before
         else {
             continue;
         };
@@ -127,8 +129,8 @@ pub(super) fn texts_before(
             }
         }
         if !begun {
-            let before = content.len() - later;
-            texts.push((entry.entry_id().to_owned(), content[..before].to_owned()));
+            content.truncate(content.len() - later);
+            texts.push(before);
         }
     }
     texts

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 use tokio::sync::oneshot;
-use wire::{ChatEntry, Position};
+use wire::{ChatEntry, Position, SessionInfo};
 
 use crate::error::HubError;
 use crate::events::Origin;
@@ -22,6 +22,9 @@ pub(crate) enum Command {
         before: u64,
         limit: u32,
         reply: oneshot::Sender<Result<Page, HubError>>,
+    },
+    Info {
+        reply: oneshot::Sender<Result<SessionInfo, HubError>>,
     },
     Act {
         input: Input,
@@ -88,6 +91,7 @@ pub(super) fn refuse(command: Command, reason: &str) {
         Command::Act { reply, .. }
         | Command::SetMode { reply, .. }
         | Command::SetOption { reply, .. } => drop(reply.send(Err(error()))),
+        Command::Info { reply } => drop(reply.send(Err(error()))),
         Command::Titled { reply, .. } => drop(reply.send(Err(error()))),
         Command::Stop { reply, .. } => drop(reply.send(())),
         Command::Unsubscribe { .. } | Command::Archived(_) => {}

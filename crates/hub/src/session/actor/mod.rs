@@ -300,6 +300,7 @@ impl Actor {
                 limit,
                 reply,
             } => drop(reply.send(self.conversation.page(before, limit).await)),
+            Command::Info { reply } => drop(reply.send(Ok(self.state.info()))),
             Command::Act {
                 input,
                 origin,

@@ -231,6 +231,7 @@ impl State {
             state: self.shown(),
             turn: self.turn.as_ref().map(|turn| RunningTurn {
                 started_at: stamp(turn.started),
+                request_id: turn.message.request_id.clone(),
                 phase: turn.phase,
                 quiet_since: turn.quiet_since.map(stamp),
             }),

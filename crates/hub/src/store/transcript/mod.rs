@@ -40,6 +40,9 @@ pub(crate) struct Header {
     /// Canonical.
     pub(crate) session: String,
     pub(crate) cli_type: String,
+    /// What whoever made it calls its agent, if that says more than the kind.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) agent_id: Option<String>,
     pub(crate) project_id: String,
     pub(crate) project_path: String,
     pub(crate) created_at: String,
@@ -443,6 +446,7 @@ mod tests {
             key: "key".to_owned(),
             session: "codex:1".to_owned(),
             cli_type: "codex".to_owned(),
+            agent_id: None,
             project_id: "p".to_owned(),
             project_path: "/p".to_owned(),
             created_at: String::new(),

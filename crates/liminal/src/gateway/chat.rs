@@ -1,0 +1,123 @@
+//! Methods about what is said.
+
+use serde_json::json;
+use uuid::Uuid;
+use wire::SessionState;
+use wire::gateway::{
+    AbortParams, AnswerParams, Done, HistoryParams, MessageBody, MessageParams, Messages, NoParams,
+    Permission, PermissionList, Problem, Queue, QueueParams, QueuedRun, Run, SendParams,
+};
+
+use super::follow::{Caller, problem};
+use super::messages::{self, derived, run_id};
+
+pub(super) async fn send(caller: Caller, params: SendParams) -> Result<Run, Problem> {
+    let key = &params.session_key;
+    let id = caller.id_of(key)?;
+    caller.follow(&id, &key.0, None).await?;
+    let run_id = match params.idempotency_key {
+        Some(same) => derived(&key.0, &same.0),
+        None => Uuid::new_v4().to_string(),
+    };
+    let origin = caller.origin(Some(run_id.clone()));
+    let sessions = caller.hub().sessions();
+    let sent = sessions.send(&id, params.message.0, vec![], origin).await;
+    sent.map_err(problem)?;
+    Ok(Run { run_id })
+}
+
+pub(super) async fn history(caller: Caller, params: HistoryParams) -> Result<Messages, Problem> {
+    let id = caller.id_of(&params.session_key)?;
+    let key = &params.session_key.0;
+    messages::page(&caller, &id, key, params.before, params.limit).await
+}
+
+pub(super) async fn message(caller: Caller, params: MessageParams) -> Result<MessageBody, Problem> {
+    let id = caller.id_of(&params.session_key)?;
+    let message = messages::one(&caller, &id, &params.session_key.0, params.number).await?;
+    Ok(MessageBody { message })
+}
+
+pub(super) async fn abort(caller: Caller, params: AbortParams) -> Result<Done, Problem> {
+    let wanted = params.run_id.0.to_lowercase();
+    let sessions = caller.hub().sessions();
+    for named in sessions.named(&caller.hub().projects().list()) {
+        let is_it = |request_id: &Option<String>| {
+            let id = request_id.as_ref();
+            id.is_some_and(|id| run_id(&named.key, id) == wanted)
+        };
+        let id = &named.item.id;
+        let Ok(Some(info)) = sessions.info_if_open(id).await else {
+            continue;
+        };
+        if info
+            .turn
+            .as_ref()
+            .is_some_and(|turn| is_it(&turn.request_id))
+        {
+            let cancelled = sessions.cancel(id).await;
+            return cancelled.map(|_| Done::YES).map_err(problem);
+        }
+        let queued = info.queue.iter().find(|queued| is_it(&queued.request_id));
+        if let Some(queued) = queued {
+            let removed = sessions.remove_queued(id, queued.queue_id.clone()).await;
+            return removed.map(|_| Done::YES).map_err(problem);
+        }
+    }
+    let message = "That run does not run: it has ended, or there never was one";
+    Err(Problem::new(Problem::NOT_FOUND, message))
+}
+
+pub(super) async fn queue(caller: Caller, params: QueueParams) -> Result<Queue, Problem> {
+    let key = &params.session_key.0;
+    let id = caller.id_of(&params.session_key)?;
+    let sessions = caller.hub().sessions();
+    if let Some(queue_id) = params.remove {
+        let removed = sessions.remove_queued(&id, queue_id).await;
+        removed.map_err(problem)?;
+    }
+    if params.resume {
+        sessions.resume_queue(&id).await.map_err(problem)?;
+    }
+    let info = sessions.info(&id).await.map_err(problem)?;
+    let waiting = info.queue.into_iter().map(|queued| QueuedRun {
+        run_id: queued.request_id.map(|id| run_id(key, &id)),
+        queue_id: queued.queue_id,
+        message: queued.content,
+    });
+    Ok(Queue {
+        waiting: waiting.collect(),
+        held: info.queue_held,
+    })
+}
+
+pub(super) async fn permissions(caller: Caller, _: NoParams) -> Result<PermissionList, Problem> {
+    let sessions = caller.hub().sessions();
+    let mut permissions = vec![];
+    for named in sessions.named(&caller.hub().projects().list()) {
+        if named.item.state != SessionState::Waiting {
+            continue;
+        }
+        let info = sessions.info(&named.item.id).await.map_err(problem)?;
+        permissions.extend(info.permissions.into_iter().map(|question| {
+            Permission {
+                session_key: named.key.clone(),
+                permission_id: question.permission_id,
+                title: question.title,
+                options: question
+                    .options
+                    .iter()
+                    .map(|option| json!(option))
+                    .collect(),
+            }
+        }));
+    }
+    Ok(PermissionList { permissions })
+}
+
+pub(super) async fn answer(caller: Caller, params: AnswerParams) -> Result<Done, Problem> {
+    let id = caller.id_of(&params.session_key)?;
+    let sessions = caller.hub().sessions();
+    let answered = sessions.permit(&id, params.permission_id, params.option_id);
+    answered.await.map(|_| Done::YES).map_err(problem)
+}

@@ -1,0 +1,154 @@
+//! A conversation as programs read it: who said what, one message after the other.
+
+use hub::HubError;
+use sha2::{Digest, Sha256};
+use wire::gateway::{Limit, Message, Messages, Problem, Role};
+use wire::{ChatEntry, ToolCallEntry, ToolContent};
+
+use super::follow::{Caller, problem};
+use super::sessions::milliseconds;
+
+/// Entries read at once.
+const PAGE: u32 = 200;
+/// What one answer may hold.
+const PAGE_BYTES_MAX: usize = 512 * 1024;
+/// What one message of a page may hold; `chat.message` has it whole.
+const MESSAGE_BYTES_MAX: usize = 64 * 1024;
+
+/// The newest messages before `before`, as many as were asked for and as fit.
+pub(super) async fn page(
+    caller: &Caller,
+    id: &str,
+    key: &str,
+    before: Option<u64>,
+    limit: Limit,
+) -> Result<Messages, Problem> {
+    let mut messages: Vec<Message> = vec![];
+    let mut bytes = 0;
+    let mut at = before.unwrap_or(u64::MAX);
+    'pages: while at > 0 {
+        let page = caller.hub().sessions().page(id, at, PAGE).await;
+        let page = page.map_err(problem)?;
+        for mut message in of_entries(&page.entries, page.first, key).into_iter().rev() {
+            cut(&mut message);
+            bytes += message.content.len();
+            if messages.len() == limit.0 as usize
+                || (bytes > PAGE_BYTES_MAX && !messages.is_empty())
+            {
+                break 'pages;
+            }
+            at = message.number - 1;
+            messages.push(message);
+        }
+        at = page.first;
+    }
+    messages.reverse();
+    // Whether anything older is a message shows when it is asked for.
+    let cursor = (at > 0).then_some(at);
+    Ok(Messages { messages, cursor })
+}
+
+/// One message, whole.
+pub(super) async fn one(
+    caller: &Caller,
+    id: &str,
+    key: &str,
+    number: u64,
+) -> Result<Message, Problem> {
+    let none = || Problem::new(Problem::NOT_FOUND, "There is no message with this number");
+    let page = caller.hub().sessions().page(id, number, 1).await;
+    let page = match page {
+        Ok(page) => page,
+        Err(HubError::SessionNotFound) => return Err(none()),
+        Err(error) => return Err(problem(error)),
+    };
+    let messages = of_entries(&page.entries, page.first, key);
+    let found = messages
+        .into_iter()
+        .find(|message| message.number == number);
+    found.ok_or_else(none)
+}
+
+fn of_entries(entries: &[ChatEntry], first: u64, key: &str) -> Vec<Message> {
+    let mut run = None;
+    let mut last = 0;
+    let mut messages = vec![];
+    for (entry, number) in entries.iter().zip(first + 1..) {
+        let (role, content, timestamp, tool_name) = match entry {
+            ChatEntry::User {
+                content,
+                timestamp,
+                request_id,
+                ..
+            } => {
+                run = request_id.as_ref().map(|id| run_id(key, id));
+                (Role::User, content.clone(), Some(timestamp), None)
+            }
+            ChatEntry::Assistant {
+                content, timestamp, ..
+            } => (Role::Assistant, content.clone(), Some(timestamp), None),
+            ChatEntry::ToolCall(call) => {
+                let name = Some(call.name.clone());
+                (Role::ToolResult, tool_text(call), None, name)
+            }
+            _ => continue,
+        };
+        last = timestamp.map_or(last, |stamp| milliseconds(stamp));
+        messages.push(Message {
+            role,
+            content,
+            timestamp: last,
+            run_id: run.clone(),
+            tool_name,
+            number,
+            cut: false,
+        });
+    }
+    messages
+}
+
+/// What a tool call came to, in words.
+pub(super) fn tool_text(call: &ToolCallEntry) -> String {
+    if let Some(text) = call.error.as_ref().or(call.result.as_ref()) {
+        return text.clone();
+    }
+    let texts = call.content.iter().map(|content| match content {
+        ToolContent::Text { text } => text.clone(),
+        ToolContent::Diff { path, .. } => format!("changed {path}"),
+        ToolContent::Terminal { output, .. } => output.clone(),
+        ToolContent::Media { .. } => String::new(),
+    });
+    texts
+        .filter(|text| !text.is_empty())
+        .collect::<Vec<_>>()
+        .join("\n")
+}
+
+fn cut(message: &mut Message) {
+    if message.content.len() <= MESSAGE_BYTES_MAX {
+        return;
+    }
+    let end = message.content.floor_char_boundary(MESSAGE_BYTES_MAX);
+    message.content.truncate(end);
+    message.cut = true;
+}
+
+/// The run of a message, by the request that sent it. Those that programs send are runs already.
+pub(super) fn run_id(key: &str, request_id: &str) -> String {
+    match uuid::Uuid::parse_str(request_id) {
+        Ok(id) => id.to_string(),
+        Err(_) => derived(key, request_id),
+    }
+}
+
+/// Always the same UUID for the same two texts.
+pub(super) fn derived(key: &str, text: &str) -> String {
+    let hash = Sha256::new()
+        .chain_update(key)
+        .chain_update([0])
+        .chain_update(text);
+    let mut bytes = [0; 16];
+    bytes.copy_from_slice(&hash.finalize()[..16]);
+    let id = uuid::Builder::from_random_bytes(bytes).into_uuid();
+    id.to_string()
+}

@@ -1,0 +1,316 @@
+//! The gateway: the same sessions as the browser's, for programs. One connection is one task.
+//!
+//! A program says who it is, then asks; `methods` is everything that can be asked, `events` what it hears of the
+//! sessions it follows. Requests are carried out in the order in which they come, but for those that wait for an
+//! agent to start. So the answer to a message always comes before the first word about it.
+
+mod chat;
+mod events;
+mod follow;
+mod messages;
+mod methods;
+mod projects;
+mod reference;
+mod sessions;
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use axum::extract::ws::{CloseFrame, Message, WebSocket, WebSocketUpgrade};
+use axum::http::StatusCode;
+use axum::response::{IntoResponse, Response};
+use hub::{FeedReader, Hub};
+use serde_json::Value;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::task::JoinSet;
+use wire::gateway::{Auth, Frame, Problem, Request};
+
+use self::events::Events;
+use self::follow::Caller;
+pub(crate) use self::reference::{reference, schema};
+use crate::door::{Door, Refusal};
+use crate::stop::StopSignal;
+use crate::strict_json;
+
+/// Connections that have not said who they are yet, at a time.
+pub(crate) const STRANGERS_MAX: usize = 16;
+const AUTH_DEADLINE: Duration = Duration::from_secs(5);
+const AUTH_BYTES_MAX: usize = 4096;
+const FRAME_BYTES_MAX: usize = 1024 * 1024;
+const BUFFER_BYTES: usize = 8 * 1024;
+/// How long a program may leave a frame unread before it is taken for gone.
+const SEND_DEADLINE: Duration = Duration::from_secs(20);
+/// Requests that wait for an agent, at a time.
+const SLOW_MAX: usize = 16;
+/// Requests a second, and how many at once after a rest.
+const RATE: f64 = 100.0;
+const BURST: f64 = 200.0;
+const ID_BYTES_MAX: usize = 256;
+
+const CLOSE_GOING_AWAY: u16 = 1001;
+const CLOSE_PROTOCOL_ERROR: u16 = 1002;
+const CLOSE_NOT_TEXT: u16 = 1003;
+const CLOSE_TOO_BIG: u16 = 1009;
+const CLOSE_NOT_ADMITTED: u16 = 4401;
+const CLOSE_TOO_SLOW: u16 = 4008;
+
+/// What a connection needs to know.
+#[derive(Clone)]
+pub(crate) struct Context {
+    pub(crate) hub: Hub,
+    pub(crate) door: Arc<Door>,
+    pub(crate) strangers: Arc<Semaphore>,
+    /// Where sessions work that were given no folder.
+    pub(crate) scratch: PathBuf,
+    /// The built-in agent's personas.
+    pub(crate) personas: PathBuf,
+    /// The model of those that name none.
+    pub(crate) model: Option<String>,
+    pub(crate) stop: StopSignal,
+}
+
+/// The socket can no longer be used.
+struct Gone;
+
+/// Lets a stranger in, who then has to say who they are.
+pub(crate) fn accept(upgrade: WebSocketUpgrade, context: Context) -> Response {
+    let Ok(place) = context.strangers.clone().try_acquire_owned() else {
+        let full = "Too many connections have not said who they are yet. Try again in a moment.\n";
+        return (StatusCode::SERVICE_UNAVAILABLE, full).into_response();
+    };
+    upgrade
+        .max_message_size(FRAME_BYTES_MAX)
+        .max_frame_size(FRAME_BYTES_MAX)
+        .read_buffer_size(BUFFER_BYTES)
+        .on_upgrade(move |socket| async move {
+            let _ = serve(socket, context, place).await;
+        })
+}
+
+async fn serve(
+    mut socket: WebSocket,
+    context: Context,
+    place: OwnedSemaphorePermit,
+) -> Result<(), Gone> {
+    if let Err(why) = authenticate(&mut socket, &context.door).await? {
+        let refused = Frame::Auth {
+            r#type: "auth",
+            ok: false,
+            error: Some(why),
+        };
+        send(&mut socket, &refused).await?;
+        return close(&mut socket, CLOSE_NOT_ADMITTED, why).await;
+    }
+    drop(place);
+    let welcome = Frame::Auth {
+        r#type: "auth",
+        ok: true,
+        error: None,
+    };
+    send(&mut socket, &welcome).await?;
+    static NEXT_ID: AtomicU64 = AtomicU64::new(1 << 32);
+    let id = NEXT_ID.fetch_add(1, Ordering::Relaxed);
+    let (feed, sessions) = hub::feed(id);
+    let hub = context.hub.clone();
+    let connection = Connection {
+        socket,
+        stop: context.stop.clone(),
+        events: Events::default(),
+        slow: JoinSet::new(),
+        bucket: Bucket::new(),
+        caller: Caller::new(context, feed, id),
+    };
+    let ended = connection.run(sessions).await;
+    hub.sessions().leave_all(id).await;
+    ended
+}
+
+/// The outer error: nobody is there any more.
+async fn authenticate(
+    socket: &mut WebSocket,
+    door: &Door,
+) -> Result<Result<(), &'static str>, Gone> {
+    let first = match tokio::time::timeout(AUTH_DEADLINE, socket.recv()).await {
+        Ok(Some(Ok(Message::Text(text)))) if text.len() <= AUTH_BYTES_MAX => text,
+        Ok(Some(Ok(_))) => return Ok(Err("authentication required")),
+        Ok(_) => return Err(Gone),
+        Err(_) => return Ok(Err("authentication took too long")),
+    };
+    let Ok(Auth::Auth { token }) = strict_json::from_str(&first) else {
+        return Ok(Err("authentication required"));
+    };
+    Ok(match door.check_token(&token).await {
+        Ok(()) => Ok(()),
+        Err(Refusal::TooManyAttempts) => Err("too many attempts"),
+        Err(_) => Err("invalid token"),
+    })
+}
+
+struct Connection {
+    socket: WebSocket,
+    stop: StopSignal,
+    caller: Caller,
+    events: Events,
+    slow: JoinSet<Frame>,
+    bucket: Bucket,
+}
+
+impl Connection {
+    async fn run(mut self, mut sessions: FeedReader) -> Result<(), Gone> {
+        loop {
+            tokio::select! {
+                () = self.stop.received() => {
+                    return close(&mut self.socket, CLOSE_GOING_AWAY, "the server stops").await;
+                }
+                Some(ended) = self.slow.join_next() => {
+                    if let Ok(frame) = ended {
+                        send(&mut self.socket, &frame).await?;
+                    }
+                }
+                message = self.socket.recv(), if self.slow.len() < SLOW_MAX => match message {
+                    Some(Ok(Message::Text(text))) => self.request(&text).await?,
+                    Some(Ok(Message::Binary(_))) => {
+                        return close(&mut self.socket, CLOSE_NOT_TEXT, "frames are text").await;
+                    }
+                    Some(Ok(Message::Ping(_) | Message::Pong(_))) => {}
+                    Some(Ok(Message::Close(_))) | None => return Ok(()),
+                    Some(Err(error)) => {
+                        let big = matches!(
+                            error.into_inner().downcast_ref(),
+                            Some(tungstenite::Error::Capacity(_))
+                        );
+                        let (code, why) = match big {
+                            true => (CLOSE_TOO_BIG, "a frame may have 1 MiB at most"),
+                            false => (CLOSE_PROTOCOL_ERROR, "that is not the WebSocket protocol"),
+                        };
+                        return close(&mut self.socket, code, why).await;
+                    }
+                },
+                fed = sessions.next() => match fed {
+                    Ok(fed) => {
+                        let Some(key) = self.caller.key_of(&fed.session_id) else { continue };
+                        for (event, data) in self.events.of(&key, &fed) {
+                            send(&mut self.socket, &Frame::Event { event, data }).await?;
+                        }
+                    }
+                    Err(hub::TooSlow) => {
+                        let why = "too slow, please reconnect";
+                        return close(&mut self.socket, CLOSE_TOO_SLOW, why).await;
+                    }
+                },
+            }
+        }
+    }
+
+    async fn request(&mut self, text: &str) -> Result<(), Gone> {
+        let request = match parse(text) {
+            Ok(request) => request,
+            Err(answer) => return send(&mut self.socket, &answer).await,
+        };
+        let Request { id, method, params } = request;
+        if !self.bucket.take() {
+            let error = Problem::new(Problem::TOO_MANY, "Too many requests. Slow down a little.");
+            return send(&mut self.socket, &Frame::Error { id, error }).await;
+        }
+        let Some(method) = methods::find(&method) else {
+            let message = format!("Unknown method: {}", brief(&method));
+            let error = Problem::new(Problem::UNKNOWN_METHOD, message);
+            return send(&mut self.socket, &Frame::Error { id, error }).await;
+        };
+        let carried_out = method.call(self.caller.clone(), params);
+        let answer = async move {
+            match carried_out.await {
+                Ok(result) => Frame::Result { id, result },
+                Err(error) => Frame::Error { id, error },
+            }
+        };
+        if method.waits {
+            self.slow.spawn(answer);
+            return Ok(());
+        }
+        send(&mut self.socket, &answer.await).await
+    }
+}
+
+/// Otherwise the answer; it has the id where that could be made out.
+fn parse(text: &str) -> Result<Request, Box<Frame>> {
+    let refused = |id, code, message: String| {
+        let error = Problem::new(code, message);
+        Box::new(Frame::Error { id, error })
+    };
+    let value: Value = strict_json::from_str(text).map_err(|error| {
+        let message = format!("Parse error: {}", brief(&error.to_string()));
+        refused(Value::Null, Problem::PARSE, message)
+    })?;
+    let id = match value.get("id") {
+        Some(id @ (Value::String(_) | Value::Number(_)))
+            if id.to_string().len() <= ID_BYTES_MAX =>
+        {
+            id.clone()
+        }
+        _ => {
+            let message = "Invalid request: id must be a short text or a number".to_owned();
+            return Err(refused(Value::Null, Problem::INVALID_REQUEST, message));
+        }
+    };
+    serde_json::from_value(value).map_err(|error| {
+        let message = format!("Invalid request: {}", brief(&error.to_string()));
+        refused(id, Problem::INVALID_REQUEST, message)
+    })
+}
+
+/// What is quoted may be a megabyte long.
+fn brief(text: &str) -> String {
+    match text.char_indices().nth(200) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text.to_owned(),
+    }
+}
+
+async fn send(socket: &mut WebSocket, frame: &Frame) -> Result<(), Gone> {
+    let text = serde_json::to_string(frame).map_err(|_| Gone)?;
+    let sending = socket.send(Message::Text(text.into()));
+    match tokio::time::timeout(SEND_DEADLINE, sending).await {
+        Ok(Ok(())) => Ok(()),
+        _ => Err(Gone),
+    }
+}
+
+async fn close(socket: &mut WebSocket, code: u16, why: &'static str) -> Result<(), Gone> {
+    let frame = CloseFrame {
+        code,
+        reason: why.into(),
+    };
+    let closing = socket.send(Message::Close(Some(frame)));
+    let _ = tokio::time::timeout(Duration::from_millis(200), closing).await;
+    Ok(())
+}
+
+/// So many requests at once after a rest, and then only so many a second.
+struct Bucket {
+    left: f64,
+    at: Instant,
+}
+
+impl Bucket {
+    fn new() -> Self {
+        Self {
+            left: BURST,
+            at: Instant::now(),
+        }
+    }
+
+    fn take(&mut self) -> bool {
+        let now = Instant::now();
+        let refilled = now.duration_since(self.at).as_secs_f64() * RATE;
+        self.left = (self.left + refilled).min(BURST);
+        self.at = now;
+        let enough = self.left >= 1.0;
+        if enough {
+            self.left -= 1.0;
+        }
+        enough
+    }
+}

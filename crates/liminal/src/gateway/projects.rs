@@ -1,0 +1,69 @@
+//! Methods about the server, its agents and its projects.
+
+use serde_json::json;
+use wire::gateway::{
+    Agent, AgentList, Done, Health, NoParams, PathParams, Problem, ProjectAdded, ProjectList,
+    ProjectParams,
+};
+
+use super::follow::{Caller, problem};
+
+pub(super) async fn health(_: Caller, _: NoParams) -> Result<Health, Problem> {
+    Ok(Health {
+        status: "ok",
+        version: env!("CARGO_PKG_VERSION"),
+    })
+}
+
+pub(super) async fn agents(caller: Caller, _: NoParams) -> Result<AgentList, Problem> {
+    let model = caller.context.model.clone();
+    let personas = personas(&caller).await?.into_iter().map(|persona| Agent {
+        id: persona.name.clone(),
+        name: persona.name,
+        model: persona.model.or_else(|| model.clone()),
+        description: persona.description,
+        found: true,
+        install: None,
+    });
+    let catalog = caller.hub().agents().summaries();
+    let catalog = catalog.into_iter().map(|agent| Agent {
+        id: agent.cli_type,
+        name: agent.name,
+        model: None,
+        description: None,
+        found: agent.found,
+        install: agent.install,
+    });
+    Ok(AgentList {
+        agents: personas.chain(catalog).collect(),
+    })
+}
+
+pub(super) async fn personas(caller: &Caller) -> Result<Vec<agent::Persona>, Problem> {
+    let path = caller.context.personas.clone();
+    let read = tokio::task::spawn_blocking(move || agent::read_personas(&path));
+    read.await
+        .map_err(|error| Problem::new(Problem::INTERNAL, error.to_string()))
+}
+
+pub(super) async fn list(caller: Caller, _: NoParams) -> Result<ProjectList, Problem> {
+    let projects = caller.hub().projects().list();
+    Ok(ProjectList {
+        projects: projects.iter().map(|project| json!(project)).collect(),
+    })
+}
+
+pub(super) async fn add(caller: Caller, params: PathParams) -> Result<ProjectAdded, Problem> {
+    let origin = caller.origin(None);
+    let added = caller.hub().add_project(&params.path, origin).await;
+    let project = added.map_err(problem)?;
+    Ok(ProjectAdded {
+        project: json!(project),
+    })
+}
+
+pub(super) async fn remove(caller: Caller, params: ProjectParams) -> Result<Done, Problem> {
+    let (projects, origin) = (caller.hub().projects(), caller.origin(None));
+    let removed = projects.remove(&params.project_id, origin).await;
+    removed.map(|()| Done::YES).map_err(problem)
+}

@@ -1,0 +1,93 @@
+//! What programs say at the gateway, and what they hear.
+//!
+//! First `{"type":"auth","token":…}`, then requests `{id, method, params}`, each answered by `{id, result}` or
+//! `{id, error}`; in between events `{event, data}`.
+
+mod params;
+mod results;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+pub use params::{
+    AbortParams, AnswerParams, CreateParams, CwdParam, HistoryParams, IdempotencyKey, KeyParams,
+    Limit, ListParams, MessageParams, MessageText, NoParams, PathParams, ProjectParams,
+    QueueParams, RenameParams, RunId, SendParams, SessionKey, SubscribeParams,
+};
+pub use results::{
+    Agent, AgentList, Done, Health, Message, MessageBody, Messages, NewSession, Permission,
+    PermissionList, ProjectAdded, ProjectList, Queue, QueuedRun, Role, Run, Session, SessionList,
+    SessionWithMessages, Subscribed,
+};
+
+/// The first frame a program sends.
+#[derive(Debug, Deserialize)]
+#[serde(tag = "type", rename_all = "lowercase")]
+pub enum Auth {
+    Auth { token: String },
+}
+
+/// A request. Its id comes back with the answer.
+#[derive(Debug, Deserialize)]
+pub struct Request {
+    pub id: Value,
+    pub method: String,
+    #[serde(default)]
+    pub params: Option<Value>,
+}
+
+/// What is sent to a program.
+#[derive(Debug, Serialize)]
+#[serde(untagged)]
+pub enum Frame {
+    Auth {
+        r#type: &'static str,
+        ok: bool,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        error: Option<&'static str>,
+    },
+    Result {
+        id: Value,
+        result: Value,
+    },
+    Error {
+        id: Value,
+        error: Problem,
+    },
+    Event {
+        event: &'static str,
+        data: Value,
+    },
+}
+
+/// Why a request was not carried out.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Problem {
+    pub code: i32,
+    pub message: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub data: Option<Value>,
+}
+
+impl Problem {
+    /// Not JSON.
+    pub const PARSE: i32 = -32700;
+    /// JSON, but no request.
+    pub const INVALID_REQUEST: i32 = -32600;
+    pub const UNKNOWN_METHOD: i32 = -32601;
+    pub const INVALID_PARAMS: i32 = -32602;
+    pub const INTERNAL: i32 = -32603;
+    pub const NOT_FOUND: i32 = 404;
+    /// It cannot be done now.
+    pub const CONFLICT: i32 = 409;
+    pub const TOO_MANY: i32 = 429;
+
+    pub fn new(code: i32, message: impl Into<String>) -> Self {
+        let message = message.into();
+        Self {
+            code,
+            message,
+            data: None,
+        }
+    }
+}
