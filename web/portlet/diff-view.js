@@ -3,6 +3,7 @@
 import { h } from '../shared/dom.js';
 import { diff } from './diff.js';
 import { within } from './format.js';
+import { exact } from './markup.js';
 import { unseen } from './stage.js';
 
 /** @typedef {Extract<import('../types/wire.js').ToolContent, { type: 'diff' }>} FileChange */
@@ -25,7 +26,7 @@ export function diffView(stage) {
     const head = h(
       'figcaption',
       { class: 'diff-head' },
-      h('span', { class: 'mono path' }, within(shown.path, stage.projectPath())),
+      h('span', { class: 'mono path' }, ...exact(within(shown.path, stage.projectPath()))),
       h('span', { class: 'added' }, `+${added}`),
       h('span', { class: 'removed' }, `−${removed}`),
     );
@@ -63,7 +64,8 @@ export function diffView(stage) {
 /** @param {import('./diff.js').Line} line */
 function lineOf({ kind, old, new: now, parts }) {
   const text = h('span', { class: 'diff-text' });
-  for (const { text: piece, changed } of parts) text.append(changed ? h('mark', {}, piece) : piece);
+  for (const { text: piece, changed } of parts)
+    text.append(...(changed ? [h('mark', {}, ...exact(piece))] : exact(piece)));
   return h(
     'div',
     { class: `diff-line ${kind}` },

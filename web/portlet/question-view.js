@@ -2,6 +2,7 @@
 
 import { h } from '../shared/dom.js';
 import { glyph } from './icons.js';
+import { exact } from './markup.js';
 import { unseen } from './stage.js';
 
 /** @typedef {import('../types/wire.js').PermissionQuestion} PermissionQuestion */
@@ -24,7 +25,7 @@ export function questionView(question, stage) {
     return h(
       'button',
       { class: `button${allows ? ' allows' : ''}`, type: 'button', onclick: answer, 'data-option': option.optionId },
-      option.name || option.optionId,
+      ...exact(option.name || option.optionId),
       key,
     );
   });
@@ -38,7 +39,7 @@ export function questionView(question, stage) {
       glyph('question'),
       h('strong', {}, `${stage.agentName()} asks`),
       unseen(': '),
-      h('span', {}, question.title || 'whether it may do this'),
+      h('span', {}, ...exact(question.title || 'whether it may do this')),
     ),
     h('div', { class: 'question-options' }, ...buttons),
     h(

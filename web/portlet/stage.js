@@ -23,6 +23,7 @@
 
 import { h } from '../shared/dom.js';
 import { glyph } from './icons.js';
+import { exact } from './markup.js';
 
 /** How long a button says that it has done what it was asked. */
 const SAID_MS = 1500;
@@ -93,7 +94,7 @@ export function cappedText(stage, key, max = 20) {
     const lines = text.split('\n');
     const all = stage.opened.get(key) ?? false;
     const cut = !all && lines.length > max;
-    shown.textContent = cut ? lines.slice(0, max).join('\n') : text;
+    shown.replaceChildren(...exact(cut ? lines.slice(0, max).join('\n') : text));
     more.hidden = lines.length <= max;
     more.textContent = cut ? `Show all ${lines.length} lines` : 'Show less';
   };

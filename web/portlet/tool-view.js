@@ -4,6 +4,7 @@ import { h } from '../shared/dom.js';
 import { diffView } from './diff-view.js';
 import { duration, within } from './format.js';
 import { glyph } from './icons.js';
+import { exact } from './markup.js';
 import { mediaView } from './media-view.js';
 import { questionView } from './question-view.js';
 import { summary as kindsOf } from './rows.js';
@@ -61,8 +62,8 @@ function line(call, item, stage, asks) {
   state.append(call.status === 'complete' ? unseen(STATES.complete) : h('span', {}, asks ? ASKS : STATES[call.status]));
   return [
     glyph(call.kind, 'kind'),
-    h('span', { class: 'tool-name' }, call.name),
-    detail ? h('span', { class: 'tool-detail mono', title: detail }, detail) : '',
+    h('span', { class: 'tool-name' }, ...exact(call.name)),
+    detail ? h('span', { class: 'tool-detail mono', title: detail }, ...exact(detail)) : '',
     h('span', { class: 'tool-time' }, took),
     state,
     glyph('chevron', 'opener'),
@@ -128,7 +129,7 @@ function insidesView(stage) {
       }
       for (const [at, part] of content.entries()) parts[at].update(part, item);
       const text = commandOf(call.rawInput);
-      command.textContent = text;
+      command.replaceChildren(...exact(text));
       command.hidden = !text || (!asks && call.kind !== 'execute');
       end.replaceChildren(...extras(call, stage));
       if (!element.firstChild) element.append(command, rest, end);
@@ -147,7 +148,7 @@ function shownContent(call) {
 /** @param {ToolCall} call @param {Stage} stage */
 function extras(call, stage) {
   const places = (call.locations ?? []).map(({ path, line: at }) =>
-    h('li', { class: 'mono' }, within(path, stage.projectPath()) + (at === undefined ? '' : `:${at}`)),
+    h('li', { class: 'mono' }, ...exact(within(path, stage.projectPath()) + (at === undefined ? '' : `:${at}`))),
   );
   const found = [];
   if (places.length > 0) found.push(h('ul', { class: 'places', 'aria-label': 'Files' }, ...places));

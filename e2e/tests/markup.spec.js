@@ -1,0 +1,343 @@
+/** No text in the world runs a script, loads anything or moves the page. */
+
+import { createServer } from 'node:http';
+import { marked } from 'marked';
+import { asMessage, attacks } from '../support/attacks.js';
+import { expect, test } from '../support/liminal.js';
+import { openSession } from '../support/session.js';
+
+/** Attacks in one message, and bytes in one piece of it: pieces end anywhere, as they do with a model. */
+const IN_MESSAGE = 1000;
+const PIECE = 4999;
+
+/** Every element and attribute that a text may become. */
+const ELEMENTS =
+  'a blockquote br button code del div em figcaption figure h1 h2 h3 h4 h5 h6 hr li ol p pre span strong sup table tbody td th thead tr ul';
+const ATTRIBUTES =
+  'aria-label class data-column data-language data-line data-note data-path href rel role scope start tabindex target type';
+
+/** Everything that could be taken for unseen, and its neighbours. */
+const HIDDEN = [
+  [0x00, 0x08],
+  [0x0b, 0x0c],
+  [0x0e, 0x1f],
+  [0x7e, 0xa1],
+  [0xac, 0xae],
+  [0x34e, 0x350],
+  [0x61b, 0x61d],
+  [0x115e, 0x1161],
+  [0x17b3, 0x17b6],
+  [0x180a, 0x1810],
+  [0x200a, 0x2010],
+  [0x2027, 0x2030],
+  [0x205f, 0x2070],
+  [0x3163, 0x3165],
+  [0xfdff, 0xfe10],
+  [0xfefe, 0xff00],
+  [0xff9f, 0xffa1],
+  [0xffef, 0xfffd],
+  [0x1bc9f, 0x1bca4],
+  [0x1d172, 0x1d17b],
+  [0xdffff, 0xe0080],
+  [0xe00ff, 0xe0102],
+  [0xe0ffe, 0xe1000],
+].flatMap(([from, to]) => Array.from({ length: to - from + 1 }, (_, more) => from + more));
+
+/** @typedef {import('@playwright/test').Page} Page */
+
+// A trace would keep a copy of these large pages for every step.
+test.use({ trace: 'off' });
+// Only against hanging: a busy machine needs a while for so many.
+test.setTimeout(180_000);
+
+/** Counts what is asked of it. */
+async function startSink() {
+  /** @type {string[]} */
+  const requests = [];
+  const server = createServer((request, response) => {
+    if (request.url === '/control') {
+      response.setHeader('content-type', 'text/html').end('<!doctype html><title>Control</title><body></body>');
+      return;
+    }
+    requests.push(request.url ?? '');
+    response.end();
+  });
+  await new Promise((resolve) => server.listen(0, '127.0.0.1', () => resolve(undefined)));
+  const address = server.address();
+  const port = typeof address === 'object' ? address?.port : 0;
+  return {
+    requests,
+    url: `http://127.0.0.1:${port}`,
+    stop: () => {
+      server.closeAllConnections();
+      server.close();
+    },
+  };
+}
+
+/** What has happened that no text may make happen. @param {Page} page */
+async function watch(page) {
+  const seen = {
+    scripts: /** @type {unknown[]} */ ([]),
+    navigations: /** @type {string[]} */ ([]),
+    windows: /** @type {string[]} */ ([]),
+    dialogs: /** @type {string[]} */ ([]),
+  };
+  await page.context().exposeBinding('hit', (_, number) => void seen.scripts.push(number));
+  page.context().on('page', (opened) => seen.windows.push(opened.url()));
+  page.on('dialog', (dialog) => {
+    seen.dialogs.push(dialog.message());
+    dialog.dismiss();
+  });
+  return {
+    seen,
+    /** From here on the page stays where it is. */
+    settle: () => page.on('framenavigated', (frame) => seen.navigations.push(frame.url())),
+  };
+}
+
+/** @param {string} text @returns {string} commands for the scripted agent that say it in pieces */
+function told(text) {
+  const pieces = text.match(new RegExp(`[^]{1,${PIECE}}`, 'gu')) ?? [];
+  const content = pieces.map((piece) => ({ type: 'text', text: piece }));
+  return content
+    .map((one) => `update ${JSON.stringify({ sessionUpdate: 'agent_message_chunk', content: one })}`)
+    .join('\n');
+}
+
+test('thousands of attacks run nothing, load nothing and move nothing, also when every link is clicked', async ({
+  page,
+  liminal,
+}) => {
+  const sink = await startSink();
+  const all = attacks(sink.url);
+  expect(all.length).toBeGreaterThan(3500);
+  const { seen, settle } = await watch(page);
+  await page.addInitScript(() => {
+    const window_ = /** @type {any} */ (window);
+    window_.opened = [];
+    window.open = (...how) => {
+      window_.opened.push(how);
+      return null;
+    };
+  });
+  const { frame, send } = await openSession(page, liminal);
+  settle();
+
+  const turns = [];
+  for (let at = 0; at < all.length; at += IN_MESSAGE) turns.push(all.slice(at, at + IN_MESSAGE));
+  let links = 0;
+  for (const [turn, some] of turns.entries()) {
+    await send(told(`${asMessage(some)}\n\nEnd of part ${turn}.`));
+    const prose = frame
+      .locator('[data-entry-id] .prose')
+      .filter({ hasText: `End of part ${turn}.` })
+      .last();
+    await expect(prose).toBeVisible();
+    await expect(frame.getByRole('button', { name: 'Stop' })).toBeHidden();
+    const found = await prose.evaluate(touchEverything);
+    for (const name of found.elements) expect(ELEMENTS.split(' ')).toContain(name);
+    for (const name of found.attributes) expect(ATTRIBUTES.split(' ')).toContain(name);
+    links += found.links;
+    // The mouse, too: what a person does goes through more of the browser than what a script does.
+    for (const at of [1, 2, 3])
+      await prose
+        .locator('a[href]')
+        .nth(found.links - at)
+        .click();
+    expect(seen).toEqual({ scripts: [], navigations: [], windows: [], dialogs: [] });
+  }
+  expect(links).toBeGreaterThan(500);
+
+  const opened = await page.evaluate(() => /** @type {any} */ (window).opened);
+  expect(opened.length).toBeGreaterThan(links);
+  for (const [href, target, features] of opened) {
+    expect(['http:', 'https:', 'mailto:']).toContain(new URL(href).protocol);
+    expect([target, features]).toEqual(['_blank', 'noopener,noreferrer']);
+  }
+
+  // As a history, which comes at one go.
+  await page.reload();
+  await expect(
+    frame
+      .locator('.prose')
+      .filter({ hasText: `End of part ${turns.length - 1}.` })
+      .last(),
+  ).toBeVisible();
+  expect(seen.scripts).toEqual([]);
+  expect(seen.windows).toEqual([]);
+  expect(seen.dialogs).toEqual([]);
+  expect(sink.requests).toEqual([]);
+  sink.stop();
+});
+
+test('tool calls, plans and questions are text as well', async ({ page, liminal }) => {
+  liminal.env.LIMINAL_PERMISSIONS = 'ask';
+  await liminal.stop();
+  await liminal.start();
+  const sink = await startSink();
+  const { seen, settle } = await watch(page);
+  const { frame, send } = await openSession(page, liminal);
+  settle();
+  const some = attacks(sink.url)
+    .slice(0, 80)
+    .map(({ text }) => text.replaceAll(/\s/g, ' '));
+  const calls = some.map((title, at) => {
+    const call = { sessionUpdate: 'tool_call', toolCallId: `t${at}`, kind: 'edit', status: 'failed', title };
+    const content = [{ type: 'content', content: { type: 'text', text: title } }];
+    return { ...call, locations: [{ path: `/${title}`, line: 1 }], content };
+  });
+  const plan = {
+    sessionUpdate: 'plan',
+    entries: some.map((content) => ({ content, priority: 'low', status: 'pending' })),
+  };
+  const hidden = HIDDEN.map((number) => `${number.toString(16)}${String.fromCodePoint(number)};`).join('');
+  const said = { sessionUpdate: 'agent_message_chunk', content: { type: 'text', text: `\`${hidden}\`` } };
+  const updates = [...calls, plan, said].map((update) => `update ${JSON.stringify(update)}`);
+  await send([...updates, `permission p ${some[0]} ${hidden}`].join('\n'));
+  const question = frame.locator('.question');
+  await expect(question).toContainText(some[0]);
+  // What an agent wants to do is shown to the letter, just as the renderer shows code.
+  const code = await frame.locator('.prose code').last().innerText();
+  expect(code).toMatch(/^0U\+0000;.*202eU\+202E;/);
+  await expect(question).toContainText(code);
+  await frame.locator('#conversation').evaluate(touchEverything);
+  const strange =
+    'script:not([type=module]), img, image, iframe, object, embed, style, link:not([rel]), form, video, audio, math';
+  await expect(frame.locator('#conversation').locator(strange)).toHaveCount(0);
+  expect(seen).toEqual({ scripts: [], navigations: [], windows: [], dialogs: [] });
+  expect(sink.requests).toEqual([]);
+  sink.stop();
+});
+
+test('the walls behind the renderer hold alone', async ({ browser, liminal }) => {
+  const sink = await startSink();
+  // Not the page that complains about errors: here the browser has to.
+  const page = await browser.newPage();
+  const { seen, settle } = await watch(page);
+  const { frame } = await openSession(page, liminal);
+  settle();
+  const refused = await frame.locator('body').evaluate((body, url) => {
+    const blocked = /** @type {string[]} */ ([]);
+    document.addEventListener('securitypolicyviolation', (event) => blocked.push(event.effectiveDirective));
+    const attempts = [
+      () => {
+        body.innerHTML = '<b>x</b>';
+      },
+      () => body.insertAdjacentHTML('beforeend', '<b>x</b>'),
+      () => {
+        document.createElement('iframe').srcdoc = '<b>x</b>';
+      },
+      () => /** @type {any} */ (globalThis).trustedTypes.createPolicy('liminal-markup', {}),
+      () => /** @type {any} */ (globalThis).trustedTypes.createPolicy('another', {}),
+    ];
+    const thrown = attempts.map((attempt) => {
+      try {
+        attempt();
+        return 'nothing';
+      } catch (error) {
+        return error instanceof TypeError ? 'refused' : String(error);
+      }
+    });
+    for (const [name, attribute, value] of [
+      ['img', 'src', url],
+      ['img', 'onerror', 'hit(1)'],
+      ['link', 'href', url],
+      ['iframe', 'src', url],
+      ['video', 'src', url],
+      ['object', 'data', url],
+    ]) {
+      const element = document.createElement(name);
+      try {
+        element.setAttribute(attribute, value);
+      } catch {
+        continue;
+      }
+      if (name === 'link') element.setAttribute('rel', 'stylesheet');
+      if (attribute === 'onerror') element.setAttribute('src', 'data:,');
+      body.append(element);
+    }
+    return new Promise((resolve) => setTimeout(() => resolve({ thrown, blocked }), 0));
+  }, sink.url);
+  expect(refused.thrown).toEqual(Array(5).fill('refused'));
+  await expect
+    .poll(() => frame.locator('body').evaluate(() => fetch('/health').then(String, () => 'refused')))
+    .toBe('refused');
+  expect(seen.scripts).toEqual([]);
+  expect(seen.windows).toEqual([]);
+  expect(sink.requests).toEqual([]);
+  await page.close();
+  sink.stop();
+});
+
+test('a third of the same attacks fire where nothing holds them', async ({ browser }) => {
+  const sink = await startSink();
+  const all = attacks(sink.url).filter(({ number }) => number % 3 === 0);
+  // Not the page that complains about errors: here everything may happen.
+  const page = await browser.newPage();
+  let navigations = 0;
+  await page.goto(`${sink.url}/control`);
+  page.on('framenavigated', () => {
+    navigations += 1;
+  });
+  page.on('dialog', (dialog) => dialog.dismiss());
+  await page.evaluate(
+    insertUnsanitized,
+    all.map(({ text }) => /** @type {string} */ (marked.parse(text))),
+  );
+  const fired = () => page.evaluate(() => /** @type {any} */ (window).fired.size);
+  await expect.poll(fired).toBeGreaterThan(150);
+  await expect.poll(() => new Set(sink.requests).size).toBeGreaterThan(100);
+  await page.evaluate(followLinks);
+  await expect.poll(() => navigations).toBeGreaterThan(50);
+  await page.close();
+  sink.stop();
+});
+
+/** Runs in the page: points at, focuses and clicks every element, and says what there is. @param {Element} prose */
+function touchEverything(prose) {
+  const elements = new Set();
+  const attributes = new Set();
+  let links = 0;
+  for (const element of prose.querySelectorAll('*')) {
+    elements.add(element.localName);
+    for (const name of element.getAttributeNames()) attributes.add(name);
+    for (const type of ['pointerover', 'mouseover', 'pointerdown', 'mousedown', 'auxclick'])
+      element.dispatchEvent(new MouseEvent(type, { bubbles: true, cancelable: true, button: 1 }));
+    if (element instanceof HTMLElement) {
+      element.focus({ preventScroll: true });
+      element.click();
+    }
+    if (element.localName === 'a') links += 1;
+  }
+  return { elements: [...elements], attributes: [...attributes], links };
+}
+
+/** Runs in the control page: a frame for some, and every script that is a link clicked. @param {string[]} all */
+function insertUnsanitized(all) {
+  const fired = new Set();
+  /** @type {any} */ (window).fired = fired;
+  for (let at = 0; at < all.length; at += 20) {
+    const frame = document.createElement('iframe');
+    // Everything but taking this page away, or the first would be the last.
+    frame.setAttribute('sandbox', 'allow-scripts allow-same-origin allow-forms');
+    document.body.append(frame);
+    const inside = frame.contentDocument;
+    if (!inside) return;
+    /** @type {any} */ (frame.contentWindow).hit = (/** @type {number} */ number) => fired.add(number);
+    for (const html of all.slice(at, at + 20)) {
+      const range = inside.createRange();
+      range.selectNodeContents(inside.body);
+      inside.body.append(range.createContextualFragment(html));
+    }
+    for (const link of inside.querySelectorAll('a')) if (link.protocol === 'javascript:') link.click();
+  }
+}
+
+/** Runs in the control page: the last link of each frame takes it away. */
+function followLinks() {
+  for (const frame of document.querySelectorAll('iframe')) {
+    const links = frame.contentDocument?.querySelectorAll('a[href^=http]') ?? [];
+    [...links].at(-1)?.dispatchEvent(new MouseEvent('click', { bubbles: true, cancelable: true }));
+  }
+}
