@@ -62,6 +62,7 @@ pub(crate) async fn serve(settings: Settings) -> anyhow::Result<()> {
         browser: browser::Context {
             hub: hub.clone(),
             permissions: settings.permissions.value,
+            finished_html: browser::FinishedHtml::default(),
             stop: stopping.clone(),
         },
         gateway: gateway::Context {

@@ -99,3 +99,40 @@ async fn a_growing_text_and_a_history_give_the_same_html_also_after_a_resume() -
     assert_eq!(plain.get("html"), None);
     Ok(())
 }
+
+/// Whoever looks at what is over gets the same HTML, whether as a history or as a page of it.
+#[tokio::test]
+async fn everyone_gets_the_same_html_of_what_is_over() -> Result<()> {
+    let setup = ServerSetup::new(env!("CARGO_BIN_EXE_liminal"))?.with_scripted_agent("")?;
+    let server = setup.start().await?;
+    let mut person = Person::at(&server, &setup.folder("app")?).await?;
+    let mut talk = person.begin().await?;
+    person.send(&talk, "say # *One* `two`").await?;
+    person.until_turns(&mut talk, 1).await?;
+    person.send(&talk, "think [a](javascript:b)").await?;
+    person.until_turns(&mut talk, 2).await?;
+    let id = talk.session_id.clone();
+    let mut seen = vec![];
+    for _ in 0..2 {
+        let mut socket = reader(&server).await?;
+        let history = socket
+            .ask(json!({"type": "session:open", "sessionId": id}))
+            .await?;
+        let page = socket
+            .ask(json!({"type": "session:page", "sessionId": id, "before": 100, "limit": 100}))
+            .await?;
+        seen.extend([history["html"].clone(), page["html"].clone()]);
+    }
+    let first = seen[0].to_string();
+    assert!(
+        first.contains("<h1><em>One</em> <code>two</code></h1>"),
+        "{first}"
+    );
+    assert_eq!(
+        seen[0].as_object().map(|html| html.len()),
+        Some(2),
+        "{first}"
+    );
+    assert!(seen.iter().all(|html| *html == seen[0]), "{seen:?}");
+    Ok(())
+}

@@ -1,23 +1,33 @@
 //! What agents say, as HTML beside the text, for a browser that asked for it.
 //!
 //! Each connection keeps a growing rendering per text that is being written, so a chunk costs what is
-//! new in it. Nothing is rendered for sessions nobody has open, nor for programs that want the text.
+//! new in it. What is over is rendered once for all of them (`finished_html`). Nothing is rendered for
+//! sessions nobody has open, nor for programs that want the text.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use hub::{Fed, SessionEvent};
 use render::{Delta, Live, Part};
 use wire::{ChatEntry, Rendered, RenderedPart, ServerMessage};
 
+use super::FinishedHtml;
+
 /// The renderings of one connection.
-#[derive(Default)]
 pub(super) struct Markup {
+    finished: FinishedHtml,
     /// Texts that may still grow, by session and entry.
     live: HashMap<(Arc<str>, String), Live>,
 }
 
 impl Markup {
+    pub(super) fn new(finished: FinishedHtml) -> Self {
+        Self {
+            finished,
+            live: HashMap::new(),
+        }
+    }
+
     /// Adds the HTML of what happened to the message about it.
     pub(super) fn add(&mut self, fed: &Fed, message: &mut ServerMessage) {
         let key = |entry_id: &str| (fed.session_id.clone(), entry_id.to_owned());
@@ -36,7 +46,7 @@ impl Markup {
                     let rendered = if growing.is_some_and(|last| std::ptr::eq(last, entry)) {
                         self.begin(key(entry.entry_id()), text)
                     } else {
-                        whole(text)
+                        whole(&self.finished, text)
                     };
                     html.insert(entry.entry_id().to_owned(), rendered);
                 }
@@ -97,8 +107,14 @@ impl Markup {
 }
 
 /// The HTML of entries that are over, by their ids.
-pub(super) fn of_entries(entries: &[ChatEntry]) -> std::collections::BTreeMap<String, Rendered> {
-    let entry = |entry: &ChatEntry| Some((entry.entry_id().to_owned(), whole(text_of(entry)?)));
+pub(super) fn of_entries(
+    finished: &FinishedHtml,
+    entries: &[ChatEntry],
+) -> BTreeMap<String, Rendered> {
+    let entry = |entry: &ChatEntry| {
+        let text = text_of(entry)?;
+        Some((entry.entry_id().to_owned(), whole(finished, text)))
+    };
     entries.iter().filter_map(entry).collect()
 }
 
@@ -110,8 +126,8 @@ fn text_of(entry: &ChatEntry) -> Option<&str> {
     }
 }
 
-fn whole(text: &str) -> Rendered {
-    let html = render::html(text);
+fn whole(finished: &FinishedHtml, text: &str) -> Rendered {
+    let html = finished.of(text).to_string();
     Rendered {
         finished: vec![RenderedPart { depth: 0, html }],
         tail: vec![],

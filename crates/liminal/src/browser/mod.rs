@@ -4,6 +4,7 @@
 //! publishes (`messages`, with `markup` beside the text). A browser that reads too slowly falls behind a bounded backlog and is closed
 //! with 4008; on its next connection it starts from fresh lists, and each session where it was.
 
+mod finished_html;
 mod frame;
 mod markup;
 mod messages;
@@ -16,6 +17,7 @@ use std::time::Duration;
 
 use axum::extract::ws::{CloseFrame, Message, WebSocket, WebSocketUpgrade};
 use axum::response::Response;
+pub(crate) use finished_html::FinishedHtml;
 use futures_util::SinkExt;
 use hub::{Fed, Feed, FeedReader, Hub, Origin};
 use markup::Markup;
@@ -49,6 +51,7 @@ const TOO_SLOW: &str = "too slow, please reconnect";
 pub(crate) struct Context {
     pub(crate) hub: Hub,
     pub(crate) permissions: PermissionPolicy,
+    pub(crate) finished_html: FinishedHtml,
     pub(crate) stop: StopSignal,
 }
 
@@ -116,12 +119,13 @@ impl Connection {
         static NEXT_ID: AtomicU64 = AtomicU64::new(1);
         let id = NEXT_ID.fetch_add(1, Ordering::Relaxed);
         let (feed, reader) = hub::feed(id);
+        let markup = Markup::new(context.finished_html.clone());
         let connection = Self {
             id,
             socket,
             context,
             wishes,
-            markup: Markup::default(),
+            markup,
             feed,
             requests: JoinSet::new(),
             under_way: HashMap::new(),
@@ -222,7 +226,9 @@ impl Connection {
     fn begin(&mut self, queue: Queue, message: ClientMessage, origin: Origin) {
         let owed = origin.request_id.clone();
         let (hub, feed) = (self.context.hub.clone(), self.feed.clone());
-        let request = requests::carry_out(hub, message, feed, origin, self.wishes);
+        let html = self.context.finished_html.clone();
+        let html = self.wishes.html.then_some(html);
+        let request = requests::carry_out(hub, message, feed, origin, html);
         let task = self.requests.spawn(request).id();
         self.under_way.insert(task, (queue, owed));
     }

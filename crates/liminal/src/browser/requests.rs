@@ -6,7 +6,7 @@ use hub::{Done, Feed, Hub, HubError, Origin};
 use wire::{ClientMessage, Project, ServerMessage};
 
 use super::messages::error;
-use super::{Wishes, markup};
+use super::{FinishedHtml, markup};
 
 /// Entries one page may have.
 const PAGE_MAX: u32 = 500;
@@ -81,16 +81,17 @@ pub(super) fn list(
     }
 }
 
-/// Carries out one request. `None` when what it brings about is the answer.
+/// Carries out one request; `html` is there if the browser wants it. `None` when what it brings about is
+/// the answer.
 pub(super) async fn carry_out(
     hub: Hub,
     message: ClientMessage,
     feed: Feed,
     origin: Origin,
-    wishes: Wishes,
+    html: Option<FinishedHtml>,
 ) -> Option<ServerMessage> {
     let request_id = origin.request_id.clone();
-    match answer(&hub, message, feed, origin, wishes).await {
+    match answer(&hub, message, feed, origin, html).await {
         Ok(answer) => answer,
         Err(problem) => Some(error(problem.code(), problem.to_string(), request_id)),
     }
@@ -101,7 +102,7 @@ async fn answer(
     message: ClientMessage,
     feed: Feed,
     origin: Origin,
-    wishes: Wishes,
+    html: Option<FinishedHtml>,
 ) -> Result<Option<ServerMessage>, HubError> {
     use ClientMessage as M;
     let request_id = origin.request_id.clone();
@@ -160,9 +161,9 @@ async fn answer(
         } => {
             let limit = limit.clamp(1, PAGE_MAX);
             let page = sessions.page(&session_id, before, limit).await?;
-            let html = match wishes.html {
-                true => markup::of_entries(&page.entries),
-                false => BTreeMap::new(),
+            let html = match &html {
+                Some(finished) => markup::of_entries(finished, &page.entries),
+                None => BTreeMap::new(),
             };
             return Ok(Some(ServerMessage::SessionPage {
                 session_id,
