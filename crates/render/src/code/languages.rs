@@ -47,6 +47,8 @@ pub(crate) mod flags {
     pub(crate) const NESTED_COMMENTS: u32 = 1 << 14;
     /// `[section]`
     pub(crate) const SECTIONS: u32 = 1 << 15;
+    /// `\name` is a command.
+    pub(crate) const BACKSLASH_WORDS: u32 = 1 << 16;
 }
 
 #[derive(Debug)]

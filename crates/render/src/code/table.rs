@@ -549,7 +549,7 @@ pub(crate) static LANGUAGES: [Language; 62] = [
         aliases: "latex tex bib bibtex",
         line_comments: &["%"],
         strings: &[],
-        flags: AT_META,
+        flags: AT_META | BACKSLASH_WORDS,
         ..PLAIN
     },
     Language {

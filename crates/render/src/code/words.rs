@@ -234,6 +234,12 @@ fn sign(scan: &mut Scan<'_, '_>, language: &'static Language, open: &mut Open, b
             let length = length.unwrap_or(rest.len() - 1);
             scan.token(1 + length, Class::Meta);
         }
+        b'\\' if has(flags::BACKSLASH_WORDS) => {
+            let letters = rest[1..].find(|c: char| !c.is_ascii_alphabetic());
+            let letters = letters.unwrap_or(rest.len() - 1);
+            // One sign is a command, too: `\%` is no comment.
+            scan.token(1 + letters.max(1), Class::Keyword);
+        }
         b'#' if has(flags::RUST) && (rest.starts_with("#[") || rest.starts_with("#![")) => {
             let end = rest.find(']').map_or(rest.len(), |end| end + 1);
             scan.token(end, Class::Meta);
@@ -318,9 +324,12 @@ fn variable(scan: &mut Scan<'_, '_>) {
     let length = match rest.as_bytes().first() {
         Some(b'{') => rest.find('}').map_or(1, |end| end + 1),
         Some(b'?' | b'!' | b'#' | b'@' | b'*' | b'$') => 1,
-        _ => rest
-            .find(|c: char| !(c.is_alphanumeric() || matches!(c, '_' | ':')))
-            .unwrap_or(rest.len()),
+        _ => {
+            let end = rest.find(|c: char| !(c.is_alphanumeric() || matches!(c, '_' | ':')));
+            // A colon inside a name, not behind it.
+            let name = &rest[..end.unwrap_or(rest.len())];
+            name.trim_end_matches(':').len()
+        }
     };
     match length {
         0 => scan.skip(),

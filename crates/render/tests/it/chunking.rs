@@ -3,6 +3,7 @@
 use proptest::prelude::*;
 use render::{Live, html};
 
+use crate::spec;
 use crate::texts::{self, LONG};
 use crate::tree::Tree;
 
@@ -47,6 +48,19 @@ fn a_text_cut_once_is_the_same_wherever_that_is() {
     for text in texts::all().iter().chain([&LONG.to_owned()]) {
         for at in (0..text.len()).filter(|at| text.is_char_boundary(*at)) {
             check(&[&text[..at], &text[at..]]);
+        }
+    }
+}
+
+#[test]
+fn every_example_of_the_specifications_is_the_same_however_it_is_cut() {
+    let examples = spec::FILES.into_iter().flat_map(spec::examples);
+    let texts: Vec<String> = examples.map(|(markdown, _)| markdown).collect();
+    assert!(texts.len() > 690, "{}", texts.len());
+    for text in texts {
+        check(&characters(&text));
+        for at in (0..text.len()).filter(|at| text.is_char_boundary(*at)) {
+            check_without_looking(&[&text[..at], &text[at..]]);
         }
     }
 }

@@ -144,6 +144,84 @@ fn common_tokens_have_their_class() {
     }
 }
 
+/// The languages people paste most: a line of each, and a word in it that has its colour.
+#[test]
+fn the_usual_languages_are_coloured() {
+    let lines = [
+        ("rust", "fn main() {}", "k", "fn"),
+        ("python", "import os", "k", "import"),
+        ("javascript", "const a = 1", "k", "const"),
+        ("typescript", "interface A {}", "k", "interface"),
+        ("jsx", "return a", "k", "return"),
+        ("tsx", "export type A = B", "k", "export"),
+        ("go", "func main() {}", "k", "func"),
+        ("java", "public class A {}", "k", "public"),
+        ("kotlin", "fun main() {}", "k", "fun"),
+        ("c", "return 1;", "k", "return"),
+        ("cpp", "namespace a {}", "k", "namespace"),
+        ("csharp", "using System;", "k", "using"),
+        ("objc", "@interface A", "m", "@interface"),
+        ("swift", "guard let a", "k", "guard"),
+        ("ruby", "def a", "k", "def"),
+        ("php", "function a() {}", "k", "function"),
+        ("perl", "my $a;", "k", "my"),
+        ("lua", "local a", "k", "local"),
+        ("r", "function(a) 1", "k", "function"),
+        ("julia", "function a() end", "k", "function"),
+        ("scala", "def a = 1", "k", "def"),
+        ("groovy", "def a = 1", "k", "def"),
+        ("dart", "class A {}", "k", "class"),
+        ("elixir", "defmodule A do", "k", "defmodule"),
+        ("erlang", "case A of", "k", "case"),
+        ("haskell", "module A where", "k", "module"),
+        ("ocaml", "let a = 1", "k", "let"),
+        ("fsharp", "let a = 1", "k", "let"),
+        ("clojure", "(defn a [])", "k", "defn"),
+        ("lisp", "(defun a ())", "k", "defun"),
+        ("zig", "const a = 1;", "k", "const"),
+        ("nim", "proc a() =", "k", "proc"),
+        ("bash", "if true; then", "k", "if"),
+        ("powershell", "function A {}", "k", "function"),
+        ("bat", "echo a", "k", "echo"),
+        ("sql", "SELECT 1", "k", "SELECT"),
+        ("html", "<a>", "g", "&lt;a"),
+        ("xml", "<a>", "g", "&lt;a"),
+        ("vue", "<a>", "g", "&lt;a"),
+        ("css", "a { color: red; }", "p", "color"),
+        ("scss", "$a: 1px;", "v", "$a"),
+        ("json", "{\"a\": 1}", "p", "&quot;a&quot;"),
+        ("yaml", "a: 1", "p", "a"),
+        ("toml", "a = 1", "p", "a"),
+        ("ini", "[a]", "h", "[a]"),
+        ("markdown", "# a", "h", "# a"),
+        ("diff", "-a", "d", "-a"),
+        ("dockerfile", "FROM a", "k", "FROM"),
+        ("makefile", "include a", "k", "include"),
+        ("cmake", "if(A)", "k", "if"),
+        ("graphql", "query A", "k", "query"),
+        ("protobuf", "message A {}", "k", "message"),
+        ("terraform", "resource \"a\"", "k", "resource"),
+        ("nix", "let a = 1; in a", "k", "let"),
+        ("latex", "\\% \\begin{a}", "k", "\\begin"),
+        ("vim", "set a", "k", "set"),
+        ("solidity", "contract A {}", "k", "contract"),
+        ("asm", "mov eax, 1", "n", "1"),
+        ("matlab", "function a", "k", "function"),
+        ("vb", "Dim a", "k", "Dim"),
+        ("pascal", "begin end", "k", "begin"),
+        ("nginx", "server {", "k", "server"),
+    ];
+    assert!(lines.len() >= 40);
+    let mut missing = vec![];
+    for (language, line, class, word) in lines {
+        let html = coloured(language, line);
+        if !html.contains(&format!("<span class=\"{class}\">{word}</span>")) {
+            missing.push(format!("{language}: {html}"));
+        }
+    }
+    assert!(missing.is_empty(), "{}", missing.join("\n"));
+}
+
 #[test]
 fn what_spans_lines_goes_on_and_ends() {
     let cases: [(&str, &str, &[&str]); 5] = [

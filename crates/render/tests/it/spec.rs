@@ -33,7 +33,7 @@ fn suite() -> PathBuf {
 }
 
 /// Markdown and HTML of each example of a file.
-fn examples(file: &str) -> Vec<(String, String)> {
+pub(crate) fn examples(file: &str) -> Vec<(String, String)> {
     let text = std::fs::read_to_string(suite().join(file)).unwrap();
     let between = |text: &str, name: &str| {
         let (_, rest) = text.split_once(&format!("let {name} = r##\"")).unwrap();
@@ -176,6 +176,15 @@ fn compare(file: &str, known: &[(usize, &'static str)]) -> (usize, Vec<Reason>) 
     assert!(count == 0, "{count} of {file}:\n{}", unexplained.join("\n"));
     (examples.len(), reasons)
 }
+
+/// All of them, to be cut into pieces.
+pub(crate) const FILES: [&str; 5] = [
+    "spec.rs",
+    "gfm_table.rs",
+    "gfm_strikethrough.rs",
+    "gfm_tasklist.rs",
+    "table.rs",
+];
 
 #[test]
 fn commonmark() {
