@@ -171,6 +171,34 @@ test('thousands of attacks run nothing, load nothing and move nothing, also when
   sink.stop();
 });
 
+test('wide things scroll inside themselves, on any screen', async ({ page, liminal }) => {
+  const { frame, send } = await openSession(page, liminal);
+  const wide = Array.from({ length: 14 }, (_, at) => `wide_identifier_${at}`);
+  const text = [
+    `| ${wide.join(' | ')} |\n|${'---|'.repeat(14)}\n| ${wide.join(' | ')} |`,
+    `\`\`\`rust\nlet a = "${'long '.repeat(60)}";\n\`\`\``,
+    `\`${'inline'.repeat(60)}\` and src/${'deep/'.repeat(30)}main.rs:12 and $${'x_1 + '.repeat(60)}y$`,
+    `https://example.com/${'path/'.repeat(60)} ${'word'.repeat(90)}`,
+    '- [x] done\n- [ ] open\n\nA note[^1].\n\n[^1]: What it says.\n\n![a cat](https://example.com/cat.png)',
+  ].join('\n\n');
+  await send(told(text));
+  const prose = frame.locator('.prose').filter({ hasText: 'What it says.' }).last();
+  await expect(prose.locator('.language')).toHaveText('Rust');
+  await expect(prose.getByRole('button', { name: 'Copy' })).toBeVisible();
+  await expect(prose.getByRole('img', { name: 'done' })).toBeVisible();
+  await expect(prose.locator('.path').last()).toHaveAttribute('data-line', '12');
+  await expect(prose.locator('sup.note')).toHaveCSS('border-left-width', '0px');
+  for (const width of [1440, 1024, 390]) {
+    await page.setViewportSize({ width, height: 900 });
+    for (const inside of ['.table', 'pre'])
+      expect(await prose.locator(inside).evaluate((one) => one.scrollWidth > one.clientWidth)).toBe(true);
+    // What its parts do not keep inside themselves makes a text wider than its column. A space at the end of a
+    // line may hang over.
+    const outside = await prose.evaluate((one) => one.scrollWidth - one.clientWidth);
+    expect(outside, `${width} px`).toBeLessThanOrEqual(8);
+  }
+});
+
 test('tool calls, plans and questions are text as well', async ({ page, liminal }) => {
   liminal.env.LIMINAL_PERMISSIONS = 'ask';
   await liminal.stop();

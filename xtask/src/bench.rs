@@ -3,7 +3,7 @@
 //! Runs alternate between the two, so that whatever else the machine does hits both. Trust the
 //! ratios; the absolute numbers are this machine's.
 
-use std::io::{BufRead, BufReader, Read};
+use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -80,7 +80,59 @@ pub(crate) fn run() -> anyhow::Result<()> {
     println!("\nmedian of {RUNS} (lowest to highest beside it); the runs of both alternate");
     agent_updates()?;
     sessions()?;
-    agent_store()
+    agent_store()?;
+    markdown(&chromium)
+}
+
+/// Text as HTML: on the server, and in the page beside the packages that would do it there.
+fn markdown(chromium: &Path) -> anyhow::Result<()> {
+    let example = target().join("release/examples/bench");
+    let measured = in_browser(
+        chromium,
+        "e2e/bench/markdown.js",
+        &[&example.to_string_lossy(), &RUNS.to_string()],
+    )?;
+    let spread = |what: &str| Spread::of(&numbers(&measured[what]));
+    let (render, insert, script) = (spread("render"), spread("insert"), spread("script"));
+    println!(
+        "\n{:<44}{:>24}{:>24}{:>8}",
+        "markdown, 1,000 mixed entries", "liminal", "JavaScript", "ratio"
+    );
+    let ratio = insert.median / script.median;
+    let (insert, script) = (insert.to_string(), script.to_string());
+    println!(
+        "{:<44}{insert:>24}{script:>24}{ratio:>8.2}",
+        "the page's thread, ms"
+    );
+    println!(
+        "{:<44}{:>24}{:>24}",
+        "the server, ms",
+        render.to_string(),
+        "none"
+    );
+    println!("  JavaScript: marked, DOMPurify and highlight.js, all of it in the page");
+    println!(
+        "\n{:<44}{:>12}{:>12}{:>8}",
+        "one more piece of a growing text, us", "first tenth", "last tenth", "ratio"
+    );
+    let growing = measured["growing"].as_array().into_iter().flatten();
+    let line = |name: &str, text: &serde_json::Value| {
+        let micros = |what: &str| text[what].as_f64().unwrap_or(f64::NAN);
+        let (first, last) = (micros("first"), micros("last"));
+        let ratio = last / first;
+        print!("{name:<44}{first:>12.1}{last:>12.1}{ratio:>8.2}");
+        ratio
+    };
+    for text in growing {
+        let ratio = line(text["name"].as_str().unwrap_or_default(), text);
+        println!(" {}", if ratio <= 2.0 { "kept" } else { "BROKEN" });
+    }
+    line(
+        "  the answer, rendered anew in the page",
+        &measured["again"],
+    );
+    println!();
+    Ok(())
 }
 
 /// What an example of the binary's crate measured: lists of numbers by name.
@@ -292,39 +344,41 @@ struct PageLoads {
 }
 
 fn page_load(chromium: &Path, ours: &str, bare: &str) -> anyhow::Result<PageLoads> {
-    let mut node = command(&[
-        "node",
+    let measured = in_browser(
+        chromium,
         "e2e/bench/first-load.js",
-        ours,
-        bare,
-        &RUNS.to_string(),
-    ]);
-    let mut child = node
+        &[ours, bare, &RUNS.to_string()],
+    )?;
+    Ok(PageLoads {
+        ours_kb: numbers(&measured[0]["kb"]),
+        ours_paint_ms: numbers(&measured[0]["paintMs"]),
+        bare_kb: numbers(&measured[1]["kb"]),
+        bare_paint_ms: numbers(&measured[1]["paintMs"]),
+    })
+}
+
+/// What a script of `e2e/bench` printed.
+fn in_browser(
+    chromium: &Path,
+    script: &str,
+    arguments: &[&str],
+) -> anyhow::Result<serde_json::Value> {
+    let output = command(&["node", script])
+        .args(arguments)
         .env("CHROMIUM", chromium)
         .current_dir(root())
-        .stdout(Stdio::piped())
-        .spawn()
+        .stderr(Stdio::inherit())
+        .output()
         .context("could not run node")?;
-    let mut text = String::new();
-    child
-        .stdout
-        .take()
-        .context("a pipe")?
-        .read_to_string(&mut text)?;
-    if !child.wait()?.success() {
-        bail!("the browser measurement failed");
+    if !output.status.success() {
+        bail!("{script} failed");
     }
-    let measured: serde_json::Value = serde_json::from_str(&text)?;
-    let numbers = |page: usize, what: &str| -> Vec<f64> {
-        let list = measured[page][what].as_array().into_iter().flatten();
-        list.filter_map(serde_json::Value::as_f64).collect()
-    };
-    Ok(PageLoads {
-        ours_kb: numbers(0, "kb"),
-        ours_paint_ms: numbers(0, "paintMs"),
-        bare_kb: numbers(1, "kb"),
-        bare_paint_ms: numbers(1, "paintMs"),
-    })
+    Ok(serde_json::from_slice(&output.stdout)?)
+}
+
+fn numbers(list: &serde_json::Value) -> Vec<f64> {
+    let list = list.as_array().into_iter().flatten();
+    list.filter_map(serde_json::Value::as_f64).collect()
 }
 
 fn row(name: &str, ours: &[f64], bare: &[f64], promise: f64) {

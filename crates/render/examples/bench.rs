@@ -1,7 +1,8 @@
 //! What rendering costs: whole entries, code, a growing text, and texts made to hurt.
 //!
-//! `cargo run --release -p render --example bench`, and `… bench -- entries FILE` writes the mixed
-//! entries as JSON, to render the same ones elsewhere.
+//! `cargo run --release -p render --example bench` prints it. For a bench that renders the same entries
+//! elsewhere (`e2e/bench/markdown.js`), `… bench -- entries` writes them as JSON, `html` what they become,
+//! `pass` the milliseconds one pass over them takes, and `growing` the microseconds of a growing text.
 
 #![expect(clippy::print_stdout, reason = "printing is its job")]
 
@@ -11,10 +12,8 @@ use std::time::{Duration, Instant};
 use render::{Live, code_lines, html};
 
 fn main() -> std::io::Result<()> {
-    let mut arguments = std::env::args().skip(1);
-    if let (Some("entries"), Some(file)) = (arguments.next().as_deref(), arguments.next()) {
-        let entries: Vec<String> = (0..1000).map(entry).collect();
-        return std::fs::write(file, serde_json::to_vec(&entries)?);
+    if let Some(what) = std::env::args().nth(1) {
+        return tell(&what);
     }
     let before = resident_kib();
     let first = Instant::now();
@@ -28,6 +27,32 @@ fn main() -> std::io::Result<()> {
     );
     growing();
     hostile();
+    Ok(())
+}
+
+/// For a program that asked.
+fn tell(what: &str) -> std::io::Result<()> {
+    let entries: Vec<String> = (0..1000).map(entry).collect();
+    let rendered = || -> Vec<String> { entries.iter().map(|entry| html(entry)).collect() };
+    let told = match what {
+        "entries" => serde_json::to_string(&entries)?,
+        "html" => serde_json::to_string(&rendered())?,
+        "pass" => {
+            black_box(rendered());
+            let time = timed(5, || drop(black_box(rendered())));
+            serde_json::to_string(&(time.as_secs_f64() * 1000.0))?
+        }
+        "growing" => {
+            let of = |(name, text): &(&str, String)| {
+                let (first, last) = tenths(&times(text, PIECE_BYTES));
+                let micros = |time: Duration| time.as_secs_f64() * 1e6;
+                serde_json::json!({"name": name, "first": micros(first), "last": micros(last)})
+            };
+            serde_json::to_string(&growing_texts().iter().map(of).collect::<Vec<_>>())?
+        }
+        other => return Err(std::io::Error::other(format!("{other}?"))),
+    };
+    println!("{told}");
     Ok(())
 }
 
@@ -92,12 +117,22 @@ fn code() {
     }
 }
 
+/// As a model sends them.
+const PIECE_BYTES: usize = 20;
+
 /// Pushes pieces one by one, looking after each; the median of the first tenth against the last.
 fn growing() {
     println!(
         "{:<26}{:>10}{:>14}{:>14}{:>8}{:>12}{:>12}",
         "a growing text", "pieces", "first tenth", "last tenth", "ratio", "slowest", "total"
     );
+    for (name, text) in growing_texts() {
+        stream(name, &text);
+    }
+    println!();
+}
+
+fn growing_texts() -> Vec<(&'static str, String)> {
     let answer: String = (0..60).map(entry).collect();
     let words = "some words with *emphasis* and `code`, ".repeat(6000);
     let table = format!(
@@ -112,23 +147,21 @@ fn growing() {
     let quotes = ">".repeat(10_000) + &"\n> > > words".repeat(8000);
     let one_line = format!("```\n{}", "x".repeat(200_000));
     let in_item = format!("- a\n  ```js\n{}", "  const a = 1;\n".repeat(8000));
-    for (name, text) in [
-        ("answer of 50 KB", &answer),
-        ("one endless paragraph", &words),
-        ("table of 10,000 rows", &table),
-        ("fence that never closes", &fence),
-        ("list of 8,000 items", &list),
-        ("deep lists", &nested),
-        ("10,000 quotes", &quotes),
-        ("one endless line of code", &one_line),
-        ("fence in an item", &in_item),
-    ] {
-        stream(name, text, 20);
-    }
-    println!();
+    vec![
+        ("answer of 50 KB", answer),
+        ("one endless paragraph", words),
+        ("table of 10,000 rows", table),
+        ("fence that never closes", fence),
+        ("list of 8,000 items", list),
+        ("deep lists", nested),
+        ("10,000 quotes", quotes),
+        ("one endless line of code", one_line),
+        ("fence in an item", in_item),
+    ]
 }
 
-fn stream(name: &str, text: &str, size: usize) {
+/// Of each piece.
+fn times(text: &str, size: usize) -> Vec<Duration> {
     let mut live = Live::new();
     let mut times = vec![];
     for piece in text.as_bytes().chunks(size) {
@@ -139,11 +172,20 @@ fn stream(name: &str, text: &str, size: usize) {
         times.push(start.elapsed());
     }
     black_box(live.finish());
+    times
+}
+
+fn tenths(times: &[Duration]) -> (Duration, Duration) {
     let tenth = times.len() / 10;
-    let (first, last) = (
+    (
         median(times[..tenth].to_vec()),
         median(times[times.len() - tenth..].to_vec()),
-    );
+    )
+}
+
+fn stream(name: &str, text: &str) {
+    let times = times(text, PIECE_BYTES);
+    let (first, last) = tenths(&times);
     println!(
         "{name:<26}{:>10}{:>14}{:>14}{:>8.2}{:>12}{:>12}",
         times.len(),
