@@ -59,8 +59,15 @@ fn every_example_of_the_specifications_is_the_same_however_it_is_cut() {
     assert!(texts.len() > 690, "{}", texts.len());
     for text in texts {
         check(&characters(&text));
+        let whole = html(&text);
         for at in (0..text.len()).filter(|at| text.is_char_boundary(*at)) {
-            check_without_looking(&[&text[..at], &text[at..]]);
+            let (mut live, mut page) = (Live::new(), Tree::default());
+            for piece in [&text[..at], &text[at..]] {
+                live.push(piece);
+                page.apply(&live.flush().finished);
+            }
+            page.apply(&live.finish());
+            assert_eq!(page.html(), whole, "{text:?} cut at {at}");
         }
     }
 }
