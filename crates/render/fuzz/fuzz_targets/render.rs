@@ -89,7 +89,9 @@ fuzz_target!(|data: &[u8]| {
     assert_eq!(page.html(), whole);
 
     only_ours(&visible(&text));
-    for language in ["rust", "js", "html", "yaml", "md", "css", "sh", "py"] {
+    for language in [
+        "rust", "js", "html", "yaml", "md", "scss", "sh", "py", "latex",
+    ] {
         only_ours(&code_lines(language, &text).concat());
     }
 });
