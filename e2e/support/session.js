@@ -82,6 +82,8 @@ function standIn(path) {
   let position;
   /** @type {any} */
   let session;
+  /** @type {any} */
+  let project;
   /** @type {any[]} */
   let agents = [];
 
@@ -120,7 +122,7 @@ function standIn(path) {
     hand({ type: 'connection', open: true });
     if (session) return request({ type: 'session:open', sessionId: session.id, after: position, tail: 200 });
     const projects = (await request({ type: 'project:list' })).projects;
-    const project =
+    project =
       projects.find(/** @param {any} one */ (one) => one.path === path) ??
       (await request({ type: 'project:add', path })).project;
     const sessions = (await request({ type: 'session:list', projectId: project.id })).sessions;
@@ -162,8 +164,11 @@ function standIn(path) {
       window_.refusal = '';
       return hand({ type: 'answer', id: message.id, message: refused });
     }
-    if (message.type === 'request')
-      hand({ type: 'answer', id: message.id, message: await request(message.message, message.requestId) });
+    if (message.type === 'request') {
+      const about = message.message.type === 'project:files' ? { projectId: project.id } : { sessionId: session.id };
+      const whole = { ...message.message, ...about };
+      hand({ type: 'answer', id: message.id, message: await request(whole, message.requestId) });
+    }
     if (message.type === 'reconnect') request({ type: 'session:reconnect', cliType: 'claude-code' });
     if (message.type === 'draft') sessionStorage.draft = message.text;
     if (message.type === 'upload') hand({ type: 'uploaded', id: message.id, imageId: 'picture-1' });

@@ -341,6 +341,23 @@ test('diffs, plans and usage are shown as such', async ({ page, liminal }) => {
   await expect(diff.locator('figcaption')).toHaveText('src/lib.rs+2−1');
   await expect(diff.locator('.removed mark')).toHaveText('1');
   await expect(diff.locator('.added mark')).toHaveText('2');
+  // In the colours of its language, on both sides, also where a word is marked.
+  await expect(diff.locator('.removed .diff-text')).toHaveText('let a = 1;');
+  for (const side of ['removed', 'added']) {
+    await expect(diff.locator(`.${side} .k`).first()).toHaveText('let');
+    await expect(diff.locator(`.${side} .n mark`)).toHaveCount(1);
+  }
+});
+
+test('a diff that the server has not coloured is shown in plain', async ({ page, liminal }) => {
+  const { frame, send } = await openSession(page, liminal);
+  const content = [{ type: 'diff', path: 'a.rs', oldText: '', newText: `${'let a = 1;\n'.repeat(5000)}` }];
+  const update = JSON.stringify({ sessionUpdate: 'tool_call_update', toolCallId: 't', status: 'completed', content });
+  await send(`tool t edit Edit a.rs\nupdate ${update}`);
+  await frame.getByText('Edit a.rs', { exact: true }).click();
+  const line = frame.locator('.diff-line').first();
+  await expect(line).toContainText('let a = 1;');
+  await expect(line.locator('.k')).toHaveCount(0);
 });
 
 test('TC-5.2a, TC-5.2b, TC-5.2d: an agent that died is seen and brought back', async ({ page, liminal }) => {

@@ -45,6 +45,34 @@ test('TC-4.1b: a second session gets a second tab, which is in view', async ({ p
   await isActive(page, 'say B');
 });
 
+test('TC-4.2a: a tab that is shown again is where it was read', async ({ page, liminal }) => {
+  await withTabs(page, liminal, 'A');
+  const lines = Array.from({ length: 80 }, (_, at) => `say line ${at}.\ntool t${at} read Read ${at}`);
+  await send(page, lines.join('\n'), 'Read 79');
+  await newSession(page, 'app');
+  await send(page, 'say B', 'B');
+  await tab(page, 'say A').click();
+  const scroller = sessionPage(page).locator('#scroller');
+  await scroller.hover();
+  await page.mouse.wheel(0, -900);
+  const top = () => scroller.evaluate((one) => Math.round(one.scrollTop));
+  const end = () => scroller.evaluate((one) => one.scrollHeight - one.scrollTop - one.clientHeight);
+  await expect.poll(end).toBeGreaterThan(300);
+  // It has come to rest.
+  let before = -1;
+  await expect
+    .poll(async () => {
+      const same = before === (await top());
+      before = await top();
+      return same;
+    })
+    .toBe(true);
+  await tab(page, 'say B').click();
+  await expect(sessionPage(page).locator('.row-assistant')).toHaveText(/B/);
+  await tab(page, 'say A').click();
+  await expect.poll(top).toBe(before);
+});
+
 test('TC-4.2b: a tab is in view within 100 ms of the click, and its page is not loaded again', async ({
   page,
   liminal,

@@ -10,8 +10,8 @@
  * @typedef {import('../types/wire.js').ServerMessage} ServerMessage
  */
 
-/** @template T @typedef {T extends unknown ? Omit<T, 'sessionId'> : never} WithoutSession */
-/** What to ask; the session is always our own. @typedef {WithoutSession<PortletRequest>} Request */
+/** @template T @typedef {T extends unknown ? Omit<T, 'sessionId' | 'projectId'> : never} WithoutIds */
+/** What to ask; the session is always our own, and the shell knows which. @typedef {WithoutIds<PortletRequest>} Request */
 
 /** An error of the server or of the shell, in words for a person. */
 export class Refusal extends Error {
@@ -27,7 +27,6 @@ export function connectBridge(receive) {
   /** @type {MessagePort | null} */
   let port = null;
   let lastId = 0;
-  let sessionId = '';
   /** @type {Map<number, { resolve: (value: any) => void, reject: (error: Refusal) => void }>} */
   const waiting = new Map();
 
@@ -36,7 +35,6 @@ export function connectBridge(receive) {
 
   /** @param {ToPortlet} message */
   const take = (message) => {
-    if (message.type === 'init') sessionId = message.session.id;
     if (message.type !== 'answer' && message.type !== 'uploaded') return receive(message);
     const asked = waiting.get(message.id);
     waiting.delete(message.id);
@@ -74,7 +72,7 @@ export function connectBridge(receive) {
     send,
     /** @param {Request} message @param {string} [requestId] @returns {Promise<ServerMessage>} */
     request: (message, requestId) => {
-      const whole = /** @type {PortletRequest} */ ({ ...message, sessionId });
+      const whole = /** @type {PortletRequest} */ (message);
       return ask((id) => ({ type: 'request', id, message: whole, requestId }));
     },
     /** @param {Blob} file @returns {Promise<string>} the id of the picture */

@@ -14,6 +14,7 @@
  * @property {(text: string) => void} draft
  * @property {(file: Blob) => Promise<string>} upload
  * @property {() => string[]} prompts
+ * @property {(part: string) => Promise<string[]>} files  of the project
  * @property {() => void} showQuestion
  * @property {import('./queue-view.js').Actions} queued
  *
@@ -63,7 +64,11 @@ export function startComposer(place, actions) {
   );
   const pictures = startPictures(actions.upload, () => refresh());
   const waiting = startQueue(actions.queued);
-  const completion = startCompletion(input, (command) => setText(`/${command.name} `));
+  const sources = { commands: () => shown?.info.commands ?? [], files: actions.files };
+  const completion = startCompletion(input, sources, (from, to, text) => {
+    input.setRangeText(text, from, to, 'end');
+    changed();
+  });
 
   const workingText = h('span', { class: 'working-text' });
   const restart = h('button', { class: 'button small', type: 'button', onclick: actions.restart }, 'Restart agent');
@@ -129,7 +134,7 @@ export function startComposer(place, actions) {
     grow();
     refresh();
     actions.draft(input.value);
-    completion.offer(shown?.info.commands ?? []);
+    completion.offer();
   };
 
   const hasContent = () => (input.value.trim() !== '' || pictures.count() > 0) && pictures.ready();

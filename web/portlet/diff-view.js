@@ -1,12 +1,18 @@
-/** A change to a file, as a person reads one: name, counts, lines, and the words that changed. */
+/**
+ * A change to a file, as a person reads one: name, counts, lines in the colours of their language, and the words
+ * that changed.
+ */
 
 import { h } from '../shared/dom.js';
 import { diff } from './diff.js';
 import { within } from './format.js';
-import { exact } from './markup.js';
+import { exact, fragment } from './markup.js';
 import { unseen } from './stage.js';
 
-/** @typedef {Extract<import('../types/wire.js').ToolContent, { type: 'diff' }>} FileChange */
+/**
+ * @typedef {Extract<import('../types/wire.js').ToolContent, { type: 'diff' }>} FileChange
+ * @typedef {import('../types/wire.js').ColouredDiff} ColouredDiff
+ */
 
 /** More lines than anybody reads at once; the rest is one click away. */
 const LINES_MAX = 200;
@@ -18,6 +24,8 @@ export function diffView(stage) {
   const element = h('figure', { class: 'diff' });
   /** @type {FileChange | null} */
   let shown = null;
+  /** @type {ColouredDiff | undefined} */
+  let colours;
   let whole = false;
 
   const render = () => {
@@ -31,11 +39,11 @@ export function diffView(stage) {
       h('span', { class: 'removed' }, `−${removed}`),
     );
     let left = whole ? Infinity : LINES_MAX;
-    const rows = h('div', { class: 'diff-lines', tabindex: '0', role: 'group', 'aria-label': 'Changed lines' });
+    const rows = h('div', { class: 'diff-lines code', tabindex: '0', role: 'group', 'aria-label': 'Changed lines' });
     for (const [index, hunk] of hunks.entries()) {
       if (left <= 0) break;
       if (index > 0) rows.append(h('div', { class: 'diff-gap', 'aria-hidden': 'true' }, '⋯'));
-      for (const line of hunk.slice(0, left)) rows.append(lineOf(line));
+      for (const line of hunk.slice(0, left)) rows.append(lineOf(line, colours));
       left -= hunk.length;
     }
     const total = hunks.reduce((sum, hunk) => sum + hunk.length, 0);
@@ -51,27 +59,68 @@ export function diffView(stage) {
 
   return {
     element,
-    /** @param {FileChange} change */
-    update: (change) => {
+    /** @param {FileChange} change @param {ColouredDiff} [coloured] */
+    update: (change, coloured) => {
       const same = shown && shown.path === change.path && shown.oldText === change.oldText;
-      if (same && shown?.newText === change.newText) return;
+      if (same && shown?.newText === change.newText && Boolean(coloured) === Boolean(colours)) return;
       shown = change;
+      colours = coloured;
       render();
     },
   };
 }
 
-/** @param {import('./diff.js').Line} line */
-function lineOf({ kind, old, new: now, parts }) {
-  const text = h('span', { class: 'diff-text' });
-  for (const { text: piece, changed } of parts)
-    text.append(...(changed ? [h('mark', {}, ...exact(piece))] : exact(piece)));
+/** @param {import('./diff.js').Line} line @param {ColouredDiff} [colours] */
+function lineOf(line, colours) {
+  const { kind, old, new: now } = line;
   return h(
     'div',
     { class: `diff-line ${kind}` },
     h('span', { class: 'diff-number', 'aria-hidden': 'true' }, String(now ?? old ?? '')),
     h('span', { class: 'diff-sign', 'aria-hidden': 'true' }, SIGNS[kind]),
     WORDS[kind] && unseen(WORDS[kind]),
-    text,
+    textOf(line, colours),
   );
+}
+
+/** @param {import('./diff.js').Line} line @param {ColouredDiff} [colours] */
+function textOf({ old = 0, new: now, parts }, colours) {
+  const text = h('span', { class: 'diff-text' });
+  const html =
+    colours && (now === undefined ? colours.old[old - 1 - colours.first] : colours.new[now - 1 - colours.first]);
+  if (html) text.append(fragment(html));
+  const plain = parts.map((part) => part.text).join('');
+  // Colours must not change a word of what the person decides upon.
+  if (text.textContent === plain) markWords(text, parts);
+  else
+    text.replaceChildren(
+      ...parts.flatMap((part) => (part.changed ? [h('mark', {}, ...exact(part.text))] : exact(part.text))),
+    );
+  return text;
+}
+
+/** Marks the parts that changed within what is coloured. @param {HTMLElement} line @param {import('./diff.js').Part[]} parts */
+function markWords(line, parts) {
+  if (!parts.some(({ changed }) => changed)) return;
+  const walker = document.createTreeWalker(line, NodeFilter.SHOW_TEXT);
+  /** @type {Text[]} */
+  const texts = [];
+  while (walker.nextNode()) texts.push(/** @type {Text} */ (walker.currentNode));
+  let left = 0;
+  let part = -1;
+  for (const node of texts) {
+    /** @type {(string | HTMLElement)[]} */
+    const pieces = [];
+    for (let rest = node.data; rest; ) {
+      while (left === 0) {
+        part += 1;
+        left = parts[part].text.length;
+      }
+      const piece = rest.slice(0, left);
+      pieces.push(parts[part].changed ? h('mark', {}, piece) : piece);
+      rest = rest.slice(piece.length);
+      left -= piece.length;
+    }
+    node.replaceWith(...pieces);
+  }
 }

@@ -1,6 +1,7 @@
 /** From a row of the conversation to an element, for each kind of entry. */
 
 import { h } from '../shared/dom.js';
+import { signInView } from '../shared/sign-in.js';
 import { counted, duration, exactly, short } from './format.js';
 import { glyph } from './icons.js';
 import { mediaView } from './media-view.js';
@@ -205,8 +206,27 @@ const ADVICE = {
   interrupted: 'What was said until then is kept. Send a message to go on.',
 };
 
+/** Agents say it in many words; those that have methods for it say it in some of these. */
+const SIGN_IN = /\b(sign|log)(ged)?[ -]?in\b|\bauthenticat|\bunauthori[sz]ed\b/i;
+
 /** @param {Stage} stage @returns {View} */
 function turnView(stage) {
+  /** Kept while its methods stay, so that what it says stays too. */
+  let known = '';
+  /** @type {HTMLElement | null} */
+  let ways = null;
+  /** @param {Stage} stage @param {HTMLButtonElement} send */
+  const signIn = ({ signIn: methods, authenticate, copy, agentName }, send) => {
+    const offered = JSON.stringify(methods());
+    if (!ways || offered !== known) {
+      ways = signInView(agentName(), methods(), { authenticate, copy, onSignedIn: () => again?.focus() });
+    }
+    known = offered;
+    again = send;
+    return ways;
+  };
+  /** @type {HTMLButtonElement | null} */
+  let again = null;
   const element = h('div', { class: 'turn-end' });
   return {
     element,
@@ -229,9 +249,13 @@ function turnView(stage) {
       element.append(h('p', { class: 'hint' }, ADVICE[/** @type {keyof typeof ADVICE} */ (turn.outcome)]));
       const again = last && lastWords(stage);
       if (!again) return;
-      element.append(
-        h('button', { class: 'button', type: 'button', onclick: () => stage.sendAgain(again) }, 'Send again'),
+      const send = h(
+        'button',
+        { class: 'button', type: 'button', onclick: () => stage.sendAgain(again) },
+        'Send again',
       );
+      if (SIGN_IN.test(turn.message ?? '')) element.append(signIn(stage, send));
+      element.append(send);
     },
   };
 }

@@ -4,6 +4,7 @@
  */
 
 import { h, part } from '../shared/dom.js';
+import '../shared/sign-in.js';
 import './ansi.js';
 import { startAnnouncer } from './announcer.js';
 import { connectBridge, Refusal } from './bridge.js';
@@ -35,6 +36,7 @@ import { startWindow } from './window.js';
 /** @typedef {import('./rows.js').Row} Row */
 
 const PAGE = 200;
+const FILES = 20;
 const PLACE_DELAY_MS = 250;
 /** How long a frame may keep us waiting: a page that is not painted gets none. */
 const FRAME_MS = 120;
@@ -89,6 +91,8 @@ const stage = {
     rowsChanged(Infinity);
   },
   reconnect: () => bridge.send({ type: 'reconnect' }),
+  signIn: () => init?.agent.signIn ?? [],
+  authenticate: (methodId) => bridge.request({ type: 'agent:authenticate', methodId }),
 };
 
 const conversation = part('conversation', HTMLElement);
@@ -112,6 +116,10 @@ const composer = startComposer(part('composer', HTMLElement), {
   draft: (text) => bridge.send({ type: 'draft', text }),
   upload: bridge.upload,
   prompts: () => transcript.items.flatMap(({ entry }) => (entry.type === 'user' ? [entry.content] : [])),
+  files: async (query) => {
+    const found = await bridge.request({ type: 'project:files', query, limit: FILES });
+    return found.type === 'project:files' ? found.files : [];
+  },
   showQuestion,
   queued: {
     edit: (queueId, content) => bridge.request({ type: 'session:queue-edit', queueId, content }),
@@ -147,6 +155,9 @@ function receive(message) {
     case 'agent':
       status = message.status;
       reason = message.reason ?? '';
+      if (init) init.agent = { ...init.agent, signIn: message.signIn };
+      // It may offer ways to sign in.
+      if (transcript.items.length > 0) dirty.add(transcript.items[transcript.items.length - 1]);
       infoChanged = true;
       break;
     case 'title':
@@ -335,7 +346,9 @@ function showEmpty() {
         h('kbd', {}, 'Shift Enter'),
         ' breaks the line, ',
         h('kbd', {}, '/'),
-        ' lists commands.',
+        ' lists commands, ',
+        h('kbd', {}, '@'),
+        ' names a file.',
       ),
     );
     scroller.append(empty);

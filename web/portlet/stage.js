@@ -15,6 +15,8 @@
  * @property {(item: Item) => void} sendAgain
  * @property {(item: Item) => void} discard
  * @property {() => void} reconnect
+ * @property {() => import('../types/wire.js').SignInMethod[]} signIn  the agent's own ways
+ * @property {(methodId: string) => Promise<unknown>} authenticate
  *
  * @typedef {object} View
  * @property {HTMLElement} element

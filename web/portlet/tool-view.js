@@ -97,7 +97,7 @@ function commandOf(input) {
 /** What a call shows when it is open. @param {Stage} stage */
 function insidesView(stage) {
   const element = h('div', { class: 'tool-insides' });
-  /** @type {{ kind: string, element: HTMLElement, update: (part: any, item: Item) => void }[]} */
+  /** @type {{ kind: string, element: HTMLElement, update: (part: any, beside: any) => void }[]} */
   let parts = [];
   const rest = h('div', {});
   const command = h('pre', { class: 'output command', tabindex: '0', 'aria-label': 'Command' });
@@ -127,7 +127,10 @@ function insidesView(stage) {
         parts = content.map((part, at) => make(part, `${call.entryId}-${at}`));
         rest.replaceChildren(...parts.map((part) => part.element));
       }
-      for (const [at, part] of content.entries()) parts[at].update(part, item);
+      const coloured = item.diffs.values();
+      for (const [at, part] of content.entries()) {
+        parts[at].update(part, part.type === 'diff' ? coloured.next().value : item);
+      }
       const text = commandOf(call.rawInput);
       command.replaceChildren(...exact(text));
       command.hidden = !text || (!asks && call.kind !== 'execute');

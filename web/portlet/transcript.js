@@ -20,6 +20,7 @@
  * @property {number} number  from 0, in the whole conversation; -1 before the server has it
  * @property {ChatEntry} entry
  * @property {Markup | null} markup
+ * @property {import('../types/wire.js').ColouredDiff[]} diffs  of a tool call, in their order; empty if without colours
  * @property {number} version  grows with each change
  * @property {number} generation  grows when what was shown is replaced rather than continued
  * @property {Map<string, number>} output  per terminal, how much has been added since the last generation
@@ -209,7 +210,8 @@ function replace(item, entry, html, now) {
   } else if (!continues(before, entry)) {
     renew(item);
   }
-  if (html) {
+  item.diffs = html?.diffs ?? [];
+  if (html?.finished || html?.tail) {
     item.markup = whole(html);
     item.generation += 1;
   }
@@ -290,6 +292,7 @@ function newItem(id, number, entry, html) {
     number,
     entry,
     markup: html ? whole(html) : null,
+    diffs: html?.diffs ?? [],
     version: 1,
     generation: 1,
     output: new Map(),

@@ -10,6 +10,12 @@
  * @typedef {import('../types/bridge.js').PortletRequest} PortletRequest
  * @typedef {import('../types/bridge.js').ScrollPlace} ScrollPlace
  *
+ * What a page is about, and may ask about.
+ * @typedef {object} Ids
+ * @property {string} sessionId
+ * @property {string} projectId
+ * @property {string} cliType
+ *
  * @typedef {object} Listener
  * @property {() => void} onReady  the page is there and reads what is sent
  * @property {(message: FromPortlet) => void} onSaid
@@ -24,11 +30,11 @@ const LINK_MAX = 8192;
 
 /**
  * @param {HTMLElement} place
- * @param {string} sessionId
+ * @param {Ids} ids
  * @param {string} title  of the frame
  * @param {Listener} listener
  */
-export function openBridge(place, sessionId, title, { onReady, onSaid, onLost }) {
+export function openBridge(place, ids, title, { onReady, onSaid, onLost }) {
   const frame = h('iframe', { sandbox: 'allow-scripts', src: '/portlet.html', title });
   const { port1: ours, port2: theirs } = new MessageChannel();
   let given = false;
@@ -43,7 +49,7 @@ export function openBridge(place, sessionId, title, { onReady, onSaid, onLost })
     onReady();
   };
   ours.onmessage = ({ data }) => {
-    const message = checked(data, sessionId);
+    const message = checked(data, ids);
     if (message) onSaid(message);
   };
   addEventListener('message', hear);
@@ -68,15 +74,15 @@ export function openBridge(place, sessionId, title, { onReady, onSaid, onLost })
 /**
  * A message of the contract with nothing more in it than the contract says, or nothing.
  * @param {unknown} data
- * @param {string} sessionId
+ * @param {Ids} ids
  * @returns {FromPortlet | undefined}
  */
-export function checked(data, sessionId) {
+export function checked(data, ids) {
   if (!isObject(data)) return undefined;
   const { id, text } = data;
   switch (data.type) {
     case 'request': {
-      const message = checkedRequest(data.message, sessionId);
+      const message = checkedRequest(data.message, ids);
       if (!message || !isId(id)) return undefined;
       if (data.requestId === undefined) return { type: 'request', id, message };
       const { requestId } = data;
@@ -117,9 +123,11 @@ export function checked(data, sessionId) {
   }
 }
 
-/** The fields each request may have beside the session; the server checks what stands in them. */
+/** The fields each request may have beside what it is about; the server checks what stands in them. */
 /** @type {Record<PortletRequest['type'], string[]>} */
 const REQUESTS = {
+  'agent:authenticate': ['methodId'],
+  'project:files': ['query', 'limit'],
   'session:page': ['before', 'limit'],
   'session:send': ['content', 'images'],
   'session:cancel': [],
@@ -132,19 +140,25 @@ const REQUESTS = {
   'session:set-option': ['optionId', 'value'],
 };
 
+/** What a request is about, if not the session. */
+/** @type {Partial<Record<PortletRequest['type'], keyof Ids>>} */
+const ABOUT = { 'agent:authenticate': 'cliType', 'project:files': 'projectId' };
+
 /**
  * @param {unknown} message
- * @param {string} sessionId
+ * @param {Ids} ids
  * @returns {PortletRequest | undefined}
  */
-function checkedRequest(message, sessionId) {
+function checkedRequest(message, ids) {
   if (!isObject(message) || typeof message.type !== 'string' || !Object.hasOwn(REQUESTS, message.type))
     return undefined;
-  // A page may leave its own id out; another one's it may not name.
-  if (message.sessionId !== undefined && message.sessionId !== sessionId) return undefined;
+  // A page may leave its own ids out; another one's it may not name.
+  const others = Object.entries(ids).some(([name, id]) => message[name] !== undefined && message[name] !== id);
+  if (others) return undefined;
   const type = /** @type {PortletRequest['type']} */ (message.type);
   const fields = REQUESTS[type].filter((name) => message[name] !== undefined).map((name) => [name, message[name]]);
-  return /** @type {PortletRequest} */ ({ type, sessionId, ...Object.fromEntries(fields) });
+  const about = ABOUT[type] ?? 'sessionId';
+  return /** @type {PortletRequest} */ ({ type, [about]: ids[about], ...Object.fromEntries(fields) });
 }
 
 /** @param {unknown} href */

@@ -3,18 +3,31 @@ import { test } from 'node:test';
 import { checked } from './bridge.js';
 
 const ID = 'claude-code:one';
+const IDS = { sessionId: ID, projectId: 'p1', cliType: 'claude-code' };
 const UUID = '6f1c1f0e-8a1d-4f0e-9d6b-0c7f3b1a2d3e';
 
 test('a request goes on with the fields it may have, about its own session', () => {
   const message = { type: 'session:send', sessionId: ID, content: 'hi', images: ['a'], admin: true };
-  assert.deepEqual(checked({ type: 'request', id: 1, message, requestId: UUID, more: 1 }, ID), {
+  assert.deepEqual(checked({ type: 'request', id: 1, message, requestId: UUID, more: 1 }, IDS), {
     type: 'request',
     id: 1,
     message: { type: 'session:send', sessionId: ID, content: 'hi', images: ['a'] },
     requestId: UUID,
   });
-  const own = checked({ type: 'request', id: 2, message: { type: 'session:cancel' } }, ID);
+  const own = checked({ type: 'request', id: 2, message: { type: 'session:cancel' } }, IDS);
   assert.deepEqual(own, { type: 'request', id: 2, message: { type: 'session:cancel', sessionId: ID } });
+  const files = { type: 'project:files', query: 'ma', limit: 20 };
+  assert.deepEqual(checked({ type: 'request', id: 3, message: files }, IDS), {
+    type: 'request',
+    id: 3,
+    message: { ...files, projectId: 'p1' },
+  });
+  const signIn = { type: 'agent:authenticate', methodId: 'login' };
+  assert.deepEqual(checked({ type: 'request', id: 4, message: signIn }, IDS), {
+    type: 'request',
+    id: 4,
+    message: { ...signIn, cliType: 'claude-code' },
+  });
 });
 
 test('no other session, no other request, no other id', () => {
@@ -23,18 +36,20 @@ test('no other session, no other request, no other id', () => {
     { type: 'request', id: 1, message: { ...cancel, sessionId: 'claude-code:two' } },
     { type: 'request', id: 1, message: { type: 'session:delete', sessionId: ID } },
     { type: 'request', id: 1, message: { type: 'project:remove', projectId: 'p' } },
+    { type: 'request', id: 1, message: { type: 'project:files', projectId: 'p2', query: '', limit: 1 } },
+    { type: 'request', id: 1, message: { type: 'agent:authenticate', cliType: 'codex', methodId: 'login' } },
     { type: 'request', id: 1, message: { type: 'toString', sessionId: ID } },
     { type: 'request', id: 1, message: null },
     { type: 'request', id: '1', message: cancel },
     { type: 'request', id: 1, message: cancel, requestId: 'r1' },
     { type: 'request', id: 1, message: cancel, requestId: 7 },
   ]) {
-    assert.equal(checked(message, ID), undefined, JSON.stringify(message));
+    assert.equal(checked(message, IDS), undefined, JSON.stringify(message));
   }
 });
 
 test('only links that leave for the web or for mail', () => {
-  const link = (/** @type {unknown} */ href) => checked({ type: 'open-link', href }, ID);
+  const link = (/** @type {unknown} */ href) => checked({ type: 'open-link', href }, IDS);
   assert.deepEqual(link('https://example.org/a b'), { type: 'open-link', href: 'https://example.org/a%20b' });
   assert.deepEqual(link('mailto:me@example.org'), { type: 'open-link', href: 'mailto:me@example.org' });
   for (const href of ['javascript:alert(1)', 'file:///etc/passwd', 'data:text/html,x', '/relative', '', 3, 'blob:x']) {
@@ -56,7 +71,7 @@ test('what is not of the contract is nothing', () => {
     { type: 'upload', id: 1, file: 'text' },
     { type: 'key', key: 1 },
   ]) {
-    assert.equal(checked(nonsense, ID), undefined);
+    assert.equal(checked(nonsense, IDS), undefined);
   }
 });
 
@@ -71,6 +86,6 @@ test('the rest of the contract passes', () => {
     { type: 'upload', id: 3, file },
     { type: 'key', key: 'k', code: 'KeyK', ctrl: true, meta: false, alt: false, shift: false },
   ])) {
-    assert.deepEqual(checked(message, ID), message);
+    assert.deepEqual(checked(message, IDS), message);
   }
 });

@@ -9,16 +9,20 @@
  * @property {import('./socket.js').Socket} socket
  * @property {import('./toasts.js').Toasts} toasts
  * @property {() => Agent[]} agents
+ * @property {() => Promise<unknown>} askAgents  what they have said about themselves by now
+ * @property {(text: string) => void} copy
  * @property {(sessionId: string, inView: boolean) => void} onCreated
  * @property {() => void} onShown  the main area is needed
  * @property {() => void} onHidden
  */
 
 import { h } from '../shared/dom.js';
+import { signInView } from '../shared/sign-in.js';
 import { openMenu } from './menu.js';
+import { RequestError } from './socket.js';
 
 /** @param {HTMLElement} place @param {Needs} needs */
-export function startLaunch(place, { socket, toasts, agents, onCreated, onShown, onHidden }) {
+export function startLaunch(place, { socket, toasts, agents, askAgents, copy, onCreated, onShown, onHidden }) {
   /** What the main area shows, if it shows a start. @type {symbol | null} */
   let inView = null;
   /** @type {ReturnType<typeof setInterval> | undefined} */
@@ -59,7 +63,12 @@ export function startLaunch(place, { socket, toasts, agents, onCreated, onShown,
     } catch (error) {
       if (cancelled) return;
       const message = error instanceof Error ? error.message : String(error);
-      if (inView === launch) showFailed(launch, message, project, () => start(project, cliType));
+      const again = () => start(project, cliType);
+      const locked = error instanceof RequestError && error.code === 'SIGN_IN_NEEDED';
+      if (locked) await askAgents();
+      if (cancelled) return;
+      if (inView === launch && locked) showLocked(launch, cliType, project, again);
+      else if (inView === launch) showFailed(launch, message, project, again);
       else toasts.show(message, { label: 'Retry', run: () => start(project, cliType) });
     }
   };
@@ -101,6 +110,30 @@ export function startLaunch(place, { socket, toasts, agents, onCreated, onShown,
       ),
     );
     again.focus();
+  };
+
+  /** @param {symbol} launch @param {string} cliType @param {Project} project @param {() => void} retry */
+  const showLocked = (launch, cliType, project, retry) => {
+    const agent = agents().find((one) => one.cliType === cliType);
+    const name = agent?.name ?? cliType;
+    const ways = signInView(name, agent?.signIn ?? [], {
+      authenticate: (methodId) => socket.request({ type: 'agent:authenticate', cliType, methodId }),
+      copy,
+      onSignedIn: () => inView === launch && retry(),
+    });
+    show(
+      launch,
+      h('h2', {}, `${name} wants you to sign in first`),
+      h('p', { class: 'hint', role: 'alert' }, `Then the session in ${project.name} starts.`),
+      ways,
+      h(
+        'div',
+        { class: 'launch-actions' },
+        h('button', { class: 'button', type: 'button', onclick: retry }, 'Retry'),
+        h('button', { class: 'button', type: 'button', onclick: hide }, 'Close'),
+      ),
+    );
+    place.querySelector('button')?.focus();
   };
 
   /** @param {symbol} launch @param {...(HTMLElement)} content */

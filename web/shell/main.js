@@ -1,6 +1,7 @@
 /** Wires the parts of the shell together. Each part knows only what it is handed here. */
 
 import { icon, part } from '../shared/dom.js';
+import '../shared/sign-in.js';
 import { recall, remember } from '../shared/storage.js';
 import { startTheme } from '../shared/theme.js';
 import { startAddProject } from './add-project.js';
@@ -72,13 +73,15 @@ const portlets = startPortlets(part('portlets', HTMLElement), {
   onKey: (key) => carryOut(shortcutFor(key), key.code),
   onReconnect: reconnect,
   onGone: (id) => setTabs(tabList.close(tabs, id)),
-  onProblem: complain,
+  copy,
 });
 const actions = sessionActions({ socket, toasts, complain, tabOf, beginRename, open });
 const launch = startLaunch(part('launch', HTMLElement), {
   socket,
   toasts,
   agents: () => workspace.agents,
+  askAgents,
+  copy,
   onShown: () => {
     drawer.giveWay();
     setTabs(tabList.showNone(tabs));
@@ -135,6 +138,8 @@ function onMessage(message) {
   if (message.type === 'hello') socket.request({ type: 'project:list' }).catch(() => {});
   if (message.type === 'project:list') for (const project of message.projects) askSessions(project);
   if (message.type === 'project:added') askSessions(message.project);
+  // What an agent says about itself, such as how to sign in, it says when it starts.
+  if (message.type === 'agent:status' && message.status === 'connected') askAgents();
   const news = turned(before, workspace, message).filter(({ session }) => !isInView(session.id));
   for (const { session, mark } of news) if (mark !== 'waiting') unseen.add(session.id);
   notify.tell(news);
@@ -245,6 +250,10 @@ function projectOf(id) {
   return workspace.projects?.find((project) => project.id === id);
 }
 
+function askAgents() {
+  return socket.request({ type: 'agent:list' }).catch(() => {});
+}
+
 /** @param {string} cliType */
 function agentOf(cliType) {
   return workspace.agents.find((agent) => agent.cliType === cliType);
@@ -256,6 +265,15 @@ function reconnect(cliType) {
   socket.request({ type: 'session:reconnect', cliType }).catch((error) => {
     if (!(error instanceof RequestError && error.code === 'LATE')) complain(error);
   });
+}
+
+/** @param {string} text */
+async function copy(text) {
+  try {
+    await navigator.clipboard.writeText(text);
+  } catch {
+    complain(new Error('The browser does not allow copying here.'));
+  }
 }
 
 /** Asks only what is not clear: where, and with which agent. */

@@ -19,7 +19,7 @@
  * @property {(key: import('./shortcuts.js').Key) => void} onKey
  * @property {(cliType: string) => void} onReconnect
  * @property {(sessionId: string) => void} onGone  the server does not know this session
- * @property {(error: unknown) => void} onProblem
+ * @property {(text: string) => void} copy
  */
 
 import { h } from '../shared/dom.js';
@@ -122,6 +122,7 @@ export function startPortlets(place, needs) {
 function openPortlet(place, session, workspace, connected, places, needs) {
   const { socket, drafts } = needs;
   const { id, cliType } = session;
+  const ids = { sessionId: id, projectId: session.projectId, cliType };
   const problem = h('div', { class: 'panel-problem', role: 'alert', hidden: true });
   const panel = h(
     'div',
@@ -136,7 +137,7 @@ function openPortlet(place, session, workspace, connected, places, needs) {
   let waiting = [];
   let missed = false;
   let reading = UNREAD;
-  let known = { title: session.title, status: '', reason: /** @type {string | undefined} */ (undefined) };
+  let known = { title: session.title, agent: '' };
   let current = workspace;
   let inView = false;
   let wantsFocus = false;
@@ -179,7 +180,11 @@ function openPortlet(place, session, workspace, connected, places, needs) {
   const build = () => {
     waiting = [];
     missed = false;
-    bridge = openBridge(panel, id, session.title, { onReady: ready, onSaid: said, onLost: lost });
+    bridge = openBridge(panel, ids, session.title, {
+      onReady: ready,
+      onSaid: said,
+      onLost: lost,
+    });
     bridge.frame.addEventListener('load', () => {
       silence = setTimeout(() => waiting && lost(), SILENT_MS);
     });
@@ -214,7 +219,7 @@ function openPortlet(place, session, workspace, connected, places, needs) {
     const item = find(current, id) ?? session;
     const project = current.projects?.find((other) => other.id === item.projectId);
     const agent = agentOf(current, cliType);
-    known = { title: item.title, status: agent.status, reason: agent.reason };
+    known = { title: item.title, agent: JSON.stringify(stateOf(agent)) };
     return {
       type: 'init',
       session: item,
@@ -246,9 +251,7 @@ function openPortlet(place, session, workspace, connected, places, needs) {
         window.open(message.href, '_blank', 'noopener,noreferrer');
         return;
       case 'copy':
-        return navigator.clipboard.writeText(message.text).catch(() => {
-          needs.onProblem(new Error('The browser does not allow copying here.'));
-        });
+        return needs.copy(message.text);
       case 'upload':
         return say({ type: 'uploaded', id: message.id, ...(await upload(message.file)) });
       case 'key':
@@ -298,15 +301,14 @@ function openPortlet(place, session, workspace, connected, places, needs) {
     render: (now) => {
       current = now;
       const title = find(now, id)?.title ?? known.title;
-      const { status, reason } = agentOf(now, cliType);
+      const state = stateOf(agentOf(now, cliType));
+      const agent = JSON.stringify(state);
       if (title !== known.title) {
         bridge.frame.title = title;
         say({ type: 'title', title });
       }
-      if (waiting === null && (status !== known.status || reason !== known.reason)) {
-        say({ type: 'agent', status, reason });
-      }
-      known = { title, status, reason };
+      if (waiting === null && agent !== known.agent) say({ type: 'agent', ...state });
+      known = { title, agent };
     },
     close: () => {
       clearTimeout(silence);
@@ -329,6 +331,11 @@ function isTyping() {
 function agentOf({ agents }, cliType) {
   const unknown = { cliType, name: cliType, badge: cliType.slice(0, 2).toUpperCase(), found: false };
   return agents.find((agent) => agent.cliType === cliType) ?? { ...unknown, status: 'idle' };
+}
+
+/** What of an agent a page is kept informed about. @param {Agent} agent */
+function stateOf({ status, reason, signIn }) {
+  return { status, reason, signIn };
 }
 
 /** @param {unknown} error @returns {ServerMessage} */

@@ -21,6 +21,7 @@ const ANSWER_DEADLINE_MS = 15_000;
 const AGENT_DEADLINE_MS = 10 * 60_000;
 /** @type {Set<ClientMessage['type']>} */
 const WAITS_FOR_AGENT = new Set([
+  'agent:authenticate',
   'session:create',
   'session:reconnect',
   'session:send',

@@ -56,6 +56,11 @@ export function apply(workspace, message) {
       const left = (workspace.projects ?? []).filter(({ id }) => id !== message.projectId);
       return { ...onlyProjects(workspace, (id) => id !== message.projectId), projects: left };
     }
+    case 'agent:list': {
+      const reasons = new Map(workspace.agents.map(({ cliType, reason }) => [cliType, reason]));
+      const agents = message.agents.map((agent) => ({ ...agent, reason: reasons.get(agent.cliType) }));
+      return { ...workspace, agents };
+    }
     case 'agent:status': {
       const { cliType, status, reason } = message;
       const changed = (/** @type {Agent} */ agent) =>

@@ -8,6 +8,7 @@ import type {
   ClientMessage,
   ServerMessage,
   SessionListItem,
+  SignInMethod,
 } from "./wire";
 
 /** Where a reader was: the entry at the top of the view, and how far it is scrolled out. */
@@ -31,7 +32,12 @@ export type ToPortlet =
   | { type: "server"; message: ServerMessage }
   /** The answer to a request of the portlet (any message, an error too). */
   | { type: "answer"; id: number; message: ServerMessage }
-  | { type: "agent"; status: AgentState; reason?: string }
+  | {
+      type: "agent";
+      status: AgentState;
+      reason?: string;
+      signIn?: SignInMethod[];
+    }
   | { type: "title"; title: string }
   /** Whether the shell has a connection to the server. */
   | { type: "connection"; open: boolean }
@@ -43,11 +49,13 @@ export type ToPortlet =
   | { type: "do"; what: "stop" | "latest" }
   | { type: "uploaded"; id: number; imageId?: string; error?: string };
 
-/** What a portlet may ask of the server: only about its own session; the shell adds the ids. */
+/** What a portlet may ask of the server: only about its own session, its project and its agent; the shell adds the ids. */
 export type PortletRequest = Extract<
   ClientMessage,
   {
     type:
+      | "agent:authenticate"
+      | "project:files"
       | "session:page"
       | "session:send"
       | "session:cancel"

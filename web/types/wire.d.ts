@@ -72,7 +72,7 @@ export type PermissionPolicy = "allow" | "ask";
 /**
  * What a program branches on; people read the message beside it.
  */
-export type ErrorCode = "INVALID_MESSAGE" | "PROJECT_PATH_INVALID" | "PROJECT_DUPLICATE" | "PROJECT_NOT_FOUND" | "SESSION_NOT_FOUND" | "AGENT_UNAVAILABLE" | "AGENT_PROTOCOL_ERROR" | "SESSION_BUSY" | "STORE_UNAVAILABLE" | "INTERNAL_ERROR";
+export type ErrorCode = "INVALID_MESSAGE" | "PROJECT_PATH_INVALID" | "PROJECT_DUPLICATE" | "PROJECT_NOT_FOUND" | "SESSION_NOT_FOUND" | "AGENT_UNAVAILABLE" | "SIGN_IN_NEEDED" | "AGENT_PROTOCOL_ERROR" | "SESSION_BUSY" | "STORE_UNAVAILABLE" | "INTERNAL_ERROR";
 
 export type FolderSuggestion = { name: string, 
 /**
@@ -275,12 +275,26 @@ export type Position = { bootId: string, seq: number, };
 export type RenderedPart = { depth?: number, html: string, };
 
 /**
+ * The lines of both texts as safe HTML, from the first that differs, and a few before it, to the last
+ * that does, and a few after it. None where there is nothing to colour.
+ */
+export type ColouredDiff = { 
+/**
+ * The number, from 0, of the first of these lines in both texts.
+ */
+first: number, old: Array<string>, new: Array<string>, };
+
+/**
  * Text as safe HTML while it grows. To be applied in order: the last tail goes, what is finished is
  * appended for good, the new tail after it.
  */
-export type Rendered = { finished?: Array<RenderedPart>, tail?: Array<RenderedPart>, };
+export type Rendered = { finished?: Array<RenderedPart>, tail?: Array<RenderedPart>, 
+/**
+ * Of a tool call: its diffs in colours, in their order.
+ */
+diffs?: Array<ColouredDiff>, };
 
-export type ClientMessage = { "type": "project:list", } | { "type": "project:add", path: string, } | { "type": "project:remove", projectId: string, } | { "type": "project:restore", projectId: string, } | { "type": "folder:complete", path: string, } | { "type": "session:list", projectId: string, 
+export type ClientMessage = { "type": "project:list", } | { "type": "project:add", path: string, } | { "type": "project:remove", projectId: string, } | { "type": "project:restore", projectId: string, } | { "type": "folder:complete", path: string, } | { "type": "project:files", projectId: string, query: string, limit: number, } | { "type": "session:list", projectId: string, 
 /**
  * The archived ones instead of the others.
  */
@@ -296,12 +310,12 @@ tail?: number, } | { "type": "session:page", sessionId: string, before: number, 
 /**
  * Ids of uploaded pictures.
  */
-images?: Array<string>, } | { "type": "session:cancel", sessionId: string, } | { "type": "session:archive", sessionId: string, } | { "type": "session:unarchive", sessionId: string, } | { "type": "session:rename", sessionId: string, title: string, } | { "type": "session:delete", sessionId: string, } | { "type": "session:restore", sessionId: string, } | { "type": "session:reconnect", cliType: string, } | { "type": "agent:authenticate", cliType: string, methodId: string, } | { "type": "session:queue-edit", sessionId: string, queueId: string, content: string, } | { "type": "session:queue-remove", sessionId: string, queueId: string, } | { "type": "session:queue-resume", sessionId: string, } | { "type": "session:permit", sessionId: string, permissionId: string, optionId: string, } | { "type": "session:policy", sessionId: string, policy: PermissionPolicy, } | { "type": "session:set-mode", sessionId: string, modeId: string, } | { "type": "session:set-option", sessionId: string, optionId: string, value: string | boolean, };
+images?: Array<string>, } | { "type": "session:cancel", sessionId: string, } | { "type": "session:archive", sessionId: string, } | { "type": "session:unarchive", sessionId: string, } | { "type": "session:rename", sessionId: string, title: string, } | { "type": "session:delete", sessionId: string, } | { "type": "session:restore", sessionId: string, } | { "type": "session:reconnect", cliType: string, } | { "type": "agent:list", } | { "type": "agent:authenticate", cliType: string, methodId: string, } | { "type": "session:queue-edit", sessionId: string, queueId: string, content: string, } | { "type": "session:queue-remove", sessionId: string, queueId: string, } | { "type": "session:queue-resume", sessionId: string, } | { "type": "session:permit", sessionId: string, permissionId: string, optionId: string, } | { "type": "session:policy", sessionId: string, policy: PermissionPolicy, } | { "type": "session:set-mode", sessionId: string, modeId: string, } | { "type": "session:set-option", sessionId: string, optionId: string, value: string | boolean, };
 
 /**
  * A message from a browser, with the id its answer should carry.
  */
-export type ClientFrame = { requestId?: string, } & ({ "type": "project:list", } | { "type": "project:add", path: string, } | { "type": "project:remove", projectId: string, } | { "type": "project:restore", projectId: string, } | { "type": "folder:complete", path: string, } | { "type": "session:list", projectId: string, 
+export type ClientFrame = { requestId?: string, } & ({ "type": "project:list", } | { "type": "project:add", path: string, } | { "type": "project:remove", projectId: string, } | { "type": "project:restore", projectId: string, } | { "type": "folder:complete", path: string, } | { "type": "project:files", projectId: string, query: string, limit: number, } | { "type": "session:list", projectId: string, 
 /**
  * The archived ones instead of the others.
  */
@@ -317,7 +331,7 @@ tail?: number, } | { "type": "session:page", sessionId: string, before: number, 
 /**
  * Ids of uploaded pictures.
  */
-images?: Array<string>, } | { "type": "session:cancel", sessionId: string, } | { "type": "session:archive", sessionId: string, } | { "type": "session:unarchive", sessionId: string, } | { "type": "session:rename", sessionId: string, title: string, } | { "type": "session:delete", sessionId: string, } | { "type": "session:restore", sessionId: string, } | { "type": "session:reconnect", cliType: string, } | { "type": "agent:authenticate", cliType: string, methodId: string, } | { "type": "session:queue-edit", sessionId: string, queueId: string, content: string, } | { "type": "session:queue-remove", sessionId: string, queueId: string, } | { "type": "session:queue-resume", sessionId: string, } | { "type": "session:permit", sessionId: string, permissionId: string, optionId: string, } | { "type": "session:policy", sessionId: string, policy: PermissionPolicy, } | { "type": "session:set-mode", sessionId: string, modeId: string, } | { "type": "session:set-option", sessionId: string, optionId: string, value: string | boolean, });
+images?: Array<string>, } | { "type": "session:cancel", sessionId: string, } | { "type": "session:archive", sessionId: string, } | { "type": "session:unarchive", sessionId: string, } | { "type": "session:rename", sessionId: string, title: string, } | { "type": "session:delete", sessionId: string, } | { "type": "session:restore", sessionId: string, } | { "type": "session:reconnect", cliType: string, } | { "type": "agent:list", } | { "type": "agent:authenticate", cliType: string, methodId: string, } | { "type": "session:queue-edit", sessionId: string, queueId: string, content: string, } | { "type": "session:queue-remove", sessionId: string, queueId: string, } | { "type": "session:queue-resume", sessionId: string, } | { "type": "session:permit", sessionId: string, permissionId: string, optionId: string, } | { "type": "session:policy", sessionId: string, policy: PermissionPolicy, } | { "type": "session:set-mode", sessionId: string, modeId: string, } | { "type": "session:set-option", sessionId: string, optionId: string, value: string | boolean, });
 
 export type ServerMessage = { "type": "hello", 
 /**
@@ -334,6 +348,14 @@ notices: Array<string>, } | { "type": "project:list", projects: Array<Project>, 
 path: string, folders: Array<FolderSuggestion>, 
 /**
  * Whether there were more than we list.
+ */
+truncated: boolean, requestId?: string, } | { "type": "project:files", projectId: string, query: string, 
+/**
+ * Relative to the project, the best first.
+ */
+files: Array<string>, 
+/**
+ * Whether there may be more.
  */
 truncated: boolean, requestId?: string, } | { "type": "session:list", projectId: string, archived: boolean, sessions: Array<SessionListItem>, requestId?: string, } | { "type": "session:created", sessionId: string, projectId: string, session: SessionListItem, requestId?: string, } | { "type": "session:history", sessionId: string, entries: Array<ChatEntry>, 
 /**
@@ -375,7 +397,7 @@ html?: Rendered, seq: number, } | { "type": "session:info", sessionId: string, i
 /**
  * Why it is not connected, when it should be.
  */
-reason?: string, } | { "type": "agent:authenticated", cliType: string, requestId?: string, } | { "type": "error", code: ErrorCode, message: string, 
+reason?: string, } | { "type": "agent:list", agents: Array<AgentSummary>, requestId?: string, } | { "type": "agent:authenticated", cliType: string, requestId?: string, } | { "type": "error", code: ErrorCode, message: string, 
 /**
  * The session it is about, if it is about one.
  */

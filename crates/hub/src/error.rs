@@ -51,9 +51,9 @@ impl HubError {
             Self::SessionDuplicate(_) => ErrorCode::AgentProtocolError,
             Self::NotCreated(error) | Self::Agent(error) => match error {
                 AgentError::Refused { .. } => ErrorCode::AgentProtocolError,
+                AgentError::SignInNeeded { .. } => ErrorCode::SignInNeeded,
                 AgentError::NotStarted { .. }
                 | AgentError::NotConnected { .. }
-                | AgentError::SignInNeeded { .. }
                 | AgentError::Lost { .. } => ErrorCode::AgentUnavailable,
             },
             Self::Write(_) | Self::Closed => ErrorCode::StoreUnavailable,

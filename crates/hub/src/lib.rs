@@ -6,6 +6,7 @@
 pub mod agents;
 mod error;
 mod events;
+mod files;
 mod folders;
 mod projects;
 mod session;
@@ -21,6 +22,8 @@ use tokio::sync::broadcast;
 
 pub use error::HubError;
 pub use events::{Event, Events, Origin, What};
+use files::Searches;
+pub use files::{FoundFiles, Search};
 pub use folders::Completions;
 pub use projects::Projects;
 use session::Hosting;
@@ -59,6 +62,7 @@ struct Inner {
     agents: Arc<Agents>,
     audit: Audit,
     uploads: Uploads,
+    searches: Searches,
     notices: Vec<String>,
     /// As long as the hub lives, no other server may use the directory.
     lock: Lock,
@@ -119,6 +123,7 @@ impl Hub {
                 agents,
                 audit,
                 uploads,
+                searches: Searches::default(),
                 notices,
                 lock,
             }),
@@ -182,6 +187,26 @@ impl Hub {
             .map(|project| project.path)
             .collect();
         folders::complete(typed.to_owned(), self.inner.home.clone(), added).await
+    }
+
+    /// A connection has one search for files at a time: this ends the one before.
+    pub fn begin_search(&self, connection: u64) -> Search {
+        self.inner.searches.begin(connection)
+    }
+
+    /// Files of a project, by part of their path.
+    pub async fn find_files(
+        &self,
+        search: Search,
+        project_id: &str,
+        query: String,
+        limit: u32,
+    ) -> Result<FoundFiles, HubError> {
+        let projects = self.inner.projects.list();
+        let mut projects = projects.into_iter();
+        let project = projects.find(|project| project.id == project_id);
+        let folder = project.ok_or(HubError::ProjectNotFound)?.path.into();
+        Ok(search.find(folder, query, limit).await)
     }
 
     /// Ends every session and waits until nothing is left to write.

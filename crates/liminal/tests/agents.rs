@@ -198,9 +198,9 @@ async fn a_person_signs_in_by_one_of_the_agents_own_methods() -> Result<()> {
     let server = setup.start().await?;
     let mut person = Person::at(&server, &setup.folder("app")?).await?;
     let refused = person.ask_to_create("claude-code").await?;
-    assert_eq!(refused["code"], "AGENT_UNAVAILABLE");
-    let hello = server.connect_unread().await?.next_of("hello").await?;
-    let method = hello["agents"][0]["signIn"][0]["id"].clone();
+    assert_eq!(refused["code"], "SIGN_IN_NEEDED");
+    let list = person.socket.ask(json!({"type": "agent:list"})).await?;
+    let method = list["agents"][0]["signIn"][0]["id"].clone();
     assert_eq!(method, "login");
     let sign_in =
         json!({"type": "agent:authenticate", "cliType": "claude-code", "methodId": method});

@@ -316,3 +316,65 @@ async fn an_unreadable_directory_is_refused() -> Result<()> {
     );
     Ok(())
 }
+
+#[tokio::test]
+async fn files_of_a_project_are_found_by_part_of_their_path_and_nothing_outside_it() -> Result<()> {
+    let setup = setup()?;
+    let server = setup.start().await?;
+    let mut socket = server.connect().await?;
+    let folder = setup.folder("app")?;
+    let other = setup.folder("other")?;
+    for file in ["src/main.rs", "src/domain.rs", "built/main.rs", "readme.md"] {
+        let path = std::path::Path::new(&folder).join(file);
+        std::fs::create_dir_all(path.parent().expect("a folder"))?;
+        std::fs::write(path, "")?;
+    }
+    std::fs::write(format!("{folder}/.gitignore"), "built/\n")?;
+    std::fs::write(format!("{other}/main.rs"), "")?;
+    std::os::unix::fs::symlink(&other, format!("{folder}/linked"))?;
+    let added = add(&mut socket, &folder).await?;
+    let ask = |project_id: &Value, query: &str, limit: u32| json!({"type": "project:files", "projectId": project_id, "query": query, "limit": limit});
+
+    let project_id = &added["project"]["id"];
+    let answer = socket.ask(ask(project_id, "main", 10)).await?;
+    assert_eq!(answer["files"], json!(["src/main.rs", "src/domain.rs"]));
+    assert_eq!(
+        (&answer["query"], &answer["truncated"]),
+        (&json!("main"), &json!(false))
+    );
+    let answer = socket.ask(ask(project_id, "", 1)).await?;
+    assert_eq!(answer["files"], json!(["readme.md"]));
+    assert_eq!(answer["truncated"], json!(true));
+    let answer = socket.ask(ask(project_id, "../other/main", 10)).await?;
+    assert_eq!(answer["files"], json!([]));
+    let answer = socket.ask(ask(&json!("nobody"), "main", 10)).await?;
+    assert_eq!(answer["code"], "PROJECT_NOT_FOUND");
+    Ok(())
+}
+
+#[tokio::test]
+async fn every_search_for_files_is_answered_also_one_that_the_next_has_ended() -> Result<()> {
+    let setup = setup()?;
+    let server = setup.start().await?;
+    let mut socket = server.connect().await?;
+    let folder = setup.folder("app")?;
+    for number in 0..2000 {
+        std::fs::write(format!("{folder}/file{number}.txt"), "")?;
+    }
+    let added = add(&mut socket, &folder).await?;
+    for number in 0..40 {
+        let message = json!({
+            "type": "project:files", "projectId": added["project"]["id"], "query": format!("file{number}.txt"),
+            "limit": 5, "requestId": format!("s{number}"),
+        });
+        socket.send(message).await?;
+    }
+    let mut answered = std::collections::HashMap::new();
+    while answered.len() < 40 {
+        let answer = socket.next_of("project:files").await?;
+        let id = answer["requestId"].as_str().expect("an id").to_owned();
+        answered.insert(id, answer["files"].clone());
+    }
+    assert_eq!(answered["s39"][0], "file39.txt");
+    Ok(())
+}

@@ -36,6 +36,13 @@ pub enum ClientMessage {
     /// Asks which folders the typed path could become.
     #[serde(rename = "folder:complete")]
     FolderComplete { path: String },
+    /// Asks which files of a project fit part of a path.
+    #[serde(rename = "project:files")]
+    ProjectFiles {
+        project_id: String,
+        query: String,
+        limit: u32,
+    },
     #[serde(rename = "session:list")]
     SessionList {
         project_id: String,
@@ -99,6 +106,8 @@ pub enum ClientMessage {
     /// Starts the agent anew, whatever state it is in.
     #[serde(rename = "session:reconnect")]
     SessionReconnect { cli_type: String },
+    #[serde(rename = "agent:list")]
+    AgentList {},
     /// Signs in with an agent by one of its own methods.
     #[serde(rename = "agent:authenticate")]
     AgentAuthenticate { cli_type: String, method_id: String },
@@ -180,6 +189,18 @@ pub enum ServerMessage {
         path: String,
         folders: Vec<FolderSuggestion>,
         /// Whether there were more than we list.
+        truncated: bool,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        #[ts(optional)]
+        request_id: Option<String>,
+    },
+    #[serde(rename = "project:files")]
+    ProjectFiles {
+        project_id: String,
+        query: String,
+        /// Relative to the project, the best first.
+        files: Vec<String>,
+        /// Whether there may be more.
         truncated: bool,
         #[serde(skip_serializing_if = "Option::is_none")]
         #[ts(optional)]
@@ -369,6 +390,14 @@ pub enum ServerMessage {
         #[ts(optional)]
         reason: Option<String>,
     },
+    /// The agents as they are now: what a running one has said about itself is known only then.
+    #[serde(rename = "agent:list")]
+    AgentList {
+        agents: Vec<AgentSummary>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        #[ts(optional)]
+        request_id: Option<String>,
+    },
     #[serde(rename = "agent:authenticated")]
     AgentAuthenticated {
         cli_type: String,
@@ -402,7 +431,7 @@ pub struct FolderSuggestion {
 
 /// Text as safe HTML while it grows. To be applied in order: the last tail goes, what is finished is
 /// appended for good, the new tail after it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, TS)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, TS)]
 #[serde(rename_all = "camelCase")]
 pub struct Rendered {
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -411,6 +440,21 @@ pub struct Rendered {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[ts(as = "Option<Vec<RenderedPart>>", optional)]
     pub tail: Vec<RenderedPart>,
+    /// Of a tool call: its diffs in colours, in their order.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[ts(as = "Option<Vec<ColouredDiff>>", optional)]
+    pub diffs: Vec<ColouredDiff>,
+}
+
+/// The lines of both texts as safe HTML, from the first that differs, and a few before it, to the last
+/// that does, and a few after it. None where there is nothing to colour.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, TS)]
+#[serde(rename_all = "camelCase")]
+pub struct ColouredDiff {
+    /// The number, from 0, of the first of these lines in both texts.
+    pub first: u32,
+    pub old: Vec<String>,
+    pub new: Vec<String>,
 }
 
 /// Markup for the element that is found by going from the text's own to its last child element,

@@ -17,6 +17,8 @@ pub enum ErrorCode {
     SessionNotFound,
     /// The agent is missing, could not be started, or is gone.
     AgentUnavailable,
+    /// The agent wants the person to sign in first.
+    SignInNeeded,
     /// The agent answered with an error.
     AgentProtocolError,
     /// It cannot be done in the state the session is in.

@@ -13,7 +13,8 @@ mod session;
 
 pub use agent::{AgentState, AgentSummary, PermissionPolicy, SignInMethod};
 pub use browser::{
-    ClientFrame, ClientMessage, FolderSuggestion, Rendered, RenderedPart, ServerMessage,
+    ClientFrame, ClientMessage, ColouredDiff, FolderSuggestion, Rendered, RenderedPart,
+    ServerMessage,
 };
 pub use entry::{
     Author, ChatEntry, Location, MediaBlock, NoticeSeverity, PlanItem, PlanPriority, PlanStatus,

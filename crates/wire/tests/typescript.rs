@@ -56,6 +56,7 @@ fn generated() -> String {
         SessionInfo,
         Position,
         RenderedPart,
+        ColouredDiff,
         Rendered,
         ClientMessage,
         ClientFrame,

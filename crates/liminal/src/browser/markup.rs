@@ -1,8 +1,8 @@
 //! What agents say, as HTML beside the text, for a browser that asked for it.
 //!
 //! Each connection keeps a growing rendering per text that is being written, so a chunk costs what is
-//! new in it. What is over is rendered once for all of them (`finished_html`). Nothing is rendered for
-//! sessions nobody has open, nor for programs that want the text.
+//! new in it. What is over is rendered once for all of them (`finished_html`); `diffs` colours the lines of
+//! changes to files. Nothing is rendered for sessions nobody has open, nor for programs that want the text.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use hub::{Fed, SessionEvent};
 use render::{Delta, Live, Part};
 use wire::{ChatEntry, Rendered, RenderedPart, ServerMessage};
 
-use super::FinishedHtml;
+use super::{FinishedHtml, diffs};
 
 /// The renderings of one connection.
 pub(super) struct Markup {
@@ -42,13 +42,14 @@ impl Markup {
                 let growing = entries.iter().rev().find(|entry| text_of(entry).is_some());
                 let growing = growing.filter(|_| info.turn.is_some());
                 for entry in entries {
-                    let Some(text) = text_of(entry) else { continue };
-                    let rendered = if growing.is_some_and(|last| std::ptr::eq(last, entry)) {
-                        self.begin(key(entry.entry_id()), text)
-                    } else {
-                        whole(&self.finished, text)
+                    let rendered = match text_of(entry) {
+                        Some(text) if growing.is_some_and(|last| std::ptr::eq(last, entry)) => {
+                            Some(self.begin(key(entry.entry_id()), text))
+                        }
+                        _ => of_entry(&self.finished, entry),
                     };
-                    html.insert(entry.entry_id().to_owned(), rendered);
+                    let id = entry.entry_id().to_owned();
+                    html.extend(rendered.map(|rendered| (id, rendered)));
                 }
             }
             (SessionEvent::Resumed { texts, .. }, _) => {
@@ -59,9 +60,10 @@ impl Markup {
                 }
             }
             (SessionEvent::Update { entry, .. }, ServerMessage::SessionUpdate { html, .. }) => {
-                if let Some(text) = text_of(entry) {
-                    *html = Some(self.begin(key(entry.entry_id()), text));
-                }
+                *html = match text_of(entry) {
+                    Some(text) => Some(self.begin(key(entry.entry_id()), text)),
+                    None => of_entry(&self.finished, entry),
+                };
             }
             (
                 SessionEvent::Chunk {
@@ -101,7 +103,7 @@ impl Markup {
         let mut live = self.live.remove(&key)?;
         Some(Rendered {
             finished: parts(live.finish()),
-            tail: vec![],
+            ..Rendered::default()
         })
     }
 }
@@ -112,10 +114,21 @@ pub(super) fn of_entries(
     entries: &[ChatEntry],
 ) -> BTreeMap<String, Rendered> {
     let entry = |entry: &ChatEntry| {
-        let text = text_of(entry)?;
-        Some((entry.entry_id().to_owned(), whole(finished, text)))
+        let rendered = of_entry(finished, entry)?;
+        Some((entry.entry_id().to_owned(), rendered))
     };
     entries.iter().filter_map(entry).collect()
+}
+
+fn of_entry(finished: &FinishedHtml, entry: &ChatEntry) -> Option<Rendered> {
+    if let Some(text) = text_of(entry) {
+        return Some(whole(finished, text));
+    }
+    let diffs = diffs::of_entry(entry);
+    (!diffs.is_empty()).then(|| Rendered {
+        diffs,
+        ..Rendered::default()
+    })
 }
 
 /// The words of an agent. What people write stays as they wrote it.
@@ -130,7 +143,7 @@ fn whole(finished: &FinishedHtml, text: &str) -> Rendered {
     let html = finished.of(text).to_string();
     Rendered {
         finished: vec![RenderedPart { depth: 0, html }],
-        tail: vec![],
+        ..Rendered::default()
     }
 }
 
@@ -138,6 +151,7 @@ fn rendered(delta: Delta) -> Rendered {
     Rendered {
         finished: parts(delta.finished),
         tail: parts(delta.tail),
+        ..Rendered::default()
     }
 }
 

@@ -4,6 +4,7 @@
 //! publishes (`messages`, with `markup` beside the text). A browser that reads too slowly falls behind a bounded backlog and is closed
 //! with 4008; on its next connection it starts from fresh lists, and each session where it was.
 
+mod diffs;
 mod finished_html;
 mod frame;
 mod markup;

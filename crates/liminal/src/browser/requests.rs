@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use hub::{Done, Feed, Hub, HubError, Origin};
+use hub::{Done, Feed, Hub, HubError, Origin, Search};
 use wire::{ClientMessage, Project, ServerMessage};
 
 use super::messages::error;
@@ -28,7 +28,9 @@ pub(super) fn queue_of(message: &ClientMessage, number: u64) -> Queue {
             Queue::Projects
         }
         M::ProjectList {}
+        | M::AgentList {}
         | M::FolderComplete { .. }
+        | M::ProjectFiles { .. }
         | M::SessionList { .. }
         | M::SessionCreate { .. }
         | M::SessionReconnect { .. }
@@ -65,6 +67,10 @@ pub(super) fn list(
             projects: hub.projects().list(),
             request_id,
         }),
+        ClientMessage::AgentList {} => Some(ServerMessage::AgentList {
+            agents: hub.agents().summaries(),
+            request_id,
+        }),
         ClientMessage::SessionList {
             project_id,
             archived,
@@ -83,17 +89,22 @@ pub(super) fn list(
 
 /// Carries out one request; `html` is there if the browser wants it. `None` when what it brings about is
 /// the answer.
-pub(super) async fn carry_out(
+pub(super) fn carry_out(
     hub: Hub,
     message: ClientMessage,
     feed: Feed,
     origin: Origin,
     html: Option<FinishedHtml>,
-) -> Option<ServerMessage> {
+) -> impl Future<Output = Option<ServerMessage>> {
     let request_id = origin.request_id.clone();
-    match answer(&hub, message, feed, origin, html).await {
-        Ok(answer) => answer,
-        Err(problem) => Some(error(problem.code(), problem.to_string(), request_id)),
+    // Not when the task first runs: a later search would be ended by an earlier one.
+    let searches = matches!(message, ClientMessage::ProjectFiles { .. });
+    let search = searches.then(|| hub.begin_search(origin.connection));
+    async move {
+        match answer(&hub, message, feed, origin, html, search).await {
+            Ok(answer) => answer,
+            Err(problem) => Some(error(problem.code(), problem.to_string(), request_id)),
+        }
     }
 }
 
@@ -103,6 +114,7 @@ async fn answer(
     feed: Feed,
     origin: Origin,
     html: Option<FinishedHtml>,
+    search: Option<Search>,
 ) -> Result<Option<ServerMessage>, HubError> {
     use ClientMessage as M;
     let request_id = origin.request_id.clone();
@@ -110,7 +122,7 @@ async fn answer(
     let sessions = hub.sessions();
     // What is done, and has no other answer.
     let session_id = match message {
-        M::ProjectList {} | M::SessionList { .. } => {
+        M::ProjectList {} | M::AgentList {} | M::SessionList { .. } => {
             return Ok(list(hub, &message, request_id.as_deref()));
         }
         M::ProjectAdd { path } => {
@@ -130,6 +142,22 @@ async fn answer(
             return Ok(Some(ServerMessage::FolderCompletions {
                 path,
                 folders: found.folders,
+                truncated: found.truncated,
+                request_id,
+            }));
+        }
+        M::ProjectFiles {
+            project_id,
+            query,
+            limit,
+        } => {
+            let search = search.unwrap_or_else(|| hub.begin_search(connection));
+            let found = hub.find_files(search, &project_id, query.clone(), limit);
+            let found = found.await?;
+            return Ok(Some(ServerMessage::ProjectFiles {
+                project_id,
+                query,
+                files: found.paths,
                 truncated: found.truncated,
                 request_id,
             }));

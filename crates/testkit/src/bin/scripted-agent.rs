@@ -12,6 +12,7 @@
 //! | `version:N` | answers with protocol version N |
 //! | `no-load`, `no-resume` | cannot load; can neither resume nor list |
 //! | `refuse-new`, `auth` | refuses `session/new`; wants authentication |
+//! | `late-auth`, `three-ways` | wants authentication for a prompt; knows three methods: one works, one is refused, one is for a terminal |
 //!
 //! | command | |
 //! |---|---|
@@ -134,6 +135,9 @@ impl Agent {
             Some("session/new") if self.starts_with("refuse-new").is_some() => {
                 refuse(&id, -32603, "no new sessions today", Value::Null);
             }
+            Some("authenticate") if params["methodId"] == "key" => {
+                refuse(&id, -32603, "there is no key", Value::Null);
+            }
             Some("authenticate") => {
                 self.signed_in.store(true, Ordering::SeqCst);
                 answer(&id, json!({}));
@@ -141,7 +145,7 @@ impl Agent {
             Some("session/new")
                 if self.starts_with("auth").is_some() && !self.signed_in.load(Ordering::SeqCst) =>
             {
-                let methods = json!({"authMethods": [{"id": "login", "name": "Log in"}]});
+                let methods = json!({"authMethods": self.methods()});
                 refuse(&id, -32000, "Authentication required", methods);
             }
             Some("session/new") => {
@@ -180,6 +184,12 @@ impl Agent {
             Some("session/set_config_option") => {
                 answer(&id, options(params["value"].as_str().unwrap_or_default()));
             }
+            Some("session/prompt")
+                if self.starts_with("late-auth").is_some()
+                    && !self.signed_in.load(Ordering::SeqCst) =>
+            {
+                refuse(&id, -32000, "Authentication required", Value::Null);
+            }
             Some("session/prompt") => {
                 let agent = self.clone();
                 std::thread::spawn(move || agent.prompt(&id, &params));
@@ -191,6 +201,18 @@ impl Agent {
             Some(_) if id.is_null() => {}
             Some("session/close" | "session/set_mode") => answer(&id, json!({})),
             Some(_) => refuse(&id, -32601, "Method not found", Value::Null),
+        }
+    }
+
+    fn methods(&self) -> Value {
+        let terminal = json!({"terminal-auth": {"command": "scripted-agent", "args": ["login"]}});
+        match self.starts_with("three-ways") {
+            None => json!([{"id": "login", "name": "Log in"}]),
+            Some(_) => json!([
+                {"id": "login", "name": "Log in"},
+                {"id": "key", "name": "Use a key"},
+                {"id": "terminal", "name": "In a terminal", "_meta": terminal}
+            ]),
         }
     }
 
@@ -222,7 +244,7 @@ impl Agent {
                     "promptCapabilities": {"image": true},
                     "sessionCapabilities": capabilities
                 },
-                "authMethods": [{"id": "login", "name": "Log in"}]
+                "authMethods": self.methods()
             }),
         );
     }

@@ -1,0 +1,152 @@
+// What the adapters of Claude Code and Codex send for one turn, in the order and with the fields they use: the words
+// are ours. Whatever they send besides must neither be shown nor hide anything.
+import { expect, test } from '../support/liminal.js';
+import { addProject, begin, enter, newSession, sessionPage } from '../support/workspace.js';
+
+/** @typedef {import('@playwright/test').Page} Page */
+
+/** @param {string} kind @param {string} messageId @param {string[]} texts */
+const words = (kind, messageId, ...texts) =>
+  texts.map((text) => ({ sessionUpdate: kind, messageId, content: { type: 'text', text } }));
+
+/** @param {string} home */
+const claude = (home) => [
+  ...words('agent_thought_chunk', 'msg_1', 'The tests come', ' first.'),
+  // One id for thought and answer.
+  ...words('agent_message_chunk', 'msg_1', 'I will **run', ' them** and then `fix` it.'),
+  {
+    sessionUpdate: 'tool_call',
+    toolCallId: 'toolu_1',
+    name: 'Bash',
+    title: 'Terminal',
+    kind: 'execute',
+    status: 'pending',
+    rawInput: {},
+    content: [{ type: 'terminal', terminalId: 'toolu_1' }],
+    _meta: { claudeCode: { toolName: 'Bash' }, terminal_info: { terminal_id: 'toolu_1' } },
+  },
+  {
+    sessionUpdate: 'tool_call_update',
+    toolCallId: 'toolu_1',
+    title: 'cargo test',
+    rawInput: { command: 'cargo test' },
+  },
+  { sessionUpdate: 'tool_call_update', toolCallId: 'toolu_1', _meta: { claudeCode: { toolResponse: { stdout: '' } } } },
+  {
+    sessionUpdate: 'tool_call_update',
+    toolCallId: 'toolu_1',
+    _meta: { terminal_output: { terminal_id: 'toolu_1', data: '2 passed, 1 failed\n' } },
+  },
+  {
+    sessionUpdate: 'tool_call_update',
+    toolCallId: 'toolu_1',
+    status: 'failed',
+    _meta: { terminal_exit: { terminal_id: 'toolu_1', exit_code: 101, signal: null } },
+  },
+  {
+    sessionUpdate: 'tool_call',
+    toolCallId: 'toolu_2',
+    name: 'Edit',
+    title: 'Edit',
+    kind: 'edit',
+    status: 'pending',
+    rawInput: {},
+    content: [],
+    locations: [],
+  },
+  {
+    sessionUpdate: 'tool_call_update',
+    toolCallId: 'toolu_2',
+    title: 'Edit lib.rs',
+    rawInput: { file_path: `${home}/app/lib.rs`, old_string: 'a - b' },
+    locations: [{ path: `${home}/app/lib.rs` }],
+  },
+  {
+    sessionUpdate: 'tool_call_update',
+    toolCallId: 'toolu_2',
+    content: [{ type: 'diff', path: `${home}/app/lib.rs`, oldText: 'a - b', newText: 'a + b' }],
+  },
+  { sessionUpdate: 'tool_call_update', toolCallId: 'toolu_2', status: 'completed', rawOutput: 'updated' },
+  ...words('agent_message_chunk', 'msg_2', 'Fixed: a sign was wrong.'),
+  { sessionUpdate: 'usage_update', used: 50_000, size: 1_000_000, cost: { amount: 0.01, currency: 'USD' } },
+  { sessionUpdate: 'something_new', content: [] },
+];
+
+/** @param {string} home */
+const codex = (home) => [
+  { sessionUpdate: 'session_info_update', _meta: { codex: { threadStatus: { type: 'active', activeFlags: [] } } } },
+  ...words('agent_thought_chunk', 'rs_1', '\n\n', '**Where it is**'),
+  ...words('agent_message_chunk', 'msg_1', 'I will **run', ' them** and then `fix` it.'),
+  {
+    sessionUpdate: 'tool_call',
+    toolCallId: 'call_1',
+    name: 'exec_command',
+    title: 'cargo test',
+    kind: 'execute',
+    status: 'in_progress',
+    rawInput: { command: 'cargo test', cwd: `${home}/app` },
+    content: [{ type: 'terminal', terminalId: 'call_1' }],
+    _meta: { terminal_info: { cwd: `${home}/app`, terminal_id: 'call_1' } },
+  },
+  // Output, exit and end in one.
+  {
+    sessionUpdate: 'tool_call_update',
+    toolCallId: 'call_1',
+    status: 'failed',
+    _meta: {
+      terminal_output: { terminal_id: 'call_1', data: '2 passed, 1 failed\n' },
+      terminal_exit: { terminal_id: 'call_1', exit_code: 101, signal: null },
+    },
+  },
+  {
+    sessionUpdate: 'tool_call',
+    toolCallId: 'call_2',
+    title: 'Edit lib.rs',
+    kind: 'edit',
+    status: 'in_progress',
+    content: [
+      { type: 'diff', path: `${home}/app/lib.rs`, oldText: 'a - b\n', newText: 'a + b\n', _meta: { kind: 'update' } },
+    ],
+  },
+  { sessionUpdate: 'tool_call_update', toolCallId: 'call_2', status: 'completed' },
+  ...words('agent_message_chunk', 'msg_2', 'Fixed: a sign was wrong.'),
+  { sessionUpdate: 'usage_update', used: 12_920, size: 258_400 },
+  { sessionUpdate: 'session_info_update', _meta: { codex: { threadStatus: { type: 'idle' } } } },
+];
+
+for (const [id, agent, updates, thought] of /** @type {const} */ ([
+  ['TC-2.2d', 'Claude Code', claude, 'The tests come first.'],
+  ['TC-2.2e', 'Codex', codex, 'Where it is'],
+])) {
+  test(`${id}: a turn of ${agent} shows what was asked, thought, done and answered`, async ({ page, liminal }) => {
+    await enter(page, liminal);
+    await addProject(page, liminal.folder('app'));
+    await newSession(page, 'app', agent);
+    const lines = updates(liminal.home).map((update) => `update ${JSON.stringify(update)}`);
+    await begin(page, lines.join('\n'));
+    const frame = sessionPage(page);
+    await expect(frame.locator('.row-turn')).toHaveCount(1);
+
+    const shown = frame.locator('.row');
+    await expect(shown.first()).toHaveClass(/row-user/);
+    const thinking = frame.locator('.row-thinking');
+    await expect(thinking).toHaveCount(1);
+    await thinking.locator('summary').click();
+    await expect(thinking).toContainText(thought);
+    const answers = frame.locator('.row-assistant');
+    await expect(answers.first().locator('strong')).toHaveText('run them');
+    await expect(answers.first().locator('code')).toHaveText('fix');
+    await expect(answers.last()).toContainText('Fixed: a sign was wrong.');
+
+    const [run, edit] = [frame.locator('.tool-place').first(), frame.locator('.tool-place').last()];
+    await expect(run).toContainText('cargo test');
+    await expect(run).toContainText('failed');
+    await expect(run.locator('.terminal')).toHaveText(/2 passed, 1 failed/);
+    await expect(run).toContainText('exit code 101');
+    await edit.locator('summary').first().click();
+    await expect(edit.locator('figcaption')).toHaveText('lib.rs+1−1');
+    await expect(edit.locator('.removed mark')).toHaveText('-');
+    await expect(edit.locator('.added mark')).toHaveText('+');
+    await expect(frame.getByText('5 %')).toBeVisible();
+  });
+}
