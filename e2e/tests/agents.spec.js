@@ -78,8 +78,20 @@ test('TC-5.2b, TC-5.2d: an agent that is not connected shows it, and is started 
   await expect(claude(page)).toHaveAttribute('data-status', 'reconnecting');
   await expect(page.getByRole('button', { name: /Reconnect/ })).toHaveCount(0);
   await expect(claude(page)).toHaveAttribute('data-status', 'connected');
+  await expect(page.getByText('Claude Code is connected.')).toBeVisible();
   await page.getByRole('button', { name: 'Retry' }).click();
   await expect(tabsOf(page)).toHaveCount(1);
+});
+
+test('a reconnect that fails says why', async ({ page, liminal }) => {
+  liminal.agentStarts('exit-start');
+  await withProject(page, liminal);
+  await choose(page);
+  await expect(claude(page)).toHaveAttribute('data-status', 'disconnected');
+  await page.getByRole('button', { name: 'Close' }).click();
+  await claude(page).getByRole('button', { name: 'Reconnect Claude Code' }).click();
+  await expect(page.locator('.toast')).toContainText('cannot find my configuration');
+  await expect(claude(page).getByRole('button', { name: 'Reconnect Claude Code' })).toBeVisible();
 });
 
 test('TC-5.3a: no agent is left behind when the server stops', async ({ page, liminal }) => {

@@ -59,3 +59,114 @@ test('files are offered in the middle of a text, sent away with Escape, and come
   await input.pressSequentially('me@alpha');
   await expect(offered(frame)).toHaveCount(0);
 });
+
+/** A picture of one colour. @param {number} [bytes]  at least */
+function png(bytes = 0) {
+  const pixel = Buffer.from(
+    'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==',
+    'base64',
+  );
+  return Buffer.concat([pixel, Buffer.alloc(Math.max(0, bytes - pixel.length))]);
+}
+
+test('pictures are picked, shown before they are sent, and reach the agent', async ({ page, liminal }) => {
+  const { frame, send } = await openSession(page, liminal);
+  const attached = frame.getByRole('list', { name: 'Pictures to send' }).locator('img');
+  const picker = frame.locator('input[type=file]');
+  await expect(frame.getByRole('button', { name: /Add pictures \(PNG.*10 MB each, 10 at most/ })).toBeVisible();
+  await picker.setInputFiles([
+    { name: 'one.png', mimeType: 'image/png', buffer: png() },
+    { name: 'two.png', mimeType: 'image/png', buffer: png() },
+  ]);
+  await expect(attached).toHaveCount(2);
+  await expect.poll(() => attached.first().evaluate((one) => /** @type {any} */ (one).naturalWidth)).toBe(1);
+  await frame.getByRole('button', { name: 'Remove two.png' }).click();
+  await expect(attached).toHaveCount(1);
+  await send('blocks');
+  await expect(attached).toHaveCount(0);
+  await expect(frame.locator('.row-assistant')).toContainText('image');
+  const sent = frame.locator('.row-user img');
+  await expect.poll(() => sent.evaluate((one) => /** @type {any} */ (one).naturalWidth)).toBe(1);
+});
+
+for (const way of ['paste', 'drop']) {
+  test(`pictures come by ${way}, and one that is too large or none at all is refused with the reason`, async ({
+    page,
+    liminal,
+  }) => {
+    const { frame } = await openSession(page, liminal);
+    const input = message(frame);
+    /** @param {string} name @param {string} type @param {number} size */
+    const give = (name, type, size) =>
+      input.evaluate(
+        (field, [how, fileName, fileType, pixel, bytes]) => {
+          const data = new DataTransfer();
+          const start = Uint8Array.from(atob(String(pixel)), (one) => one.charCodeAt(0));
+          const rest = new Uint8Array(Math.max(0, Number(bytes) - start.length));
+          data.items.add(new File([start, rest], String(fileName), { type: String(fileType) }));
+          const event =
+            how === 'paste'
+              ? new ClipboardEvent('paste', { clipboardData: data, bubbles: true, cancelable: true })
+              : new DragEvent('drop', { dataTransfer: data, bubbles: true, cancelable: true });
+          field.dispatchEvent(event);
+        },
+        [way, name, type, png().toString('base64'), size],
+      );
+    const attached = frame.getByRole('list', { name: 'Pictures to send' }).locator('img');
+    await give('one.png', 'image/png', 0);
+    await expect(attached).toHaveCount(1);
+    await expect(frame.getByRole('button', { name: 'Send', exact: true })).toBeEnabled();
+    await give('huge.png', 'image/png', 10 * 1024 * 1024 + 1);
+    await expect(frame.getByRole('alert').filter({ hasText: '10 MB' })).toBeVisible();
+    await give('notes.txt', 'text/plain', 0);
+    await expect(frame.getByRole('alert').filter({ hasText: 'PNG' })).toBeVisible();
+    await expect(attached).toHaveCount(1);
+  });
+}
+
+test('messages and code are copied to the clipboard', async ({ page, liminal, context }) => {
+  await context.grantPermissions(['clipboard-read', 'clipboard-write']);
+  const { frame, send } = await openSession(page, liminal);
+  const text = 'Run **this**:\n\n```sh\nls -l\n```\n';
+  const update = { sessionUpdate: 'agent_message_chunk', content: { type: 'text', text } };
+  await send(`update ${JSON.stringify(update)}`);
+  const copied = () => page.evaluate(() => navigator.clipboard.readText());
+  const answer = frame.locator('.row-assistant');
+  await answer.locator('figure').getByRole('button', { name: 'Copy' }).click();
+  await expect.poll(copied).toBe('ls -l\n');
+  await answer.hover();
+  await answer.getByRole('button', { name: /Copy (the )?(answer|message)/ }).click();
+  await expect.poll(copied).toBe(text);
+});
+
+test('what is not in the page any more is found, shown and marked', async ({ page, liminal }) => {
+  const { frame, send } = await openSession(page, liminal);
+  await send('say The needle is here.');
+  await expect(frame.locator('.row-turn')).toHaveCount(1);
+  // More entries than a page gets at first, so that the first ones have to be asked for.
+  const many = Array.from({ length: 150 }, (_, at) => `say hay ${at}.\ntool t${at} read Read ${at}`);
+  await send(many.join('\n'));
+  await expect(frame.locator('.row-turn').last()).toBeVisible();
+  await expect(frame.getByText('Read 149')).toBeAttached();
+  await page.reload();
+  await expect(frame.getByText('hay 149.')).toBeAttached();
+  const needle = frame.locator('#conversation').getByText('The needle is here.');
+  await expect(needle).toHaveCount(0);
+
+  await message(frame).press('Control+f');
+  const field = frame.getByRole('searchbox', { name: 'Find in the conversation' });
+  await expect(field).toBeFocused();
+  await field.fill('NEEDLE IS');
+  await expect(needle.last()).toBeInViewport();
+  await expect(frame.locator('.find-count')).toHaveText('2 of 2');
+  const marked = () =>
+    frame.locator('body').evaluate(() => [...(CSS.highlights.get('found') ?? [])].map((range) => String(range)));
+  await expect.poll(marked).toEqual(['needle is']);
+  await field.press('Enter');
+  await expect(frame.locator('.find-count')).toHaveText('1 of 2');
+  await field.fill('no such words');
+  await expect(frame.locator('.find-count')).toHaveText('Nothing found');
+  await field.press('Escape');
+  await expect(field).toBeHidden();
+  await expect(message(frame)).toBeFocused();
+});

@@ -274,3 +274,27 @@ test('the buttons of the dialog stay where they are, whatever comes and goes abo
   await expect(page.getByRole('alert')).toHaveText('Directory does not exist');
   expect(await submit.boundingBox()).toEqual(before);
 });
+
+test('everything one can do with a project is in its menu, by the right button and by keyboard', async ({
+  page,
+  liminal,
+  context,
+}) => {
+  await context.grantPermissions(['clipboard-read', 'clipboard-write']);
+  await enter(page, liminal);
+  const path = liminal.folder('app');
+  await addProject(page, path);
+  const head = projectHead(page, 'app');
+  const menu = page.getByRole('menu', { name: 'app' });
+  await head.click({ button: 'right' });
+  await expect(menu.getByRole('menuitem').filter({ hasText: 'New session with' }).first()).toContainText('Claude Code');
+  await menu.getByRole('menuitem', { name: /Fold/ }).click();
+  await expect(head).toHaveAttribute('aria-expanded', 'false');
+  await head.focus();
+  await page.keyboard.press('Shift+F10');
+  await menu.getByRole('menuitem', { name: /Copy the path/ }).click();
+  await expect.poll(() => page.evaluate(() => navigator.clipboard.readText())).toBe(path);
+  await head.click({ button: 'right' });
+  await menu.getByRole('menuitem', { name: /Remove/ }).click();
+  await expect(head).toHaveCount(0);
+});

@@ -1,3 +1,4 @@
+import { writeFileSync } from 'node:fs';
 import { expect, test } from '../support/liminal.js';
 import {
   addProject,
@@ -211,6 +212,17 @@ test('archived sessions are one click away, and come back', async ({ page, limin
   await expect(page.getByText('Nothing is archived.')).toBeVisible();
   await toggle.click();
   await expect(sessionTitles(page)).toHaveText(['say two', 'say one']);
+});
+
+test('TC-2.4c: sessions made outside are not shown', async ({ page, liminal }) => {
+  writeFileSync(`${liminal.home}/.agent/memory/made-in-a-terminal`, '');
+  await withSessions(page, liminal, 'ours');
+  await expect(sessionTitles(page)).toHaveText(['say ours']);
+  await liminal.stop();
+  await liminal.start();
+  await expect(page.locator('#connection')).toContainText('Connected');
+  await page.reload();
+  await expect(sessionTitles(page)).toHaveText(['say ours']);
 });
 
 test('TC-2.5a: after a restart the sessions are there, and the archived one is not', async ({ page, liminal }) => {

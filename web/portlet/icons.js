@@ -17,6 +17,7 @@ const SHAPES = {
   failed: 'M4 4l8 8M12 4l-8 8',
   copy: 'M6 6h7v7H6zM10 6V3H3v7h3',
   down: 'M8 3v10M4 9l4 4 4-4',
+  up: 'M8 13V3M4 7l4-4 4 4',
   stop: 'M4.5 4.5h7v7h-7z',
   send: 'M8 13V3M4 7l4-4 4 4',
   queue: 'M2 4h9M2 8h9M2 12h5M12 9v5M9.5 11.5h5',

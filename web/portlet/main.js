@@ -14,15 +14,18 @@ import { startComposer } from './composer.js';
 import './diff.js';
 import './diff-view.js';
 import { rowView } from './entry-views.js';
+import { startFind } from './find.js';
 import { counted } from './format.js';
 import { startHead } from './head.js';
 import { glyph } from './icons.js';
+import { startKeys } from './keys.js';
 import './markup.js';
 import './media-view.js';
 import './pictures.js';
 import './prompt-history.js';
 import './question-view.js';
 import './queue-view.js';
+import { requestId } from './request-id.js';
 import { toRows } from './rows.js';
 import './stage.js';
 import { startStatusLine } from './status-line.js';
@@ -30,6 +33,7 @@ import './terminal-view.js';
 import './text-view.js';
 import './tool-view.js';
 import { apply, emptyTranscript, optimistic, takeBack } from './transcript.js';
+import { welcome } from './welcome.js';
 import { startWindow } from './window.js';
 
 /** @typedef {import('./transcript.js').Item} Item */
@@ -62,7 +66,8 @@ let rowsFrom = Infinity;
 let everything = false;
 let infoChanged = false;
 let scheduled = false;
-let loadingOlder = false;
+/** @type {Promise<void> | null} */
+let loading = null;
 /** The last number that was there when the person stopped following. */
 let seen = -1;
 
@@ -127,6 +132,13 @@ const composer = startComposer(part('composer', HTMLElement), {
     resume: () => bridge.request({ type: 'session:queue-resume' }),
   },
 });
+const find = startFind(part('chat', HTMLElement), {
+  items: () => transcript.items,
+  more: () => transcript.first > 0 && online,
+  older: loadOlder,
+  show: showItem,
+  left: () => composer.focus(),
+});
 const statusLine = startStatusLine(line, {
   setMode: (modeId) => bridge.request({ type: 'session:set-mode', modeId }),
   setOption: (optionId, value) => bridge.request({ type: 'session:set-option', optionId, value }),
@@ -181,6 +193,7 @@ function receive(message) {
       break;
     case 'do':
       if (message.what === 'stop') composer.stop();
+      else if (message.what === 'find') find.open();
       else view.toEnd();
       break;
     case 'theme':
@@ -257,16 +270,22 @@ function rowsChanged(from) {
   schedule();
 }
 
-async function loadOlder() {
-  if (loadingOlder || !transcript.known || transcript.first === 0 || !online) return;
-  loadingOlder = true;
+/** At most once at a time, however many want it. */
+function loadOlder() {
+  if (!transcript.known || transcript.first === 0 || !online) return Promise.resolve();
+  loading ??= fetchOlder().finally(() => {
+    loading = null;
+    schedule();
+  });
+  return loading;
+}
+
+async function fetchOlder() {
   try {
     fold(await bridge.request({ type: 'session:page', before: transcript.first, limit: PAGE }));
   } catch {
     // Asked again when the person scrolls on.
   }
-  loadingOlder = false;
-  schedule();
 }
 
 function schedule() {
@@ -335,22 +354,7 @@ function showInfo() {
 function showEmpty() {
   const nothing = transcript.known && rows.length === 0;
   if (nothing && !empty.isConnected) {
-    empty.replaceChildren(
-      h('p', { class: 'empty-title' }, `A new session with ${stage.agentName()}`),
-      h('p', { class: 'hint' }, `It works in ${init?.projectPath || init?.projectName}. Say what you want done.`),
-      h(
-        'p',
-        { class: 'hint' },
-        h('kbd', {}, 'Enter'),
-        ' sends, ',
-        h('kbd', {}, 'Shift Enter'),
-        ' breaks the line, ',
-        h('kbd', {}, '/'),
-        ' lists commands, ',
-        h('kbd', {}, '@'),
-        ' names a file.',
-      ),
-    );
+    empty.replaceChildren(...welcome(stage.agentName(), init?.projectPath || init?.projectName || ''));
     scroller.append(empty);
   } else if (!nothing) {
     empty.remove();
@@ -381,6 +385,22 @@ function moved() {
   }, PLACE_DELAY_MS);
 }
 
+/** Into view, and open. @param {Item} item */
+function showItem(item) {
+  flush();
+  const { entry } = item;
+  const row = rowOfItem.get(entry.entryId);
+  if (!row) return null;
+  const opens = [`thinking-${entry.entryId}`, `tool-${entry.entryId}`, ...(row.items.length > 1 ? [row.id] : [])];
+  for (const key of opens) stage.opened.set(key, true);
+  item.version += 1;
+  view.toRow(row.id);
+  view.refresh(() => row, [row.id]);
+  /** @type {NodeListOf<HTMLElement>} */
+  const shownRows = conversation.querySelectorAll('.row');
+  return [...shownRows].find((element) => element.dataset.row === row.id) ?? null;
+}
+
 function showQuestion() {
   const question = transcript.info?.permissions[0];
   const item = transcript.items.findLast(
@@ -409,16 +429,6 @@ function theme(chosen) {
   else delete document.documentElement.dataset.theme;
 }
 
-/** A UUID; `randomUUID` is missing where the page is not a secure context. */
-function requestId() {
-  if (crypto.randomUUID) return crypto.randomUUID();
-  const bytes = crypto.getRandomValues(new Uint8Array(16));
-  bytes[6] = (bytes[6] & 0x0f) | 0x40;
-  bytes[8] = (bytes[8] & 0x3f) | 0x80;
-  const digits = [...bytes].map((byte) => byte.toString(16).padStart(2, '0')).join('');
-  return digits.replace(/^(.{8})(.{4})(.{4})(.{4})(.{12})$/, '$1-$2-$3-$4-$5');
-}
-
 latest.addEventListener('click', () => {
   view.toEnd();
   composer.focus();
@@ -434,26 +444,15 @@ conversation.addEventListener('click', (event) => {
 });
 
 addEventListener('focus', takeKeyboard);
-addEventListener('keydown', (event) => {
-  if (event.defaultPrevented || event.isComposing) return;
-  const { key, code, ctrlKey: ctrl, metaKey: meta, altKey: alt, shiftKey: shift } = event;
-  const writing = event.target instanceof HTMLTextAreaElement || event.target instanceof HTMLSelectElement;
-  const digit = /^Digit([1-4])$/.exec(code)?.[1];
-  const question = transcript.info?.permissions[0];
-  if (digit && question && !ctrl && !meta && (alt || !writing)) {
-    event.preventDefault();
-    const option = question.options[Number(digit) - 1];
-    if (option) stage.permit(question.permissionId, option.optionId).catch((error) => composer.complain(error.message));
-    return;
-  }
-  if (key === 'Escape' && transcript.info?.turn) {
-    event.preventDefault();
-    composer.stop();
-    return;
-  }
-  const forShell = ctrl || meta || alt || (!writing && key.length === 1) || key === 'Escape' || /^F\d+$/.test(key);
-  if (!forShell) return;
-  // The browser has a use of its own for this one, which would win.
-  if ((ctrl || meta) && !shift && !alt && code === 'KeyK') event.preventDefault();
-  bridge.send({ type: 'key', key, code, ctrl, meta, alt, shift });
+startKeys({
+  find: () => !find.has() && find.open(),
+  question: () => transcript.info?.permissions[0],
+  answer: ({ permissionId }, { optionId }) => {
+    stage.permit(permissionId, optionId).catch((error) => composer.complain(error.message));
+  },
+  stop: () => {
+    if (transcript.info?.turn) composer.stop();
+    return Boolean(transcript.info?.turn);
+  },
+  pass: (key) => bridge.send({ type: 'key', ...key }),
 });

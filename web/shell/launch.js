@@ -30,15 +30,18 @@ export function startLaunch(place, { socket, toasts, agents, askAgents, copy, on
 
   /** @param {Project} project @param {HTMLElement} anchor */
   const choose = (project, anchor) => {
-    const items = agents().map((agent) => ({
+    openMenu(anchor, `New session in ${project.name}`, choices(project));
+  };
+
+  /** An item of a menu for each agent. @param {Project} project */
+  const choices = (project) =>
+    agents().map((agent) => ({
       label: agent.name,
       badge: agent.badge,
       disabled: !agent.found,
       note: agent.found ? undefined : agent.install ? `Not installed. ${agent.install}` : 'Not installed.',
       run: () => start(project, agent.cliType),
     }));
-    openMenu(anchor, `New session in ${project.name}`, items);
-  };
 
   /** @param {Project} project @param {string} cliType */
   const start = async (project, cliType) => {
@@ -157,5 +160,5 @@ export function startLaunch(place, { socket, toasts, agents, askAgents, copy, on
     onHidden();
   };
 
-  return { choose, start, leave, isShown: () => inView !== null };
+  return { choose, choices, start, leave, isShown: () => inView !== null };
 }

@@ -20,6 +20,7 @@ import './menu.js';
 import { startNotify } from './notify.js';
 import { startPalette } from './palette.js';
 import { startPortlets } from './portlets.js';
+import { projectActions } from './project-actions.js';
 import './project-row.js';
 import './reading.js';
 import './relative-time.js';
@@ -54,6 +55,8 @@ let workspace = EMPTY;
 let tabs = recall(tabList.KEY, tabList.fromStored, tabList.NO_TABS);
 let connected = false;
 let drawing = false;
+/** Agents that somebody here has asked to be started anew. @type {Set<string>} */
+const brought = new Set();
 
 const unseen = startUnseen();
 const toasts = startToasts(part('toasts', HTMLElement));
@@ -102,8 +105,18 @@ const sidebar = startSidebar(
   },
   {
     ...actions,
+    ...projectActions({
+      socket,
+      toasts,
+      complain,
+      copy,
+      agents: launch.choices,
+      restored: (id) => {
+        draw();
+        sidebar.focusProject(id);
+      },
+    }),
     add: addProject.open,
-    remove,
     newSession: launch.choose,
     wantArchived: (wanted) => {
       if (wanted) for (const project of workspace.projects ?? []) askSessions(project, true);
@@ -139,7 +152,10 @@ function onMessage(message) {
   if (message.type === 'project:list') for (const project of message.projects) askSessions(project);
   if (message.type === 'project:added') askSessions(message.project);
   // What an agent says about itself, such as how to sign in, it says when it starts.
-  if (message.type === 'agent:status' && message.status === 'connected') askAgents();
+  if (message.type === 'agent:status' && message.status === 'connected') {
+    askAgents();
+    if (brought.delete(message.cliType)) toasts.show(`${agentOf(message.cliType)?.name} is connected.`);
+  }
   const news = turned(before, workspace, message).filter(({ session }) => !isInView(session.id));
   for (const { session, mark } of news) if (mark !== 'waiting') unseen.add(session.id);
   notify.tell(news);
@@ -262,8 +278,10 @@ function agentOf(cliType) {
 /** @param {string} cliType */
 function reconnect(cliType) {
   // How it goes is told to everybody as the agent's status; only a refusal is an answer.
+  brought.add(cliType);
   socket.request({ type: 'session:reconnect', cliType }).catch((error) => {
-    if (!(error instanceof RequestError && error.code === 'LATE')) complain(error);
+    if (!brought.delete(cliType) && error instanceof RequestError && error.code === 'LATE') return;
+    complain(error);
   });
 }
 
@@ -312,6 +330,10 @@ function openPalette() {
     'New session': newSession,
     'Add project': addProject.open,
     'What waits for you': waiting.open,
+    'Find in the conversation': () => {
+      portlets.focus();
+      portlets.order('find');
+    },
     'Close the tab': () => carryOut('close-tab'),
     'Rename the session in view': () => tabs.active !== null && beginRename(tabs.active),
     'Archive the session in view': () => {
@@ -369,29 +391,6 @@ function go(next) {
   setTabs(next);
   if (next.active === null) part('empty-main', HTMLElement).querySelector('button')?.focus();
   else portlets.focus();
-}
-
-/** @param {Project} project */
-async function remove({ id, name }) {
-  try {
-    await socket.request({ type: 'project:remove', projectId: id });
-    const undo = { label: 'Undo', run: () => restore(id), undoes: true };
-    toasts.show(`Removed ${name}. Its files stay where they are.`, undo);
-  } catch (error) {
-    // Another window was faster: it is gone, which is what was wanted.
-    if (!(error instanceof RequestError && error.code === 'PROJECT_NOT_FOUND')) complain(error);
-  }
-}
-
-/** @param {string} id */
-async function restore(id) {
-  try {
-    await socket.request({ type: 'project:restore', projectId: id });
-    draw();
-    sidebar.focusProject(id);
-  } catch (error) {
-    complain(error);
-  }
 }
 
 /** @param {unknown} error */

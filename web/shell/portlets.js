@@ -104,7 +104,7 @@ export function startPortlets(place, needs) {
     focus: () => {
       if (shown !== null) portlets.get(shown)?.focus();
     },
-    /** @param {'stop' | 'latest'} what */
+    /** @param {'stop' | 'latest' | 'find'} what */
     order: (what) => {
       if (shown !== null) portlets.get(shown)?.say({ type: 'do', what });
     },

@@ -5,6 +5,7 @@ import { h, icon } from '../shared/dom.js';
 /**
  * @typedef {object} Does
  * @property {(anchor: HTMLElement) => void} newSession
+ * @property {(collapsed: boolean, at?: { x: number, y: number }) => void} menu  everything one can do with it
  * @property {() => void} remove
  * @property {(collapsed: boolean) => void} fold
  */
@@ -56,7 +57,9 @@ export function projectRow(project, does) {
   const element = h('li', { class: 'row project', 'data-project-id': project.id }, main, remove, add);
   element.addEventListener('contextmenu', (event) => {
     event.preventDefault();
-    does.newSession(add);
+    // From the keyboard it comes with no place of its own.
+    const pointed = event.clientX > 0 || event.clientY > 0;
+    does.menu(isCollapsed(), pointed ? { x: event.clientX, y: event.clientY } : undefined);
   });
 
   return {

@@ -76,6 +76,7 @@ export const LOCAL_KEYS = [
   ['F2', 'Rename the session'],
   ['Delete', 'Archive the session, remove the project, close the tab'],
   ['Shift+F10', 'Everything else one can do with it'],
+  ['Ctrl+F', 'Find in the whole conversation, twice for the browser’s own search'],
   ['Ctrl+Z', 'Undo what was just archived, deleted or removed'],
 ];
 

@@ -22,6 +22,7 @@ import { ambiguousPlaces } from './workspace.js';
  * @property {() => void} add
  * @property {(project: Project) => void} remove
  * @property {(project: Project, anchor: HTMLElement) => void} newSession
+ * @property {(project: Project, anchor: HTMLElement, at: { x: number, y: number } | undefined, fold: import('./menu.js').MenuItem) => void} projectMenu
  * @property {(session: SessionListItem) => void} open
  * @property {(session: SessionListItem, anchor: HTMLElement, at?: { x: number, y: number }) => void} menu
  * @property {(session: SessionListItem, title: string) => void} rename
@@ -188,10 +189,16 @@ export function startSidebar(place, { filter, archived, count, tools }, actions)
   const makeRow = (row) => {
     if (row.kind === 'project') {
       const { project } = row;
+      const fold = (/** @type {boolean} */ folded) => setFolded(project.id, folded);
       const view = projectRow(project, {
         newSession: (anchor) => actions.newSession(project, anchor),
         remove: () => actions.remove(project),
-        fold: (fold) => setFolded(project.id, fold),
+        fold,
+        menu: (collapsed, at) =>
+          actions.projectMenu(project, view.add, at, {
+            label: collapsed ? 'Unfold' : 'Fold',
+            run: () => fold(!collapsed),
+          }),
       });
       return { ...view, show: (/** @type {any} */ next) => view.show(next.collapsed, places.get(project.id)) };
     }

@@ -46,7 +46,7 @@ export type ToPortlet =
   | { type: "theme"; theme: "dark" | "light" | null }
   | { type: "focus" }
   /** A shortcut of the shell that the portlet carries out. */
-  | { type: "do"; what: "stop" | "latest" }
+  | { type: "do"; what: "stop" | "latest" | "find" }
   | { type: "uploaded"; id: number; imageId?: string; error?: string };
 
 /** What a portlet may ask of the server: only about its own session, its project and its agent; the shell adds the ids. */

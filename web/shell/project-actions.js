@@ -1,0 +1,62 @@
+/** What one can do with a project. Removing it can be undone. */
+
+import { openMenu } from './menu.js';
+import { RequestError } from './socket.js';
+
+/**
+ * @typedef {import('../types/wire.js').Project} Project
+ * @typedef {import('./menu.js').MenuItem} MenuItem
+ *
+ * @typedef {object} Needs
+ * @property {import('./socket.js').Socket} socket
+ * @property {import('./toasts.js').Toasts} toasts
+ * @property {(error: unknown) => void} complain
+ * @property {(text: string) => void} copy
+ * @property {(project: Project) => MenuItem[]} agents  an item for each, which starts a session
+ * @property {(projectId: string) => void} restored
+ */
+
+/** @param {Needs} needs */
+export function projectActions({ socket, toasts, complain, copy, agents, restored }) {
+  /** @param {Project} project */
+  const remove = async ({ id, name }) => {
+    try {
+      await socket.request({ type: 'project:remove', projectId: id });
+      const undo = { label: 'Undo', run: () => restore(id), undoes: true };
+      toasts.show(`Removed ${name}. Its files stay where they are.`, undo);
+    } catch (error) {
+      // Another window was faster: it is gone, which is what was wanted.
+      if (!(error instanceof RequestError && error.code === 'PROJECT_NOT_FOUND')) complain(error);
+    }
+  };
+
+  /** @param {string} id */
+  const restore = async (id) => {
+    try {
+      await socket.request({ type: 'project:restore', projectId: id });
+      restored(id);
+    } catch (error) {
+      complain(error);
+    }
+  };
+
+  /**
+   * Everything, in a menu.
+   * @param {Project} project
+   * @param {HTMLElement} anchor
+   * @param {{ x: number, y: number } | undefined} at
+   * @param {MenuItem} fold
+   */
+  const projectMenu = (project, anchor, at, fold) => {
+    const sessions = agents(project).map((item) => ({ ...item, label: `New session with ${item.label}` }));
+    const items = [
+      ...sessions,
+      fold,
+      { label: 'Copy the path', note: project.path, run: () => copy(project.path) },
+      { label: 'Remove', note: 'Its files stay.', run: () => remove(project) },
+    ];
+    openMenu(anchor, project.name, items, at);
+  };
+
+  return { remove, projectMenu };
+}
