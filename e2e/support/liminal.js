@@ -72,8 +72,8 @@ const fixtures = {
 
 export const test = base.extend(fixtures);
 
-/** @param {string} home */
-async function startServer(home) {
+/** For what is no test and ends it itself. @param {string} home */
+export async function startServer(home) {
   let port = '0';
   /** @type {import('node:child_process').ChildProcess} */
   let child;

@@ -155,7 +155,7 @@ function planView() {
             h('span', { class: 'box', 'aria-hidden': 'true' }, status === 'completed' ? glyph('done') : ''),
             h('span', { class: 'sr-only' }, `${PLAN_STATES[status]}: `),
             h('span', { class: 'plan-text' }, content),
-            priority === 'high' ? h('span', { class: 'tag' }, 'high') : '',
+            priority === 'high' && status !== 'completed' ? h('span', { class: 'tag' }, 'high') : '',
           ),
         ),
       );

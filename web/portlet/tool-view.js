@@ -150,9 +150,12 @@ function shownContent(call) {
 
 /** @param {ToolCall} call @param {Stage} stage */
 function extras(call, stage) {
-  const places = (call.locations ?? []).map(({ path, line: at }) =>
-    h('li', { class: 'mono' }, ...exact(within(path, stage.projectPath()) + (at === undefined ? '' : `:${at}`))),
-  );
+  const said = new Set((call.content ?? []).flatMap((part) => (part.type === 'diff' ? [part.path] : [])));
+  const places = (call.locations ?? [])
+    .filter(({ path }) => !said.has(path))
+    .map(({ path, line: at }) =>
+      h('li', { class: 'mono' }, ...exact(within(path, stage.projectPath()) + (at === undefined ? '' : `:${at}`))),
+    );
   const found = [];
   if (places.length > 0) found.push(h('ul', { class: 'places', 'aria-label': 'Files' }, ...places));
   for (const [name, value] of /** @type {const} */ ([

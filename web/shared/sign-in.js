@@ -36,14 +36,10 @@ export function signInView(agentName, methods, { authenticate, copy, onSignedIn 
   };
 
   const inPlace = methods.filter(({ command }) => command === undefined);
-  for (const method of inPlace) {
-    buttons.push(
-      h(
-        'button',
-        { class: 'button primary', type: 'button', onclick: () => attempt(method) },
-        method.name || method.id,
-      ),
-    );
+  for (const [at, method] of inPlace.entries()) {
+    const look = at === 0 ? 'button primary' : 'button';
+    const run = () => attempt(method);
+    buttons.push(h('button', { class: look, type: 'button', onclick: run }, method.name || method.id));
   }
   const elsewhere = methods.flatMap(({ name, command }) =>
     command === undefined

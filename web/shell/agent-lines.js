@@ -16,9 +16,9 @@ const WORDS = {
 export function startAgentLines(place, reconnect) {
   let shown = '';
 
-  /** @param {Agent[]} agents */
-  const render = (agents) => {
-    const used = agents.filter(({ status }) => status !== 'idle');
+  /** @param {Agent[]} agents @param {boolean} known  whether the server is there to tell how they are */
+  const render = (agents, known) => {
+    const used = known ? agents.filter(({ status }) => status !== 'idle') : [];
     const state = JSON.stringify(used.map(({ cliType, name, status, reason }) => [cliType, name, status, reason]));
     // Built again only when they change, or a button would vanish from under the focus.
     if (state === shown) return;

@@ -170,6 +170,7 @@ function onConnection(state) {
   if (up === connected) return;
   connected = up;
   portlets.connection(up);
+  draw();
 }
 
 /** @param {Project} project @param {boolean} [archived] */
@@ -200,7 +201,7 @@ function draw() {
   mainArea.show(active === null && !launch.isShown());
   strip.render(tabs, faceOf);
   portlets.render(workspace);
-  agentLines.render(workspace.agents);
+  agentLines.render(workspace.agents, connected);
   waiting.render(all);
   notify.show({ waiting: asking.length, failed: failed.length, finished: finished.length }, inView?.title);
 }

@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
 
+use crate::spread::Spread;
 use crate::steps::{command, run as run_command};
 use crate::{root, target, tools};
 
@@ -346,32 +347,4 @@ fn row(name: &str, ours: &[f64], bare: &[f64], promise: f64) {
         mine.median / theirs.median,
         promise
     );
-}
-
-struct Spread {
-    lowest: f64,
-    median: f64,
-    highest: f64,
-}
-
-impl Spread {
-    fn of(samples: &[f64]) -> Self {
-        let mut sorted = samples.to_vec();
-        sorted.sort_by(f64::total_cmp);
-        let at = |index: usize| sorted.get(index).copied().unwrap_or(f64::NAN);
-        Self {
-            lowest: at(0),
-            median: at(sorted.len() / 2),
-            highest: at(sorted.len().saturating_sub(1)),
-        }
-    }
-}
-
-impl std::fmt::Display for Spread {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.pad(&format!(
-            "{:.1} ({:.1}–{:.1})",
-            self.median, self.lowest, self.highest
-        ))
-    }
 }

@@ -8,6 +8,8 @@
 
 mod audit;
 mod bench;
+mod bench_web;
+mod spread;
 mod steps;
 mod test;
 mod tools;
@@ -18,6 +20,7 @@ use std::process::ExitCode;
 const HELP: &str = "\
 cargo xtask test [rust|web|e2e]   run every check, or one part of them
 cargo xtask bench                 measure the release build beside its baseline
+cargo xtask bench web             measure the workspace in Chromium beside the plain way to show it
 cargo xtask audit                 check licences, sources, bans and advisories (cargo-deny)
 cargo xtask types                 write web/types/wire.d.ts from crates/wire";
 
@@ -31,6 +34,7 @@ fn main() -> ExitCode {
             None => return help(),
         },
         ["bench"] => bench::run(),
+        ["bench", "web"] => bench_web::run(),
         ["audit"] => audit::run(),
         ["types"] => test::write_types(),
         _ => return help(),

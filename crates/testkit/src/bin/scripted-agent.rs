@@ -19,6 +19,7 @@
 //! | `say TEXT`, `think TEXT`, `echo TEXT` | a chunk of answer, thought, or the user's own message |
 //! | `flood N BYTES` | N chunks, as fast as it can |
 //! | `rate N BYTES PER_SECOND` | N chunks, evenly |
+//! | `prose N BYTES PER_SECOND` | the same of markdown: headings, lists, code |
 //! | `clock N PER_SECOND` | N chunks, evenly, each the time in nanoseconds |
 //! | `usage USED SIZE` | how full its context is |
 //! | `tool ID KIND TITLE`, `tool-done ID TEXT`, `tool-fail ID TEXT` | a tool call, and its end |
@@ -49,6 +50,25 @@ use std::sync::{Arc, Mutex, mpsc};
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
+
+/// Plain ASCII, so that a byte is a character.
+const PROSE: &str = "## What was found
+
+The loop reads **one line** at a time and hands it on before it is whole, so a long one arrives in pieces. That is why the \
+`length` does not fit.
+
+- the first piece has no end
+- the second has no beginning, and is taken for a line of its own
+- nobody counts them
+
+```rust
+fn next(&mut self) -> Option<String> {
+    let end = self.buffer.find('\\n')?; // not the last one
+    Some(self.buffer.drain(..=end).collect())
+}
+```
+
+";
 
 #[derive(Default)]
 struct Agent {
@@ -306,6 +326,17 @@ impl Agent {
                 let begin = Instant::now();
                 for number in 1..=count.parse().unwrap() {
                     flood(session, 1, bytes.parse().unwrap());
+                    std::thread::sleep((begin + pause * number).saturating_duration_since(Instant::now()));
+                }
+            }
+            ("prose", [count, bytes, per_second]) => {
+                let pause = Duration::from_secs(1) / per_second.parse().unwrap();
+                let begin = Instant::now();
+                let size: usize = bytes.parse().unwrap();
+                for number in 1..=count.parse().unwrap() {
+                    let from = (number as usize - 1) * size;
+                    let text: String = PROSE.chars().cycle().skip(from % PROSE.len()).take(size).collect();
+                    send_update(session, chunk("agent_message_chunk", &text));
                     std::thread::sleep((begin + pause * number).saturating_duration_since(Instant::now()));
                 }
             }

@@ -1,0 +1,73 @@
+/**
+ * What a page costs: when an entry was first painted, tasks that were too long, and over all its processes the time
+ * they computed and the memory of their scripts.
+ */
+
+/** Runs in every frame before anything else. */
+export function probe() {
+  const seen = /** @type {any} */ (window);
+  seen.longest = 0;
+  new PerformanceObserver((list) => {
+    for (const { duration } of list.getEntries()) seen.longest = Math.max(seen.longest, duration);
+  }).observe({ type: 'longtask' });
+  /** When this entry is painted, in milliseconds of the wall clock. @param {string} entryId */
+  const painted = (entryId) =>
+    new Promise((resolve) => {
+      const look = () => {
+        if (!document.querySelector(`[data-entry-id="${entryId}"]`)) return requestAnimationFrame(look);
+        requestAnimationFrame(() => setTimeout(() => resolve(performance.timeOrigin + performance.now())));
+      };
+      look();
+    });
+  if (seen.watch) {
+    painted(seen.watch).then((at) => {
+      seen.paintedAt = at;
+    });
+  }
+}
+
+/** @param {import('@playwright/test').Browser} browser @param {import('@playwright/test').Page} page */
+export async function meter(browser, page) {
+  const whole = await browser.newBrowserCDPSession();
+  /** Of all pages there are: only one is open at a time. */
+  const computed = async () => {
+    const { processInfo } = await whole.send('SystemInfo.getProcessInfo');
+    return new Map(
+      processInfo.filter(({ type }) => type === 'renderer').map(({ id, cpuTime }) => [id, cpuTime * 1000]),
+    );
+  };
+  let before = await computed();
+  return {
+    /** From now on. */
+    reset: async () => {
+      before = await computed();
+    },
+    processorMs: async () => {
+      const now = await computed();
+      return [...now].reduce((sum, [id, ms]) => sum + ms - (before.get(id) ?? 0), 0);
+    },
+    /** The frames of sessions share one process, which each of them would count whole. */
+    heapMb: async () => {
+      const own = (await heapOf(page)) ?? 0;
+      const framed = await Promise.all(page.frames().slice(1).map(heapOf));
+      return own + Math.max(0, ...framed.map((heap) => heap ?? 0));
+    },
+    longestMs: async () => {
+      const all = await Promise.all(
+        page.frames().map((frame) => frame.evaluate(() => /** @type {any} */ (window).longest ?? 0).catch(() => 0)),
+      );
+      return Math.max(0, ...all);
+    },
+  };
+}
+
+/** None for a frame in the process of its page. @param {import('@playwright/test').Page | import('@playwright/test').Frame} target */
+async function heapOf(target) {
+  const context = 'context' in target ? target.context() : target.page().context();
+  const session = await context.newCDPSession(target).catch(() => null);
+  if (!session) return null;
+  await session.send('HeapProfiler.collectGarbage');
+  const { usedSize } = await session.send('Runtime.getHeapUsage');
+  await session.detach();
+  return usedSize / 1024 / 1024;
+}

@@ -1,0 +1,267 @@
+/**
+ * The workspace in Chromium beside the plain way to do it, in turn, and what each cost, as JSON: lists of numbers by
+ * name. `LIMINAL` and `AGENT` name the programs, the argument how often.
+ */
+
+import { mkdtempSync, realpathSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { chromium } from '@playwright/test';
+import { LAUNCH } from '../support/browser.js';
+import { startServer } from '../support/liminal.js';
+import { NAIVE, NAIVE_TABS } from './naive.js';
+import { meter, probe } from './probe.js';
+import { fill } from './store.js';
+
+const RUNS = Number(process.argv[2] ?? 3);
+const TABS = 30;
+const STREAMS = 10;
+const CHUNKS = 2500;
+const PER_SECOND = 500;
+const TAB_ENTRIES = 200;
+
+/** @type {Record<string, number[]>} */
+const measured = {};
+/** @param {string} name @param {number} value */
+const add = (name, value) => {
+  measured[name] ??= [];
+  measured[name].push(value);
+};
+
+const home = realpathSync(mkdtempSync(join(tmpdir(), 'liminal-bench-')));
+const ids = fill(home, [2000, 20_000, ...Array(TABS).fill(TAB_ENTRIES)]);
+const [two, twenty, ...small] = ids;
+const server = await startServer(home);
+// The plain page comes from here and not from the server, and would not be let to it.
+const args = [...LAUNCH.args, '--disable-features=LocalNetworkAccessChecks'];
+const browser = await chromium.launch({ ...LAUNCH, args });
+const signedIn = await signIn();
+try {
+  for (let run = 0; run < RUNS; run += 1) {
+    for (const [name, id, last] of [
+      ['2000', two, 'e2000'],
+      ['20000', twenty, 'e20000'],
+    ]) {
+      await open(name, id, last);
+      await openNaive(name, id, last);
+    }
+    await stream('stream', [small[0]], `prose ${CHUNKS} 20 ${PER_SECOND}`);
+    await streamNaive('stream', [small[0]], `prose ${CHUNKS} 20 ${PER_SECOND}`);
+    await stream('ten', small.slice(0, STREAMS), `prose ${CHUNKS / 5} 20 ${PER_SECOND / 5}`);
+    await streamNaive('ten', small.slice(0, STREAMS), `prose ${CHUNKS / 5} 20 ${PER_SECOND / 5}`);
+    await tabs();
+    await tabsNaive();
+  }
+} finally {
+  await browser.close();
+  await server.stop();
+  rmSync(home, { recursive: true, force: true });
+}
+process.stdout.write(JSON.stringify(measured));
+
+async function signIn() {
+  const context = await browser.newContext();
+  const page = await context.newPage();
+  await page.goto(server.url);
+  await page.locator('.project-head').first().waitFor();
+  const state = await context.storageState();
+  await context.close();
+  return state;
+}
+
+/** A fresh window. @param {string[]} order  the tabs it has @param {string | null} active @param {string} [watch]  the entry whose paint is of interest */
+async function window_(order = [], active = null, watch) {
+  const context = await browser.newContext({ storageState: signedIn, viewport: { width: 1440, height: 900 } });
+  const page = await context.newPage();
+  await page.addInitScript(`window.watch = ${JSON.stringify(watch ?? null)}; (${probe})()`);
+  if (order.length > 0) {
+    const stored = JSON.stringify({ openTabs: order, activeTab: active, tabOrder: order });
+    await page.addInitScript(`if (window === top) localStorage.setItem('liminal:tabs', ${JSON.stringify(stored)})`);
+  }
+  for (const [path, body] of Object.entries({ naive: NAIVE, 'naive-tabs': NAIVE_TABS })) {
+    await page.route(new RegExp(`/${path}\\?`), (route) => route.fulfill({ body, contentType: 'text/html' }));
+  }
+  return { context, page, meter: await meter(browser, page) };
+}
+
+/** @param {string[]} sessions */
+function query(sessions) {
+  return sessions.map((id) => `session=${encodeURIComponent(id)}`).join('&');
+}
+
+/** The frame in view. @param {import('@playwright/test').Page} page */
+async function inView(page) {
+  const element = await page.locator('.panel.in-view iframe').elementHandle();
+  const frame = await element?.contentFrame();
+  if (!frame) throw new Error('no session is in view');
+  return frame;
+}
+
+/** When the watched entry was painted there. @param {import('@playwright/test').Frame | import('@playwright/test').Page} frame */
+async function paintedAt(frame) {
+  await frame.waitForFunction(() => /** @type {any} */ (window).paintedAt, undefined, { timeout: 60_000 });
+  return frame.evaluate(() => /** @type {any} */ (window).paintedAt);
+}
+
+/** @param {string} name @param {string} id @param {string} last */
+async function open(name, id, last) {
+  const { context, page, meter } = await window_([], null, last);
+  await page.goto(server.origin);
+  const row = page
+    .locator('.session-row, .session')
+    .filter({ hasText: titleOf(id) })
+    .first();
+  await row.waitFor();
+  await meter.reset();
+  const clicked = await row.evaluate((element) => {
+    const button = /** @type {HTMLElement} */ (element.querySelector('button') ?? element);
+    const at = performance.timeOrigin + performance.now();
+    button.click();
+    return at;
+  });
+  await page.locator('.panel.in-view iframe').waitFor();
+  add(`open_${name}_visible`, (await paintedAt(await inView(page))) - clicked);
+  add(`open_${name}_processor`, await meter.processorMs());
+  add(`open_${name}_longest`, await meter.longestMs());
+  add(`open_${name}_heap`, await meter.heapMb());
+  await context.close();
+}
+
+/** @param {string} name @param {string} id @param {string} last */
+async function openNaive(name, id, last) {
+  const { context, page, meter } = await window_([], null, last);
+  await page.goto(`${server.origin}/naive?${query([id])}`);
+  const shown = await paintedAt(page);
+  add(`naive_open_${name}_visible`, shown - (await page.evaluate(() => performance.timeOrigin)));
+  add(`naive_open_${name}_processor`, await meter.processorMs());
+  add(`naive_open_${name}_longest`, await meter.longestMs());
+  add(`naive_open_${name}_heap`, await meter.heapMb());
+  await context.close();
+}
+
+/** @param {string} id */
+function titleOf(id) {
+  return new RegExp(`Session ${id.split('-').at(-1)}(?!\\d)`);
+}
+
+/** Waits until the turn is over, and meanwhile what each third of it cost. */
+/** @param {string} name @param {Awaited<ReturnType<typeof meter>>} gauge @param {number} seconds */
+async function watch(name, gauge, seconds) {
+  const marks = [await gauge.processorMs()];
+  for (let third = 0; third < 3; third += 1) {
+    await new Promise((resolve) => setTimeout(resolve, (seconds * 1000) / 3));
+    marks.push(await gauge.processorMs());
+  }
+  await new Promise((resolve) => setTimeout(resolve, 500));
+  add(`${name}_processor`, (await gauge.processorMs()) - marks[0]);
+  add(`${name}_growth`, (marks[3] - marks[2]) / (marks[1] - marks[0]));
+  add(`${name}_longest`, await gauge.longestMs());
+  add(`${name}_heap`, await gauge.heapMb());
+}
+
+/** @param {string} name @param {string[]} sessions @param {string} prompt */
+async function stream(name, sessions, prompt) {
+  const { context, page, meter } = await window_(sessions, sessions[0]);
+  await page.goto(server.origin);
+  for (const [at] of sessions.entries()) {
+    await page.locator('.tab').nth(at).click();
+    const frame = await inView(page);
+    await frame.locator('textarea').fill(prompt);
+    await frame.locator('.button.primary:enabled').waitFor();
+  }
+  for (const [at] of sessions.entries()) {
+    await page.locator('.tab').nth(at).click();
+    await (await inView(page)).locator('textarea').press('Enter');
+  }
+  await forget(page);
+  await watch(name, meter, CHUNKS / PER_SECOND);
+  await idle(page);
+  await context.close();
+}
+
+/** @param {string} name @param {string[]} sessions @param {string} prompt */
+async function streamNaive(name, sessions, prompt) {
+  const { context, page, meter } = await window_();
+  await page.goto(`${server.origin}/naive?${query(sessions)}`);
+  await page.waitForFunction(
+    (count) => document.querySelectorAll('section > article').length >= count,
+    sessions.length,
+  );
+  await page.evaluate((text) => /** @type {any} */ (window).send(text), prompt);
+  await forget(page);
+  await watch(`naive_${name}`, meter, CHUNKS / PER_SECOND);
+  await new Promise((resolve) => setTimeout(resolve, 1500));
+  await context.close();
+}
+
+/** What was long before is not of interest. @param {import('@playwright/test').Page} page */
+async function forget(page) {
+  for (const frame of page.frames()) await frame.evaluate(() => Object.assign(window, { longest: 0 })).catch(() => {});
+}
+
+/** No turn runs any more. @param {import('@playwright/test').Page} page */
+async function idle(page) {
+  await page.waitForFunction(() => !document.querySelector('[data-mark="running"]'), undefined, { timeout: 60_000 });
+}
+
+async function tabs() {
+  const { context, page, meter } = await window_(small, small[0], `e${TAB_ENTRIES}`);
+  await page.goto(server.origin);
+  await page.locator('.panel.in-view iframe').waitFor();
+  const shown = await paintedAt(await inView(page));
+  add('tabs_visible', shown - (await page.evaluate(() => performance.timeOrigin)));
+  add('tabs_processor', await meter.processorMs());
+  add('tabs_longest', await meter.longestMs());
+  add('tabs_heap', await meter.heapMb());
+  // Each has been seen once, and then they are gone through.
+  for (let at = 0; at < TABS; at += 1) {
+    await page
+      .locator('.tab')
+      .nth(at)
+      .evaluate((element) => /** @type {HTMLElement} */ (element).click());
+    await paintedAt(await inView(page));
+  }
+  add('tabs_seen_heap', await meter.heapMb());
+  const times = await page.evaluate(async () => {
+    const found = [];
+    for (const tab of document.querySelectorAll('.tab')) {
+      const start = performance.now();
+      /** @type {HTMLElement} */ (tab).click();
+      await new Promise((resolve) => requestAnimationFrame(() => setTimeout(resolve)));
+      found.push(performance.now() - start);
+      await new Promise((resolve) => setTimeout(resolve, 50));
+    }
+    return found.toSorted((a, b) => a - b);
+  });
+  add('switch', times[Math.floor(times.length / 2)]);
+  await context.close();
+}
+
+async function tabsNaive() {
+  const { context, page, meter } = await window_([], null, `e${TAB_ENTRIES}`);
+  await page.goto(`${server.origin}/naive-tabs?${query(small)}`);
+  await page.waitForFunction((count) => document.querySelectorAll('iframe').length === count, TABS);
+  const [first, ...others] = page.frames().slice(1);
+  const shown = await paintedAt(first);
+  add('naive_tabs_visible', shown - (await page.evaluate(() => performance.timeOrigin)));
+  for (const frame of others) await frame.waitForFunction(() => document.querySelector('article'));
+  add('naive_tabs_processor', await meter.processorMs());
+  add('naive_tabs_longest', await meter.longestMs());
+  const heap = await meter.heapMb();
+  add('naive_tabs_heap', heap);
+  add('naive_tabs_seen_heap', heap);
+  const times = await page.evaluate(async () => {
+    const found = [];
+    const frames = [...document.querySelectorAll('iframe')];
+    for (const frame of frames) {
+      const start = performance.now();
+      for (const other of frames) other.style.display = other === frame ? '' : 'none';
+      await new Promise((resolve) => requestAnimationFrame(() => setTimeout(resolve)));
+      found.push(performance.now() - start);
+      await new Promise((resolve) => setTimeout(resolve, 50));
+    }
+    return found.toSorted((a, b) => a - b);
+  });
+  add('naive_switch', times[Math.floor(times.length / 2)]);
+  await context.close();
+}

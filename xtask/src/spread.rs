@@ -1,0 +1,29 @@
+//! Several measurements of the same thing.
+
+pub(crate) struct Spread {
+    lowest: f64,
+    pub(crate) median: f64,
+    highest: f64,
+}
+
+impl Spread {
+    pub(crate) fn of(samples: &[f64]) -> Self {
+        let mut sorted = samples.to_vec();
+        sorted.sort_by(f64::total_cmp);
+        let at = |index: usize| sorted.get(index).copied().unwrap_or(f64::NAN);
+        Self {
+            lowest: at(0),
+            median: at(sorted.len() / 2),
+            highest: at(sorted.len().saturating_sub(1)),
+        }
+    }
+}
+
+impl std::fmt::Display for Spread {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.pad(&format!(
+            "{:.1} ({:.1}–{:.1})",
+            self.median, self.lowest, self.highest
+        ))
+    }
+}
