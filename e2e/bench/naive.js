@@ -1,6 +1,6 @@
 /**
- * The plain way to show a conversation: everything is in the page, and what changes is written again as a whole. It
- * speaks the same protocol and gets the same ready HTML, so only the way of showing differs.
+ * The plain way to show a conversation: everything is in the page, and an entry that changes is written again as a
+ * whole, once a frame. It speaks the same protocol and gets the same ready HTML, so only the way of showing differs.
  */
 
 /** The page, for sessions named in its address; each in an element of its own. */
@@ -39,6 +39,13 @@ function naive() {
   };
   const box = (/** @type {any} */ entry, /** @type {any} */ html) =>
     `<article class="prose" data-entry-id="${entry.entryId}">${show(entry, html)}</article>`;
+  /** @type {Map<string, () => void>} */
+  const waiting = new Map();
+  const flush = () => {
+    const all = [...waiting.values()];
+    waiting.clear();
+    for (const write of all) write();
+  };
   for (const id of ids) {
     const place = document.createElement('section');
     places.set(id, place);
@@ -61,10 +68,16 @@ function naive() {
       if (known) known.innerHTML = show(message.entry, message.html);
       else place.insertAdjacentHTML('beforeend', box(message.entry, message.html));
     } else if (message.type === 'session:chunk') {
-      const known = place.querySelector(`[data-entry-id="${message.entryId}"]`);
       const whole = (finished.get(message.entryId) ?? '') + htmlOf(message.html, 'finished');
       finished.set(message.entryId, whole);
-      if (known) known.innerHTML = whole + htmlOf(message.html, 'tail');
+      // Once a frame: once a chunk would be a second for each of the last ones.
+      if (waiting.size === 0) requestAnimationFrame(flush);
+      waiting.set(`${message.sessionId} ${message.entryId}`, () => {
+        const known = place.querySelector(`[data-entry-id="${message.entryId}"]`);
+        if (known) known.innerHTML = (finished.get(message.entryId) ?? '') + htmlOf(message.html, 'tail');
+        place.scrollTop = place.scrollHeight;
+      });
+      return;
     } else {
       return;
     }

@@ -282,7 +282,7 @@ pub enum ServerMessage {
         /// The text as safe HTML, where there is any.
         #[serde(skip_serializing_if = "Option::is_none")]
         #[ts(optional)]
-        html: Option<Rendered>,
+        html: Option<Box<Rendered>>,
         #[ts(type = "number")]
         seq: u64,
         #[serde(skip_serializing_if = "Option::is_none")]

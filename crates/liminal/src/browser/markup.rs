@@ -60,10 +60,11 @@ impl Markup {
                 }
             }
             (SessionEvent::Update { entry, .. }, ServerMessage::SessionUpdate { html, .. }) => {
-                *html = match text_of(entry) {
+                let rendered = match text_of(entry) {
                     Some(text) => Some(self.begin(key(entry.entry_id()), text)),
                     None => of_entry(&self.finished, entry),
                 };
+                *html = rendered.map(Box::new);
             }
             (
                 SessionEvent::Chunk {
