@@ -438,6 +438,18 @@ for (const colorScheme of /** @type {const} */ (['dark', 'light'])) {
     await expect(ends).toHaveCount(1);
     for (const summary of await frame.locator('summary:visible').all()) await summary.click();
     expect(await violations()).toEqual([]);
+    // Every colour of code on both grounds, and what was found in it.
+    const oldText = '// old\nuse a::B;\nfn go(x: u8) -> B { let s = "a"; s.len() + 1 }\n';
+    const content = [{ type: 'diff', path: 'a.rs', oldText, newText: oldText.replace('old', 'new').replace('1', '2') }];
+    const update = { sessionUpdate: 'tool_call_update', toolCallId: 'd', status: 'completed', content };
+    await send(`tool d edit Colours\nupdate ${JSON.stringify(update)}`);
+    await frame.getByText('Colours', { exact: true }).click();
+    await expect(frame.locator('.diff-line .k').first()).toBeVisible();
+    await input.press('Control+f');
+    await frame.getByRole('searchbox').fill('len');
+    await expect(frame.locator('.find-count')).toHaveText(/of/);
+    expect(await violations()).toEqual([]);
+    await frame.getByRole('searchbox').press('Escape');
     await send('hang');
     await expect(stop).toBeVisible();
     await input.fill('later');
