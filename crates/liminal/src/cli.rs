@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use clap::{Args, Parser, Subcommand};
+use clap::{Args, Parser, Subcommand, ValueEnum};
 use wire::PermissionPolicy;
 
 use crate::config::{GatewayPort, Host, Port, StallAction};
@@ -34,11 +34,17 @@ pub(crate) enum Command {
     Token,
     /// Show versions, the data directory, ports, agents, and where each setting comes from
     Doctor,
+    #[command(flatten)]
+    Talk(Talk),
     /// What programs can do at the gateway
     Gateway {
         #[command(subcommand)]
         what: GatewayCommand,
     },
+    /// Print completions for a shell
+    Completions { shell: clap_complete::Shell },
+    /// Print a man page
+    Man,
     /// Be an agent for any ACP client, over standard input and output
     Agent,
     /// Keep an agent (started by the server itself)
@@ -50,6 +56,77 @@ pub(crate) enum Command {
         #[arg(last = true)]
         command: Vec<OsString>,
     },
+}
+
+/// Commands that talk to the running server, or to one that is started for them.
+#[derive(Debug, Clone, Subcommand)]
+pub(crate) enum Talk {
+    /// List the sessions there are
+    Sessions {
+        /// As JSON
+        #[arg(long)]
+        json: bool,
+        /// Those that were put away
+        #[arg(long)]
+        archived: bool,
+    },
+    /// Print what was said in a session
+    Show {
+        /// The session's key, or how it begins
+        key: String,
+        /// As JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Send a message and print the answer as it comes
+    #[command(
+        after_help = "The exit code is 0 for an answer, 1 for a failure, 3 when the agent declines, 4 when a limit cut the \
+answer short, and 130 after Ctrl+C. Without a message, or with `-`, it is read from standard input."
+    )]
+    Send(SendArgs),
+    /// Write a session to standard output
+    Export {
+        /// The session's key, or how it begins
+        key: String,
+        #[arg(long, value_enum, default_value_t = ExportFormat::Md)]
+        format: ExportFormat,
+    },
+    /// List who can answer
+    Agents {
+        /// As JSON
+        #[arg(long)]
+        json: bool,
+    },
+}
+
+#[derive(Debug, Clone, Args)]
+pub(crate) struct SendArgs {
+    /// The session's key, or how it begins, and the message; only the message for a new session
+    #[arg(value_name = "KEY MESSAGE", num_args = 0..=2)]
+    pub(crate) words: Vec<String>,
+    /// Start a new session with this agent
+    #[arg(long, value_name = "AGENT")]
+    pub(crate) agent: Option<String>,
+    /// Start a new session in this folder
+    #[arg(long, value_name = "DIR")]
+    pub(crate) cwd: Option<PathBuf>,
+    /// Print every event as a line of JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+impl SendArgs {
+    /// Whether a new session is wanted.
+    pub(crate) fn to_agent(&self) -> bool {
+        self.agent.is_some() || self.cwd.is_some()
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ExportFormat {
+    Md,
+    Json,
+    Html,
 }
 
 #[derive(Debug, Clone, Subcommand)]
@@ -91,6 +168,8 @@ Examples:
   liminal --port 0 --no-open       Serve on any free port; the first line on stdout has the address
   liminal --data-dir ./scratch     Keep everything of this run in ./scratch
   liminal agent                    Be the built-in agent, for an editor that starts ACP agents
+  liminal send --agent assistant --cwd . \"…\"
+                                   Ask an agent from a script; `liminal sessions` and `liminal show KEY` tell what became of it
   liminal doctor                   Find out what is set, what is found, and what is missing
   curl -H \"Authorization: Bearer $(liminal token)\" http://127.0.0.1:3000/auth
 

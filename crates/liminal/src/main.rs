@@ -6,6 +6,7 @@
 mod assets;
 mod browser;
 mod cli;
+mod client;
 mod config;
 mod doctor;
 mod door;
@@ -21,7 +22,7 @@ use std::env::VarError::NotUnicode;
 use std::io::{IsTerminal, Write};
 use std::process::ExitCode;
 
-use clap::Parser;
+use clap::{CommandFactory, Parser};
 use cli::{Cli, Command, GatewayCommand};
 use config::Settings;
 use hub::agents::keeper;
@@ -61,6 +62,21 @@ fn run(cli: &Cli) -> anyhow::Result<ExitCode> {
         print(&text)?;
         return Ok(ExitCode::SUCCESS);
     }
+    match &cli.command {
+        Some(Command::Completions { shell }) => {
+            let mut script = vec![];
+            clap_complete::generate(*shell, &mut Cli::command(), "liminal", &mut script);
+            print(&String::from_utf8_lossy(&script))?;
+            return Ok(ExitCode::SUCCESS);
+        }
+        Some(Command::Man) => {
+            let mut page = vec![];
+            clap_mangen::Man::new(Cli::command()).render(&mut page)?;
+            print(&String::from_utf8_lossy(&page))?;
+            return Ok(ExitCode::SUCCESS);
+        }
+        _ => {}
+    }
     let env = |variable: &str| std::env::var(variable).ok();
     // Not through the server's settings: a mistake in them is no reason for an editor to lose its agent.
     if let Some(Command::Agent) = &cli.command {
@@ -71,7 +87,7 @@ fn run(cli: &Cli) -> anyhow::Result<ExitCode> {
         return Ok(ExitCode::SUCCESS);
     }
     let settings = Settings::load(&cli.flags, std::env::home_dir(), &env)?;
-    match cli.command {
+    match &cli.command {
         None | Some(Command::Serve) => {
             log_to_stderr("LIMINAL_LOG", "info")?;
             let threads =
@@ -96,7 +112,19 @@ fn run(cli: &Cli) -> anyhow::Result<ExitCode> {
                 return Ok(ExitCode::FAILURE);
             }
         }
-        Some(Command::Agent | Command::Gateway { .. } | Command::Keeper { .. }) => {}
+        Some(Command::Talk(talk)) => {
+            let runtime = tokio::runtime::Builder::new_current_thread()
+                .enable_all()
+                .build()?;
+            return runtime.block_on(client::run(talk, &settings));
+        }
+        Some(
+            Command::Agent
+            | Command::Gateway { .. }
+            | Command::Completions { .. }
+            | Command::Man
+            | Command::Keeper { .. },
+        ) => {}
     }
     Ok(ExitCode::SUCCESS)
 }

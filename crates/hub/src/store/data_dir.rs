@@ -197,6 +197,18 @@ pub fn look(path: &Path) -> Holding {
     }
 }
 
+/// Where the server that uses a data directory can be reached, if one does.
+pub fn address_of_server(path: &Path) -> Option<String> {
+    let mut file = File::open(path.join(LOCK_FILE)).ok()?;
+    if !matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock)) {
+        return None;
+    }
+    let mut text = String::new();
+    file.read_to_string(&mut text).ok()?;
+    let holder: Holder = serde_json::from_str(&text).ok()?;
+    holder.url
+}
+
 /// Who the lock file names, to be put behind a noun; empty when it has not said yet.
 fn holder(mut file: &File) -> String {
     let mut text = String::new();

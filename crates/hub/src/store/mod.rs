@@ -14,7 +14,7 @@ mod uploads;
 use std::io;
 use std::path::PathBuf;
 
-pub use data_dir::{DataDir, Holding, Lock, look};
+pub use data_dir::{DataDir, Holding, Lock, address_of_server, look};
 pub(crate) use document::{Document, Versioned, problem};
 pub use durable::make_private;
 pub use uploads::{NotTaken, PICTURE_BYTES_MAX, Upload, Uploads};

@@ -1,0 +1,179 @@
+//! The command line as a guest of the gateway: `liminal sessions`, `show`, `send`, `export`, `agents`.
+//!
+//! It talks to the server that has the data directory, or starts one for the call. Standard output carries what was
+//! asked for; everything about it goes to standard error.
+
+mod export;
+mod link;
+mod send;
+
+use std::io::IsTerminal;
+use std::process::ExitCode;
+
+use anyhow::{Context, bail};
+use serde_json::{Value, json};
+
+use crate::cli::Talk;
+use crate::config::Settings;
+use link::Link;
+
+/// Carries out one of the commands that talk to a server.
+pub(crate) async fn run(talk: &Talk, settings: &Settings) -> anyhow::Result<ExitCode> {
+    let mut link = Link::open(settings).await?;
+    let done = carry_out(talk, &mut link).await;
+    link.close().await;
+    done
+}
+
+async fn carry_out(talk: &Talk, link: &mut Link) -> anyhow::Result<ExitCode> {
+    let text = match talk {
+        Talk::Sessions { json, archived } => {
+            let params = json!({"archived": archived});
+            let list = link.call("sessions.list", params).await?;
+            match json {
+                true => format!("{:#}\n", list["sessions"]),
+                false => sessions(&list["sessions"]),
+            }
+        }
+        Talk::Agents { json } => {
+            let list = link.call("agents.list", json!({})).await?;
+            match json {
+                true => format!("{:#}\n", list["agents"]),
+                false => agents(&list["agents"]),
+            }
+        }
+        Talk::Show { key, json } => {
+            let key = whole_key(link, key).await?;
+            let messages = export::everything(link, &key).await?;
+            match json {
+                true => export::as_json(&messages),
+                false => export::as_text(&messages),
+            }
+        }
+        Talk::Export { key, format } => {
+            let key = whole_key(link, key).await?;
+            let session = link
+                .call("sessions.get", json!({"sessionKey": key}))
+                .await?;
+            let messages = export::everything(link, &key).await?;
+            export::as_file(*format, &session["session"], &messages)
+        }
+        Talk::Send(what) => return send::send(link, what).await,
+    };
+    crate::print(&text)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The key that begins like this, if only one does.
+async fn whole_key(link: &mut Link, begun: &str) -> anyhow::Result<String> {
+    let mut keys = vec![];
+    for archived in [false, true] {
+        let list = link
+            .call("sessions.list", json!({"archived": archived}))
+            .await?;
+        let sessions = list["sessions"].as_array().context("a list of sessions")?;
+        keys.extend(
+            sessions
+                .iter()
+                .filter_map(|one| Some(one["key"].as_str()?.to_owned())),
+        );
+    }
+    let mut fitting = keys
+        .into_iter()
+        .filter(|key| key.starts_with(begun) && !begun.is_empty());
+    match (fitting.next(), fitting.next()) {
+        (Some(key), None) => Ok(key),
+        (Some(_), Some(_)) => {
+            bail!("More than one session begins with `{begun}`. Type more of its key.")
+        }
+        _ => bail!("There is no session `{begun}`. `liminal sessions` lists them."),
+    }
+}
+
+fn sessions(sessions: &Value) -> String {
+    let rows = sessions.as_array().into_iter().flatten().map(|session| {
+        [
+            short(&session["key"]),
+            word(&session["state"]),
+            word(&session["agentId"]),
+            age(session["updatedAt"].as_i64().unwrap_or_default()),
+            session["label"]
+                .as_str()
+                .unwrap_or("New Session")
+                .to_owned(),
+        ]
+    });
+    match table(rows.collect()) {
+        text if text.is_empty() => {
+            "No sessions yet. `liminal send --agent assistant \"…\"` starts one.\n".to_owned()
+        }
+        text => text,
+    }
+}
+
+fn agents(agents: &Value) -> String {
+    let rows = agents.as_array().into_iter().flatten().map(|agent| {
+        let found = agent["found"] == true;
+        let about = match (found, agent["install"].as_str()) {
+            (true, _) => agent["model"]
+                .as_str()
+                .or(agent["description"].as_str())
+                .unwrap_or_default(),
+            (false, Some(install)) => install,
+            (false, None) => "",
+        };
+        let state = if found { "ready" } else { "not installed" };
+        [
+            word(&agent["id"]),
+            word(&agent["name"]),
+            state.to_owned(),
+            about.to_owned(),
+        ]
+    });
+    table(rows.collect())
+}
+
+/// Columns as wide as they need to be, the last one as it is.
+fn table<const N: usize>(rows: Vec<[String; N]>) -> String {
+    let mut widths = [0; N];
+    for row in &rows {
+        for (width, cell) in widths.iter_mut().zip(row) {
+            *width = (*width).max(cell.chars().count());
+        }
+    }
+    let mut text = String::new();
+    for row in rows {
+        let cells: Vec<String> = row
+            .iter()
+            .zip(widths)
+            .map(|(cell, width)| format!("{cell:<width$}"))
+            .collect();
+        text.push_str(cells.join("  ").trim_end());
+        text.push('\n');
+    }
+    text
+}
+
+fn short(key: &Value) -> String {
+    key.as_str().unwrap_or_default().chars().take(8).collect()
+}
+
+fn word(value: &Value) -> String {
+    value.as_str().unwrap_or_default().to_owned()
+}
+
+/// `now`, `5m`, `3h`, `2d`.
+fn age(updated: i64) -> String {
+    let seconds = (jiff::Timestamp::now().as_millisecond() - updated) / 1000;
+    match seconds {
+        ..60 => "now".to_owned(),
+        60..3600 => format!("{}m", seconds / 60),
+        3600..86_400 => format!("{}h", seconds / 3600),
+        _ => format!("{}d", seconds / 86_400),
+    }
+}
+
+/// Whether standard error may be coloured.
+fn colours() -> bool {
+    std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none()
+}

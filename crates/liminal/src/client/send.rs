@@ -1,0 +1,146 @@
+//! `liminal send`: a message in, the answer out as it comes.
+
+use std::io::{IsTerminal, Read, Write};
+use std::process::ExitCode;
+
+use anyhow::{Context, bail};
+use serde_json::{Value, json};
+
+use super::link::Link;
+use super::{colours, whole_key};
+use crate::cli::SendArgs;
+
+/// What the exit code says, beside 0 for an answer.
+const FAILED: u8 = 1;
+const REFUSED: u8 = 3;
+const CUT_SHORT: u8 = 4;
+const INTERRUPTED: u8 = 130;
+
+pub(super) async fn send(link: &mut Link, args: &SendArgs) -> anyhow::Result<ExitCode> {
+    let (key, message) = match (&args.to_agent(), args.words.as_slice()) {
+        (false, [key]) => (Some(key), None),
+        (false, [key, message]) => (Some(key), Some(message)),
+        (true, []) => (None, None),
+        (true, [message]) => (None, Some(message)),
+        _ => bail!(
+            "Put the message in quotes: `liminal send KEY \"…\"` or `liminal send --agent A \"…\"`."
+        ),
+    };
+    let message = match message.map(String::as_str) {
+        None | Some("-") => from_stdin()?,
+        Some(message) => message.to_owned(),
+    };
+    let key = match key {
+        Some(key) => whole_key(link, key).await?,
+        None => {
+            let mut params = json!({});
+            if let Some(agent) = &args.agent {
+                params["agentId"] = json!(agent);
+            }
+            if let Some(cwd) = &args.cwd {
+                let cwd = std::path::absolute(cwd)?;
+                params["cwd"] = json!(cwd);
+            }
+            let created = link.call("sessions.create", params).await?;
+            let key = created["sessionKey"].as_str().context("a session")?;
+            note(&format!("session {key}"));
+            key.to_owned()
+        }
+    };
+    let params = json!({"sessionKey": key, "message": message});
+    let sent = link.call("chat.send", params).await?;
+    let run = sent["runId"].as_str().context("a run")?.to_owned();
+    follow(link, &key, &run, args.json).await
+}
+
+fn from_stdin() -> anyhow::Result<String> {
+    let mut stdin = std::io::stdin();
+    if stdin.is_terminal() {
+        bail!("There is no message. Add one in quotes, or pipe one in.");
+    }
+    let mut text = String::new();
+    stdin.read_to_string(&mut text)?;
+    Ok(text.trim_end().to_owned())
+}
+
+async fn follow(link: &mut Link, key: &str, run: &str, json: bool) -> anyhow::Result<ExitCode> {
+    let mut ended_line = true;
+    let mut stopping = false;
+    loop {
+        let event = tokio::select! {
+            event = link.event() => event?,
+            pressed = tokio::signal::ctrl_c() => {
+                pressed?;
+                if std::mem::replace(&mut stopping, true) {
+                    return Ok(INTERRUPTED.into());
+                }
+                note("stopping; once more leaves at once");
+                link.call("chat.abort", json!({"runId": run})).await?;
+                continue;
+            }
+        };
+        let data = &event["data"];
+        // A question is for whoever can answer, whichever run it belongs to.
+        if event["event"] == "permissions.asked" && data["sessionKey"] == key {
+            let title = data["title"].as_str().unwrap_or_default();
+            note(&format!(
+                "the agent asks: {title}; answer it in the workspace"
+            ));
+        }
+        if data["runId"] != run {
+            continue;
+        }
+        if json {
+            crate::print(&format!("{event}\n"))?;
+        }
+        match event["event"].as_str().unwrap_or_default() {
+            "chat.delta" if !json => {
+                let text = data["text"].as_str().unwrap_or_default();
+                crate::print(text)?;
+                ended_line = text.ends_with('\n') || (text.is_empty() && ended_line);
+            }
+            "chat.tool" if !json && data["status"] != "running" => {
+                let name = data["toolName"].as_str().unwrap_or_default();
+                note(&format!(
+                    "{name} {}",
+                    data["status"].as_str().unwrap_or_default()
+                ));
+            }
+            end @ ("chat.final" | "chat.error") => {
+                if !ended_line && !json {
+                    crate::print("\n")?;
+                }
+                return Ok(outcome(end, data).into());
+            }
+            _ => {}
+        }
+    }
+}
+
+fn outcome(end: &str, data: &Value) -> u8 {
+    if end == "chat.error" {
+        note(data["message"].as_str().unwrap_or("It failed"));
+        return FAILED;
+    }
+    match data["stopReason"].as_str().unwrap_or_default() {
+        "cancelled" => INTERRUPTED,
+        "refused" => {
+            note("The agent declined to go on.");
+            REFUSED
+        }
+        "max-tokens" | "max-turn-requests" => {
+            note("The answer was cut short by a limit of the agent.");
+            CUT_SHORT
+        }
+        _ => 0,
+    }
+}
+
+/// Beside the answer, not part of it.
+fn note(text: &str) {
+    let mut stderr = std::io::stderr().lock();
+    let _ = match colours() {
+        true => writeln!(stderr, "\x1b[2m· {text}\x1b[0m"),
+        false => writeln!(stderr, "· {text}"),
+    };
+}

@@ -1,0 +1,153 @@
+//! The command line that talks to a server.
+
+use std::process::Output;
+
+use anyhow::{Context, Result};
+use serde_json::Value;
+use testkit::ServerSetup;
+use tokio::io::AsyncWriteExt;
+
+fn setup() -> Result<ServerSetup> {
+    let setup = ServerSetup::new(env!("CARGO_BIN_EXE_liminal"))?.with_scripted_agent("")?;
+    // For servers that are started by the command itself, too.
+    Ok(setup.env("LIMINAL_GATEWAY_PORT", "off"))
+}
+
+fn out(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+fn errors(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+/// The key of the only session, as scripts would find it.
+async fn key(setup: &ServerSetup) -> Result<String> {
+    let list = setup.run(&["sessions", "--json"]).await?;
+    let list: Value = serde_json::from_slice(&list.stdout)?;
+    Ok(list[0]["key"].as_str().context("a session")?.to_owned())
+}
+
+#[tokio::test]
+async fn a_message_is_sent_and_the_answer_is_all_that_is_printed() -> Result<()> {
+    let setup = setup()?;
+    let _server = setup.start().await?;
+    let folder = setup.folder("app")?;
+    let script = "say Hello \ntool t1 read Look\ntool-done t1 found\nsay there.";
+    let sent = setup
+        .run(&["send", "--agent", "claude-code", "--cwd", &folder, script])
+        .await?;
+    assert_eq!(out(&sent), "Hello there.\n", "{}", errors(&sent));
+    assert!(sent.status.success());
+    assert!(errors(&sent).contains("Look complete"), "{}", errors(&sent));
+    let key = key(&setup).await?;
+    let again = setup.run(&["send", &key[..8], "say again"]).await?;
+    assert_eq!(out(&again), "again\n", "{}", errors(&again));
+    let listed = out(&setup.run(&["sessions"]).await?);
+    assert!(
+        listed.starts_with(&key[..8]) && listed.contains("claude-code"),
+        "{listed}"
+    );
+    let shown = out(&setup.run(&["show", &key]).await?);
+    assert!(
+        shown.contains("You:\nsay again\n\nAgent:\nagain\n"),
+        "{shown}"
+    );
+    Ok(())
+}
+
+#[tokio::test]
+async fn without_a_server_one_is_there_for_the_call_and_nothing_stays() -> Result<()> {
+    let setup = setup()?;
+    let sent = setup
+        .run(&["send", "--agent", "assistant", "/help"])
+        .await?;
+    assert!(sent.status.success(), "{}", errors(&sent));
+    assert!(out(&sent).contains("model"), "{}", out(&sent));
+    let key = key(&setup).await?;
+    let doctor = out(&setup.run(&["doctor", "--port", "0"]).await?);
+    assert!(!doctor.contains("in use by"), "{doctor}");
+    for (format, begins) in [
+        ("md", "# /help\n"),
+        ("json", "{"),
+        ("html", "<!doctype html>"),
+    ] {
+        let exported = setup.run(&["export", &key, "--format", format]).await?;
+        assert!(out(&exported).starts_with(begins), "{}", out(&exported));
+        assert!(out(&exported).contains("/help"));
+    }
+    Ok(())
+}
+
+#[tokio::test]
+async fn the_exit_code_tells_how_it_ended() -> Result<()> {
+    let setup = setup()?;
+    let _server = setup.start().await?;
+    let folder = setup.folder("app")?;
+    let to = ["send", "--agent", "claude-code", "--cwd", &folder];
+    for (script, code) in [
+        ("say fine", 0),
+        ("say half\ncrash 1", 1),
+        ("stop refusal", 3),
+        ("stop max_tokens", 4),
+    ] {
+        let ended = setup.run(&[&to[..], &[script]].concat()).await?;
+        assert_eq!(
+            ended.status.code(),
+            Some(code),
+            "{script}: {}",
+            errors(&ended)
+        );
+    }
+    for wrong in [
+        &["send", "no-such-key", "hi"][..],
+        &["show", ""],
+        &["send", "--agent", "nobody", "hi"],
+    ] {
+        let refused = setup.run(wrong).await?;
+        assert_eq!(refused.status.code(), Some(1), "{wrong:?}");
+        assert!(errors(&refused).contains("error: "), "{}", errors(&refused));
+    }
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_message_comes_from_a_pipe_and_ctrl_c_stops_the_turn() -> Result<()> {
+    let setup = setup()?;
+    let _server = setup.start().await?;
+    let folder = setup.folder("app")?;
+    let mut command = setup.command();
+    command
+        .args(["send", "--agent", "claude-code", "--cwd", &folder])
+        .stdin(std::process::Stdio::piped());
+    let mut running = command.spawn()?;
+    let mut stdin = running.stdin.take().context("a pipe")?;
+    stdin.write_all(b"say begun\nhang\n").await?;
+    drop(stdin);
+    let mut stdout = running.stdout.take().context("a pipe")?;
+    let mut begun = [0; 5];
+    tokio::io::AsyncReadExt::read_exact(&mut stdout, &mut begun).await?;
+    assert_eq!(&begun, b"begun");
+    let pid = running.id().context("it runs")?.to_string();
+    let sent = std::process::Command::new("kill")
+        .args(["-INT", &pid])
+        .status()?;
+    assert!(sent.success());
+    let ended = tokio::time::timeout(std::time::Duration::from_secs(60), running.wait()).await??;
+    assert_eq!(ended.code(), Some(130));
+    let key = key(&setup).await?;
+    let shown = setup.run(&["show", &key, "--json"]).await?;
+    let messages: Value = serde_json::from_slice(&shown.stdout)?;
+    assert_eq!(messages[1]["content"], "begun");
+    Ok(())
+}
+
+#[tokio::test]
+async fn completions_and_the_man_page_know_the_commands() -> Result<()> {
+    let setup = setup()?;
+    for shell in ["bash", "zsh", "fish"] {
+        assert!(out(&setup.run(&["completions", shell]).await?).contains("sessions"));
+    }
+    assert!(out(&setup.run(&["man"]).await?).contains("liminal\\-sessions"));
+    Ok(())
+}
