@@ -31,7 +31,11 @@ pub(crate) enum Command {
     /// Serve the workspace (what happens without a command)
     Serve,
     /// Print the access token, making one if there is none
-    Token,
+    Token {
+        /// Make a new one; everything that is connected has to come back with it
+        #[arg(long)]
+        rotate: bool,
+    },
     /// Show versions, the data directory, ports, agents, and where each setting comes from
     Doctor,
     #[command(flatten)]

@@ -14,7 +14,7 @@ use axum::http::{HeaderMap, HeaderName, StatusCode, Uri};
 use subtle::ConstantTimeEq;
 use tokio::sync::{Mutex, Semaphore};
 
-use crate::token::Token;
+use crate::token::CurrentToken;
 
 /// How long one wrong token keeps everybody else's attempts waiting.
 const WRONG_TOKEN_PAUSE: Duration = Duration::from_millis(200);
@@ -77,23 +77,20 @@ enum OriginIs {
 pub(crate) struct Door {
     bound: IpAddr,
     port: u16,
-    token: Token,
+    token: Arc<CurrentToken>,
     cookie_name: String,
-    cookie_value: String,
     attempts: Attempts,
 }
 
 impl Door {
-    pub(crate) fn new(bound: IpAddr, port: u16, token: Token) -> Self {
+    pub(crate) fn new(bound: IpAddr, port: u16, token: Arc<CurrentToken>) -> Self {
         // Cookies are shared between ports, so two servers need two names.
         let cookie_name = format!("liminal-{port}");
-        let cookie_value = token.cookie_value();
         Self {
             bound,
             port,
             token,
             cookie_name,
-            cookie_value,
             attempts: Attempts::new(),
         }
     }
@@ -155,14 +152,14 @@ impl Door {
     }
 
     pub(crate) fn has_cookie(&self, headers: &HeaderMap) -> bool {
+        let ours = self.token.now().cookie_value();
         let cookies = headers
             .get_all(COOKIE)
             .iter()
             .filter_map(|value| value.to_str().ok());
         cookies.flat_map(|value| value.split(';')).any(|cookie| {
             cookie.trim().split_once('=').is_some_and(|(name, value)| {
-                name == self.cookie_name
-                    && value.as_bytes().ct_eq(self.cookie_value.as_bytes()).into()
+                name == self.cookie_name && value.as_bytes().ct_eq(ours.as_bytes()).into()
             })
         })
     }
@@ -171,15 +168,16 @@ impl Door {
     /// that guessing in parallel is no faster.
     pub(crate) async fn check_token(&self, candidate: &str) -> Result<(), Refusal> {
         // Whoever has a token nobody can guess is not kept waiting by those who try.
-        if !self.token.is_guessable() && self.token.matches(candidate) {
+        let token = self.token.now();
+        if !token.is_guessable() && token.matches(candidate) {
             return Ok(());
         }
-        self.attempts.check(|| self.token.matches(candidate)).await
+        self.attempts.check(|| token.matches(candidate)).await
     }
 
     /// The `Set-Cookie` value for a browser that knew the token.
     pub(crate) fn cookie(&self) -> String {
-        let (name, value) = (&self.cookie_name, &self.cookie_value);
+        let (name, value) = (&self.cookie_name, self.token.now().cookie_value());
         format!("{name}={value}; Path=/; HttpOnly; SameSite=Strict; Max-Age=31536000")
     }
 
@@ -271,15 +269,14 @@ mod tests {
     use std::net::{Ipv4Addr, Ipv6Addr};
 
     use super::*;
+    use crate::token::Token;
 
     fn door(bound: impl Into<IpAddr>, port: u16) -> Door {
         let root = tempfile::tempdir().unwrap();
         let dir = hub::store::DataDir::prepare(&root.path().join("data")).unwrap();
-        Door::new(
-            bound.into(),
-            port,
-            Token::obtain(&dir, Some("mysecrettoken")).ok().unwrap(),
-        )
+        let token = Token::obtain(&dir, Some("mysecrettoken")).ok().unwrap();
+        let token = Arc::new(CurrentToken::new(token, None));
+        Door::new(bound.into(), port, token)
     }
 
     #[test]

@@ -100,7 +100,13 @@ fn run(cli: &Cli) -> anyhow::Result<ExitCode> {
             // A stuck disk must not keep a stopped server alive.
             runtime.shutdown_timeout(std::time::Duration::from_millis(200));
         }
-        Some(Command::Token) => {
+        Some(Command::Token { rotate }) => {
+            if *rotate {
+                let runtime = tokio::runtime::Builder::new_current_thread()
+                    .enable_all()
+                    .build()?;
+                runtime.block_on(client::rotate_token(&settings))?;
+            }
             let dir = DataDir::prepare(&settings.data_dir.value)?;
             let token = Token::obtain(&dir, settings.token.as_deref())?;
             print(&format!("{}\n", token.reveal()))?;

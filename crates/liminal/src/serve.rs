@@ -16,7 +16,7 @@ use tokio::sync::Semaphore;
 use crate::config::{Settings, Source, StallAction};
 use crate::door::Door;
 use crate::http::{self, App, Listening};
-use crate::token::Token;
+use crate::token::{CurrentToken, Token};
 use crate::{browser, gateway, open_browser, stop};
 
 /// How long a browser may take from its start to our page.
@@ -44,6 +44,8 @@ pub(crate) async fn serve(settings: Settings) -> anyhow::Result<()> {
         },
     })?;
     let token = Token::obtain(&dir, settings.token.as_deref())?;
+    let kept = settings.token.is_none().then(|| dir.clone());
+    let current = Arc::new(CurrentToken::new(token.clone(), kept));
     let wanted = SocketAddr::new(settings.host.value.0, settings.port.value.0);
     let listening = http::listen(wanted)
         .await
@@ -56,12 +58,13 @@ pub(crate) async fn serve(settings: Settings) -> anyhow::Result<()> {
     }
 
     let (stop, stopping) = stop::channel();
-    let door = Arc::new(Door::new(address.ip(), address.port(), token.clone()));
+    let door = Arc::new(Door::new(address.ip(), address.port(), current.clone()));
     let app = App {
         door: door.clone(),
         browser: browser::Context {
             hub: hub.clone(),
             permissions: settings.permissions.value,
+            token: current.clone(),
             finished_html: browser::FinishedHtml::default(),
             stop: stopping.clone(),
         },
@@ -72,6 +75,7 @@ pub(crate) async fn serve(settings: Settings) -> anyhow::Result<()> {
             scratch: dir.path().join("scratch"),
             personas: agent::Directories::within(dir.path()).personas,
             model: std::env::var("LIMINAL_AGENT_MODEL").ok(),
+            token: current.clone(),
             stop: stopping.clone(),
         },
     };
@@ -79,7 +83,7 @@ pub(crate) async fn serve(settings: Settings) -> anyhow::Result<()> {
         let address = listening.address;
         tracing::info!(%address, "the gateway is open");
         let own = App {
-            door: Arc::new(Door::new(address.ip(), address.port(), token.clone())),
+            door: Arc::new(Door::new(address.ip(), address.port(), current.clone())),
             ..app.clone()
         };
         tokio::spawn(listening.serve(http::gateway_router(own), stopping.clone()));

@@ -8,6 +8,7 @@ use hmac::{Hmac, KeyInit, Mac};
 use hub::store::{DataDir, OpenError};
 use sha2::Sha256;
 use subtle::ConstantTimeEq;
+use tokio::sync::watch;
 
 const TOKEN_CHARS_MIN: usize = 8;
 const TOKEN_CHARS_MAX: usize = 512;
@@ -33,6 +34,8 @@ pub(crate) enum TokenError {
     Read { path: PathBuf, source: io::Error },
     #[error("This system gave no random numbers for a token: {0}.")]
     Random(getrandom::Error),
+    #[error("The token is set by LIMINAL_TOKEN. Set another one there, and start again.")]
+    NotOurs,
     #[error(transparent)]
     Store(#[from] OpenError),
 }
@@ -55,13 +58,16 @@ impl Token {
                     .map_err(|source| TokenError::Read { path, source })?;
                 Ok(token)
             }
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                let token = Self::random()?;
-                dir.write(&path, format!("{}\n", token.0).as_bytes())?;
-                Ok(token)
-            }
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Self::make(dir),
             Err(source) => Err(TokenError::Read { path, source }),
         }
+    }
+
+    /// A new one, kept in the data directory in place of any other.
+    pub(crate) fn make(dir: &DataDir) -> Result<Self, TokenError> {
+        let token = Self::random()?;
+        dir.write(&dir.token_file(), format!("{}\n", token.0).as_bytes())?;
+        Ok(token)
     }
 
     /// Where the token comes from, or what is wrong with it, without making one.
@@ -128,6 +134,38 @@ impl Token {
             .expect("HMAC takes keys of any length");
         mac.update(b"liminal browser cookie 1");
         hex(&mac.finalize().into_bytes())
+    }
+}
+
+/// The token that opens the doors now. Another can take its place while they are open.
+pub(crate) struct CurrentToken {
+    token: watch::Sender<Token>,
+    /// Where it is kept; not here when it comes from the environment.
+    dir: Option<DataDir>,
+}
+
+impl CurrentToken {
+    pub(crate) fn new(token: Token, dir: Option<DataDir>) -> Self {
+        Self {
+            token: watch::Sender::new(token),
+            dir,
+        }
+    }
+
+    pub(crate) fn now(&self) -> Token {
+        self.token.borrow().clone()
+    }
+
+    /// Whoever came in with another one has to leave when this changes.
+    pub(crate) fn changes(&self) -> watch::Receiver<Token> {
+        self.token.subscribe()
+    }
+
+    /// On disk before it counts.
+    pub(crate) fn rotate(&self) -> Result<(), TokenError> {
+        let dir = self.dir.as_ref().ok_or(TokenError::NotOurs)?;
+        self.token.send_replace(Token::make(dir)?);
+        Ok(())
     }
 }
 

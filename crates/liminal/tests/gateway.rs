@@ -630,6 +630,146 @@ async fn too_many_requests_are_refused_for_a_moment() -> Result<()> {
 }
 
 #[tokio::test]
+async fn a_new_token_sends_everybody_away_and_lets_in_who_has_it() -> Result<()> {
+    let setup = setup()?;
+    let server = setup.start().await?;
+    let mut inside = program(&server).await?;
+    let mut browser = server.connect().await?;
+    let printed = setup.run(&["token", "--rotate"]).await?;
+    let token = String::from_utf8(printed.stdout)?.trim().to_owned();
+    assert!(token.len() == 64 && token != server.token, "{token}");
+    assert_eq!(inside.socket.closed().await?, Some(4401));
+    assert_eq!(browser.closed().await?, Some(4401));
+    let mut old = stranger(&server).await?;
+    old.send(json!({"type": "auth", "token": server.token}))
+        .await?;
+    assert_eq!(old.next().await?["error"], "invalid token");
+    let mut new = stranger(&server).await?;
+    new.send(json!({"type": "auth", "token": token})).await?;
+    assert_eq!(new.next().await?["ok"], true);
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_crowd_in_the_doorway_keeps_nobody_inside_waiting() -> Result<()> {
+    use tokio::io::AsyncWriteExt as _;
+    let setup = setup()?;
+    let server = setup.start().await?;
+    let mut inside = program(&server).await?;
+    let key = inside.create(&setup).await?;
+    let upgrade = format!(
+        "GET /gateway HTTP/1.1\r\nHost: {}\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\
+         Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n",
+        server.address
+    );
+    let broken = upgrade.replace("Version: 13", "Version: 7");
+    let mut crowd = vec![];
+    for number in 0..2000 {
+        let mut stream = tokio::net::TcpStream::connect(server.address).await?;
+        let words = if number % 2 == 0 { &upgrade } else { &broken };
+        // Those at the end of the line have their words kept by the system.
+        let _ = stream.write_all(words.as_bytes()).await;
+        crowd.push(stream);
+        if number % 100 == 0 {
+            inside.result("health.check", json!({})).await?;
+        }
+    }
+    let events = inside.say(&key, "say still here").await?;
+    assert_eq!(text(&events, "chat.delta"), "still here");
+    drop(crowd);
+    // And the next one finds the door open again.
+    for attempt in 0.. {
+        match program(&server).await {
+            Ok(mut next) => {
+                assert_eq!(
+                    next.result("health.check", json!({})).await?["status"],
+                    "ok"
+                );
+                return Ok(());
+            }
+            Err(error) => ensure!(attempt < 200, "{error}"),
+        }
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    Ok(())
+}
+
+/// Texts that have broken readers of JSON before, and every beginning of a good one.
+fn odd_texts() -> Vec<String> {
+    let good = r#"{"id":"1","method":"chat.history","params":{"sessionKey":"é","limit":1}}"#;
+    let cuts = good.char_indices().map(|(at, _)| good[..at].to_owned());
+    let odd = [
+        "null",
+        "true",
+        "\"\"",
+        "-",
+        "-0",
+        "1e999",
+        "NaN",
+        "Infinity",
+        "0x1",
+        "01",
+        "1.",
+        ".5",
+        "{}",
+        "[]",
+        "[[]]",
+        "{\"id\":1e400,\"method\":\"health.check\"}",
+        "{\"id\":1,\"method\":null}",
+        "{\"id\":1,\"method\":\"\\ud800\"}",
+        "{\"id\":\"\\u0000\",\"method\":\"health.check\",\"params\":[]}",
+        "{\"id\":1,\"method\":\"health.check\"}{}",
+        "{\"id\":1,\"method\":\"health.check\",}",
+        "{'id':1}",
+        "{id:1}",
+        "\u{feff}{}",
+        "/**/{}",
+        "{\"id\":-1,\"method\":\"\\x41\"}",
+        "{\"id\":1,\"method\":\"health.check\",\"params\":{\"__proto__\":{}}}",
+        "{\"\":{\"\":{}}}",
+        "\u{0}",
+        "\u{1f}",
+        "{\"id\":1,\"method\":\"sessions.get\",\"params\":{\"sessionKey\":{\"$ne\":null}}}",
+    ];
+    let deep = ["[", "{\"a\":"].map(|open| open.repeat(100_000));
+    let wide = format!("{{\"id\":1,\"method\":\"{}\"}}", "m".repeat(500_000));
+    let number = format!(
+        "{{\"id\":{},\"method\":\"health.check\"}}",
+        "9".repeat(100_000)
+    );
+    cuts.chain(odd.map(str::to_owned))
+        .chain(deep)
+        .chain([wide, number])
+        .collect()
+}
+
+#[tokio::test]
+async fn no_text_breaks_either_door() -> Result<()> {
+    let setup = setup()?;
+    let server = setup.start().await?;
+    let mut gateway = program(&server).await?;
+    let mut browser = server.connect().await?;
+    for odd in odd_texts() {
+        gateway.socket.send_text(&odd).await?;
+        let answer = gateway.socket.next().await?;
+        let refused = answer["error"]["code"].as_i64();
+        assert!(refused.is_some_and(|code| code < 0), "{answer}");
+        // The line in front of the door is not what is tested here.
+        tokio::time::sleep(Duration::from_millis(10)).await;
+        browser.send_text(&odd).await?;
+        let answer = browser.next_of("error").await?;
+        assert_eq!(answer["code"], "INVALID_MESSAGE", "{answer}");
+    }
+    assert_eq!(
+        gateway.result("health.check", json!({})).await?["status"],
+        "ok"
+    );
+    browser.send(json!({"type": "project:list"})).await?;
+    browser.next_of("project:list").await?;
+    Ok(())
+}
+
+#[tokio::test]
 async fn the_gateway_has_a_port_of_its_own() -> Result<()> {
     let free = std::net::TcpListener::bind("127.0.0.1:0")?
         .local_addr()?

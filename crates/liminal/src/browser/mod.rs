@@ -13,6 +13,7 @@ mod requests;
 
 use std::collections::{HashMap, VecDeque};
 use std::ops::ControlFlow;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
@@ -29,6 +30,7 @@ use tokio::task::{self, JoinError, JoinSet};
 use wire::{ClientFrame, ClientMessage, ErrorCode, PermissionPolicy, ServerMessage};
 
 use crate::stop::StopSignal;
+use crate::token::CurrentToken;
 
 const FRAME_BYTES_MAX: usize = 1024 * 1024;
 /// Most messages are small, and there may be many windows.
@@ -45,6 +47,7 @@ const CLOSE_PROTOCOL_ERROR: u16 = 1002;
 const CLOSE_NOT_TEXT: u16 = 1007;
 const CLOSE_TOO_BIG: u16 = 1009;
 const CLOSE_TOO_SLOW: u16 = 4008;
+const CLOSE_NOT_ADMITTED: u16 = 4401;
 const TOO_SLOW: &str = "too slow, please reconnect";
 
 /// What a connection needs to know.
@@ -52,6 +55,7 @@ const TOO_SLOW: &str = "too slow, please reconnect";
 pub(crate) struct Context {
     pub(crate) hub: Hub,
     pub(crate) permissions: PermissionPolicy,
+    pub(crate) token: Arc<CurrentToken>,
     pub(crate) finished_html: FinishedHtml,
     pub(crate) stop: StopSignal,
 }
@@ -140,11 +144,15 @@ impl Connection {
         // Before anything is listed, or a change between the list and the subscription would be lost.
         let mut events = self.context.hub.subscribe();
         let mut stop = self.context.stop.clone();
+        let mut token = self.context.token.changes();
         self.send(self.hello()).await?;
         loop {
             tokio::select! {
                 () = stop.received() => {
                     return self.close(CLOSE_GOING_AWAY, "Liminal Builder is stopping").await;
+                }
+                Ok(()) = token.changed() => {
+                    return self.close(CLOSE_NOT_ADMITTED, "the access token was changed").await;
                 }
                 event = events.recv() => match event {
                     Ok(event) => self.send(messages::of_event(event, self.id)).await?,

@@ -11,10 +11,12 @@ use std::io::IsTerminal;
 use std::process::ExitCode;
 
 use anyhow::{Context, bail};
+use hub::store::{DataDir, address_of_server};
 use serde_json::{Value, json};
 
 use crate::cli::Talk;
 use crate::config::Settings;
+use crate::token::Token;
 use link::Link;
 
 /// Carries out one of the commands that talk to a server.
@@ -23,6 +25,23 @@ pub(crate) async fn run(talk: &Talk, settings: &Settings) -> anyhow::Result<Exit
     let done = carry_out(talk, &mut link).await;
     link.close().await;
     done
+}
+
+/// A new access token, for the running server if there is one.
+pub(crate) async fn rotate_token(settings: &Settings) -> anyhow::Result<()> {
+    if settings.token.is_some() {
+        bail!(
+            "The token is set by LIMINAL_TOKEN. Set another one there, and start the server again."
+        );
+    }
+    if address_of_server(&settings.data_dir.value).is_none() {
+        let dir = DataDir::prepare(&settings.data_dir.value)?;
+        Token::make(&dir)?;
+        return Ok(());
+    }
+    let mut link = Link::open(settings).await?;
+    link.call("token.rotate", json!({})).await?;
+    Ok(())
 }
 
 async fn carry_out(talk: &Talk, link: &mut Link) -> anyhow::Result<ExitCode> {

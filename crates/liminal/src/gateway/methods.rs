@@ -165,6 +165,11 @@ pub(super) static METHODS: LazyLock<Vec<Method>> = LazyLock::new(|| {
             chat::permissions,
         ),
         Method::new("permissions.answer", "Answers an agent.", chat::answer),
+        Method::new(
+            "token.rotate",
+            "Makes a new access token. Everything that is connected has to come back with it.",
+            projects::rotate_token,
+        ),
         Method::new("projects.list", "The projects there are.", projects::list),
         Method::new("projects.add", "Makes a folder a project.", projects::add),
         Method::new(

@@ -23,7 +23,7 @@ use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use hub::{FeedReader, Hub};
 use serde_json::Value;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio::task::JoinSet;
 use wire::gateway::{Auth, Frame, Problem, Request};
 
@@ -33,6 +33,7 @@ pub(crate) use self::reference::{reference, schema};
 use crate::door::{Door, Refusal};
 use crate::stop::StopSignal;
 use crate::strict_json;
+use crate::token::{CurrentToken, Token};
 
 /// Connections that have not said who they are yet, at a time.
 pub(crate) const STRANGERS_MAX: usize = 16;
@@ -68,6 +69,7 @@ pub(crate) struct Context {
     pub(crate) personas: PathBuf,
     /// The model of those that name none.
     pub(crate) model: Option<String>,
+    pub(crate) token: Arc<CurrentToken>,
     pub(crate) stop: StopSignal,
 }
 
@@ -94,6 +96,8 @@ async fn serve(
     context: Context,
     place: OwnedSemaphorePermit,
 ) -> Result<(), Gone> {
+    // Before it is shown: one that changes in between counts as changed.
+    let token = context.token.changes();
     if let Err(why) = authenticate(&mut socket, &context.door).await? {
         let refused = Frame::Auth {
             r#type: "auth",
@@ -117,6 +121,7 @@ async fn serve(
     let connection = Connection {
         socket,
         stop: context.stop.clone(),
+        token,
         events: Events::default(),
         slow: JoinSet::new(),
         bucket: Bucket::new(),
@@ -151,6 +156,7 @@ async fn authenticate(
 struct Connection {
     socket: WebSocket,
     stop: StopSignal,
+    token: watch::Receiver<Token>,
     caller: Caller,
     events: Events,
     slow: JoinSet<Frame>,
@@ -163,6 +169,11 @@ impl Connection {
             tokio::select! {
                 () = self.stop.received() => {
                     return close(&mut self.socket, CLOSE_GOING_AWAY, "the server stops").await;
+                }
+                Ok(()) = self.token.changed() => {
+                    // The answer to whoever asked for it comes first.
+                    let why = "the access token was changed";
+                    return close(&mut self.socket, CLOSE_NOT_ADMITTED, why).await;
                 }
                 Some(ended) = self.slow.join_next() => {
                     if let Ok(frame) = ended {

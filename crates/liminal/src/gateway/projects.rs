@@ -67,3 +67,13 @@ pub(super) async fn remove(caller: Caller, params: ProjectParams) -> Result<Done
     let removed = projects.remove(&params.project_id, origin).await;
     removed.map(|()| Done::YES).map_err(problem)
 }
+
+pub(super) async fn rotate_token(caller: Caller, _: NoParams) -> Result<Done, Problem> {
+    let token = caller.context.token.clone();
+    let rotated = tokio::task::spawn_blocking(move || token.rotate()).await;
+    match rotated {
+        Ok(Ok(())) => Ok(Done::YES),
+        Ok(Err(error)) => Err(Problem::new(Problem::CONFLICT, error.to_string())),
+        Err(error) => Err(Problem::new(Problem::INTERNAL, error.to_string())),
+    }
+}

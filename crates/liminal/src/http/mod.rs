@@ -10,8 +10,8 @@ use axum::body::{Body, Bytes};
 use axum::extract::ws::rejection::WebSocketUpgradeRejection;
 use axum::extract::{DefaultBodyLimit, FromRequest, Path, Request, State, WebSocketUpgrade};
 use axum::http::header::{
-    AUTHORIZATION, CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, HeaderValue, RETRY_AFTER,
-    SET_COOKIE, WWW_AUTHENTICATE,
+    AUTHORIZATION, CACHE_CONTROL, CONNECTION, CONTENT_SECURITY_POLICY, CONTENT_TYPE, HeaderValue,
+    RETRY_AFTER, SET_COOKIE, WWW_AUTHENTICATE,
 };
 use axum::http::{HeaderMap, StatusCode, Uri};
 use axum::middleware::{self, Next};
@@ -160,10 +160,16 @@ async fn programs(
     upgrade: Result<WebSocketUpgrade, WebSocketUpgradeRejection>,
 ) -> Result<Response, Refusal> {
     app.door.admit_program(&headers)?;
-    Ok(match upgrade {
+    let mut response = match upgrade {
         Ok(upgrade) => gateway::accept(upgrade, app.gateway),
         Err(rejection) => rejection.into_response(),
-    })
+    };
+    // Whoever does not get in gives their place to the next at once.
+    if response.status() != StatusCode::SWITCHING_PROTOCOLS {
+        let headers = response.headers_mut();
+        headers.insert(CONNECTION, HeaderValue::from_static("close"));
+    }
+    Ok(response)
 }
 
 /// Keeps a picture and answers with its name.
