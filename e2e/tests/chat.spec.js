@@ -65,8 +65,9 @@ test('TC-3.2a: an answer grows while it comes', async ({ page, liminal }) => {
 
 test('TC-3.3a: a tool call shows its name and that it runs', async ({ page, liminal }) => {
   const { frame, send } = await openSession(page, liminal);
-  await send('tool t1 read Read src/main.rs\nhang');
+  await send('tool t1 read Read `src/main.rs`\nhang');
   await expect(parts(frame).calls).toContainText('Read src/main.rs');
+  await expect(parts(frame).calls.locator('code')).toHaveText('src/main.rs');
   await expect(parts(frame).calls).toContainText('running');
 });
 

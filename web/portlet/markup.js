@@ -51,3 +51,10 @@ export function withUnseen(text) {
 export function exact(text) {
   return withUnseen(text).map((piece) => (piece.unseen ? h('span', { class: 'unseen' }, piece.text) : piece.text));
 }
+
+/** The same for a title, in which agents put commands and names between backticks. @param {string} text */
+export function titled(text) {
+  return text
+    .split(/(`[^`]+`)/)
+    .flatMap((part) => (/^`[^`]+`$/.test(part) ? [h('code', {}, ...exact(part.slice(1, -1)))] : exact(part)));
+}

@@ -2,7 +2,7 @@
 
 import { h } from '../shared/dom.js';
 import { glyph } from './icons.js';
-import { exact } from './markup.js';
+import { exact, titled } from './markup.js';
 import { unseen } from './stage.js';
 
 /** @typedef {import('../types/wire.js').PermissionQuestion} PermissionQuestion */
@@ -39,7 +39,7 @@ export function questionView(question, stage) {
       glyph('question'),
       h('strong', {}, `${stage.agentName()} asks`),
       unseen(': '),
-      h('span', {}, ...exact(question.title || 'whether it may do this')),
+      h('span', {}, ...titled(question.title || 'whether it may do this')),
     ),
     h('div', { class: 'question-options' }, ...buttons),
     h(

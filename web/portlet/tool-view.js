@@ -4,7 +4,7 @@ import { h } from '../shared/dom.js';
 import { diffView } from './diff-view.js';
 import { duration, within } from './format.js';
 import { glyph } from './icons.js';
-import { exact } from './markup.js';
+import { exact, titled } from './markup.js';
 import { mediaView } from './media-view.js';
 import { questionView } from './question-view.js';
 import { summary as kindsOf } from './rows.js';
@@ -62,7 +62,7 @@ function line(call, item, stage, asks) {
   state.append(call.status === 'complete' ? unseen(STATES.complete) : h('span', {}, asks ? ASKS : STATES[call.status]));
   return [
     glyph(call.kind, 'kind'),
-    h('span', { class: 'tool-name' }, ...exact(call.name)),
+    h('span', { class: 'tool-name' }, ...titled(call.name)),
     detail ? h('span', { class: 'tool-detail mono', title: detail }, ...exact(detail)) : '',
     h('span', { class: 'tool-time' }, took),
     state,
