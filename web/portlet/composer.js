@@ -164,7 +164,7 @@ export function startComposer(place, actions) {
     attach.hidden = !shown?.info.takesImages;
     form.classList.toggle('away', why !== '');
     const name = shown?.agentName ?? 'the agent';
-    input.placeholder = why || (busy ? `Write on; Alt+Enter queues it for ${name}` : `Message ${name}`);
+    input.placeholder = why || (busy ? 'Write on; Alt+Enter queues it' : `Message ${name}`);
   };
 
   const clear = () => {

@@ -22,7 +22,7 @@ cargo xtask test [rust|web|e2e]   run every check, or one part of them
 cargo xtask bench                 measure the release build beside its baseline
 cargo xtask bench web             measure the workspace in Chromium beside the plain way to show it
 cargo xtask audit                 check licences, sources, bans and advisories (cargo-deny)
-cargo xtask types                 write web/types/wire.d.ts from crates/wire";
+cargo xtask types                 write web/types/wire.d.ts and docs/gateway.md from the code";
 
 fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().skip(1).collect();

@@ -113,19 +113,22 @@ fn e2e(steps: &mut Steps) -> anyhow::Result<()> {
     steps.run("browser tests (Playwright)", &mut playwright)
 }
 
+/// What is made from the code and kept beside it.
 pub(crate) fn write_types() -> anyhow::Result<()> {
-    run_command(
-        command(&[
-            "cargo",
-            "test",
-            "--quiet",
-            "-p",
-            "wire",
-            "--test",
-            "typescript",
-        ])
-        .env("UPDATE_TYPES", "1"),
-    )
+    let mut types = command(&[
+        "cargo",
+        "test",
+        "--quiet",
+        "-p",
+        "wire",
+        "--test",
+        "typescript",
+    ]);
+    run_command(types.env("UPDATE_TYPES", "1"))?;
+    let mut reference = command(&[
+        "cargo", "test", "--quiet", "-p", "liminal", "--test", "gateway",
+    ]);
+    run_command(reference.arg("reference").env("UPDATE_DOCS", "1"))
 }
 
 fn collect_tests(folder: &Path, files: &mut Vec<String>) -> anyhow::Result<()> {
