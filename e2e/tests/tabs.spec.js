@@ -45,6 +45,17 @@ test('TC-4.1b: a second session gets a second tab, which is in view', async ({ p
   await isActive(page, 'say B');
 });
 
+test('the next session opens in a page that was loaded ahead', async ({ page, liminal }) => {
+  await withTabs(page, liminal, 'one');
+  const spare = page.locator('.spare iframe');
+  await expect(spare).toHaveCount(1);
+  await spare.evaluate((frame) => frame.setAttribute('data-ahead', ''));
+  await newSession(page, 'app');
+  await expect(page.locator('.panel.in-view iframe[data-ahead]')).toHaveCount(1);
+  await send(page, 'say two', 'two');
+  await expect(spare).toHaveCount(1);
+});
+
 test('TC-4.2a: a tab that is shown again is where it was read', async ({ page, liminal }) => {
   await withTabs(page, liminal, 'A');
   const lines = Array.from({ length: 80 }, (_, at) => `say line ${at}.\ntool t${at} read Read ${at}`);

@@ -29,16 +29,16 @@ const TEXT_MAX = 1_000_000;
 const LINK_MAX = 8192;
 
 /**
+ * A page that belongs to nobody yet: it loads, and nothing it says is heard before it is claimed.
  * @param {HTMLElement} place
- * @param {Ids} ids
- * @param {string} title  of the frame
- * @param {Listener} listener
  */
-export function openBridge(place, ids, title, { onReady, onSaid, onLost }) {
-  const frame = h('iframe', { sandbox: 'allow-scripts', src: '/portlet.html', title });
+export function openBridge(place) {
+  const frame = h('iframe', { sandbox: 'allow-scripts', src: '/portlet.html' });
   const { port1: ours, port2: theirs } = new MessageChannel();
   let given = false;
   let loads = 0;
+  /** @type {{ ids: Ids, listener: Listener } | null} */
+  let owner = null;
 
   /** @param {MessageEvent} event */
   const hear = ({ source, data }) => {
@@ -46,21 +46,30 @@ export function openBridge(place, ids, title, { onReady, onSaid, onLost }) {
     given = true;
     // Its origin is opaque, so no other target than `*` can name it; `source` is what names it.
     frame.contentWindow?.postMessage({ type: 'portlet:port' }, '*', [theirs]);
-    onReady();
+    owner?.listener.onReady();
   };
   ours.onmessage = ({ data }) => {
-    const message = checked(data, ids);
-    if (message) onSaid(message);
+    const message = owner && checked(data, owner.ids);
+    if (message) owner?.listener.onSaid(message);
   };
   addEventListener('message', hear);
   frame.addEventListener('load', () => {
     loads += 1;
-    if (loads > 1) onLost();
+    if (loads > 1) owner?.listener.onLost();
   });
   place.append(frame);
 
   return {
     frame,
+    /** From now on it is this session's. @param {Ids} ids @param {string} title @param {Listener} listener */
+    claim: (ids, title, listener) => {
+      owner = { ids, listener };
+      frame.title = title;
+      if (loads > 1) listener.onLost();
+      else if (given) listener.onReady();
+    },
+    /** Whether some page is there, ours or another. */
+    loaded: () => loads > 0,
     /** @param {ToPortlet} message */
     say: (message) => ours.postMessage(message),
     /** Nothing goes through any more. */

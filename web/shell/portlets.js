@@ -35,6 +35,8 @@ const TAIL = 200;
 const WAITING_MAX = 2000;
 /** A page that was loaded and has said nothing for this long is not ours, or broken. */
 const SILENT_MS = 5000;
+/** How long after something was opened the next page is loaded ahead. */
+const SPARE_DELAY_MS = 400;
 /** A frame that vanished while the browser waits for it to take a key, the one that closed it, would swallow the next. */
 const LINGER_MS = 200;
 
@@ -57,6 +59,24 @@ export function startPortlets(place, needs) {
   let connected = false;
   /** @type {string | null} */
   let shown = null;
+  /** Loaded ahead, so that the next session opens without waiting for a page. @type {Spare | null} */
+  let spare = null;
+  /** @type {ReturnType<typeof setTimeout> | undefined} */
+  let preparing;
+
+  const prepare = () => {
+    clearTimeout(preparing);
+    preparing = setTimeout(() => {
+      spare ??= connected ? openSpare(place) : null;
+    }, SPARE_DELAY_MS);
+  };
+
+  const takeSpare = () => {
+    const taken = spare ?? openSpare(place);
+    spare = null;
+    prepare();
+    return taken;
+  };
 
   /** @param {string | null} id */
   const show = (id) => {
@@ -70,7 +90,7 @@ export function startPortlets(place, needs) {
     const session = workspace && find(workspace, id);
     // Its list has not come yet; `render` tries again.
     if (!workspace || !session) return;
-    portlets.set(id, openPortlet(place, session, workspace, connected, places, needs));
+    portlets.set(id, openPortlet(takeSpare(), session, workspace, connected, places, needs));
   };
 
   return {
@@ -94,6 +114,7 @@ export function startPortlets(place, needs) {
     /** @param {boolean} open */
     connection: (open) => {
       connected = open;
+      if (open) prepare();
       for (const portlet of portlets.values()) portlet.connection(open);
     },
     /** The person chose another theme. */
@@ -111,28 +132,35 @@ export function startPortlets(place, needs) {
   };
 }
 
+/** @typedef {ReturnType<typeof openSpare>} Spare */
+
+/** A panel with a page that is nobody's yet. @param {HTMLElement} place */
+function openSpare(place) {
+  const panel = h('div', { class: 'spare', inert: true });
+  place.append(panel);
+  return { panel, bridge: openBridge(panel) };
+}
+
 /**
- * @param {HTMLElement} place
+ * @param {Spare} spare
  * @param {SessionListItem} session
  * @param {Workspace} workspace
  * @param {boolean} connected
  * @param {Map<string, ScrollPlace | null>} places
  * @param {Needs} needs
  */
-function openPortlet(place, session, workspace, connected, places, needs) {
+function openPortlet({ panel, bridge: first }, session, workspace, connected, places, needs) {
   const { socket, drafts } = needs;
   const { id, cliType } = session;
   const ids = { sessionId: id, projectId: session.projectId, cliType };
   const problem = h('div', { class: 'panel-problem', role: 'alert', hidden: true });
-  const panel = h(
-    'div',
-    { class: 'panel', role: 'tabpanel', id: elementId('panel', id), 'aria-labelledby': elementId('tab', id) },
-    problem,
-  );
-  place.append(panel);
+  panel.className = 'panel';
+  panel.id = elementId('panel', id);
+  panel.setAttribute('role', 'tabpanel');
+  panel.setAttribute('aria-labelledby', elementId('tab', id));
+  panel.prepend(problem);
 
-  /** @type {ReturnType<typeof openBridge>} */
-  let bridge;
+  let bridge = first;
   /** Null once the page reads. @type {ToPortlet[] | null} */
   let waiting = [];
   let missed = false;
@@ -177,25 +205,24 @@ function openPortlet(place, session, workspace, connected, places, needs) {
     problem.append(h('p', {}, text), h('button', { class: 'button', type: 'button', onclick: again }, 'Retry'));
   };
 
-  const build = () => {
+  const claim = () => {
     waiting = [];
     missed = false;
-    bridge = openBridge(panel, ids, session.title, {
-      onReady: ready,
-      onSaid: said,
-      onLost: lost,
-    });
-    bridge.frame.addEventListener('load', () => {
+    const expect = () => {
       silence = setTimeout(() => waiting && lost(), SILENT_MS);
-    });
+    };
+    if (bridge.loaded()) expect();
+    bridge.frame.addEventListener('load', expect);
     bridge.frame.tabIndex = 0;
+    bridge.claim(ids, session.title, { onReady: ready, onSaid: said, onLost: lost });
   };
   const rebuild = () => {
     clearTimeout(silence);
     bridge.hush();
     bridge.frame.remove();
     reading = UNREAD;
-    build();
+    bridge = openBridge(panel);
+    claim();
     ask();
   };
   const lost = () => showProblem("This session's page could not be shown.", rebuild);
@@ -266,7 +293,7 @@ function openPortlet(place, session, workspace, connected, places, needs) {
     bridge.say({ type: 'focus' });
   };
 
-  build();
+  claim();
   if (connected) ask();
   else say({ type: 'connection', open: false });
 
