@@ -194,7 +194,11 @@ test('every shortcut works, from the shell and from within a session', async ({ 
   await expect(sessionPage(page).locator('textarea')).toBeFocused();
   await page.keyboard.press('Alt+w');
   await expect(tabsOf(page)).toHaveCount(2);
+  // The keyboard is on its way into the page next to it; a hand would not be faster.
+  await expect(sessionPage(page).locator('textarea')).toBeFocused();
   await page.getByRole('button', { name: 'Notifications' }).focus();
+  await expect(page.getByRole('button', { name: 'Notifications' })).toBeFocused();
+  await expect(sessionPage(page).locator('textarea')).not.toBeFocused();
   await page.keyboard.press('?');
   const help = page.getByRole('dialog', { name: 'Keyboard shortcuts' });
   await expect(help).toContainText('Ctrl+K');
