@@ -91,8 +91,12 @@ async function watch(page) {
   });
   return {
     seen,
-    /** From here on the page stays where it is. */
-    settle: () => page.on('framenavigated', (frame) => seen.navigations.push(frame.url())),
+    /** From here on the page stays where it is, and so does the one that is loaded ahead. */
+    settle: async () => {
+      const loaded = () => page.frames().filter((frame) => frame.url().endsWith('/portlet.html')).length;
+      await expect.poll(loaded).toBe(2);
+      page.on('framenavigated', (frame) => seen.navigations.push(frame.url()));
+    },
   };
 }
 
@@ -122,7 +126,7 @@ test('thousands of attacks run nothing, load nothing and move nothing, also when
     };
   });
   const { frame, send } = await openSession(page, liminal);
-  settle();
+  await settle();
 
   const turns = [];
   for (let at = 0; at < all.length; at += IN_MESSAGE) turns.push(all.slice(at, at + IN_MESSAGE));
@@ -206,7 +210,7 @@ test('tool calls, plans and questions are text as well', async ({ page, liminal 
   const sink = await startSink();
   const { seen, settle } = await watch(page);
   const { frame, send } = await openSession(page, liminal);
-  settle();
+  await settle();
   const some = attacks(sink.url)
     .slice(0, 80)
     .map(({ text }) => text.replaceAll(/\s/g, ' '));
@@ -244,7 +248,7 @@ test('the walls behind the renderer hold alone', async ({ browser, liminal }) =>
   const page = await browser.newPage();
   const { seen, settle } = await watch(page);
   const { frame } = await openSession(page, liminal);
-  settle();
+  await settle();
   const refused = await frame.locator('body').evaluate((body, url) => {
     const blocked = new Set();
     /** @type {any} */ (window).blocked = blocked;
