@@ -15,6 +15,8 @@ use std::time::{Duration, Instant};
 use agent::{ExpiryPolicy, FileStore, Record, Registry, SessionConfig, TurnEnd};
 
 const ROUNDS: usize = 200;
+const FOLDER: &str = "/project/asked-for";
+const IN_FOLDER: usize = 40;
 
 fn main() {
     let dir = tempfile::tempdir().unwrap();
@@ -28,7 +30,12 @@ fn main() {
         let store = Arc::new(FileStore::open(dir.path()).unwrap());
         let registry = Registry::new(store, policy);
         let config = |number: usize| SessionConfig {
-            cwd: PathBuf::from(format!("/project/{}", number % 20)),
+            // The folder that is asked for has as many sessions in the small store as in the large one,
+            // and they are the oldest: the answer is equal, the way to it is the longest there is.
+            cwd: PathBuf::from(match number {
+                0..IN_FOLDER => FOLDER,
+                _ => "/project/other",
+            }),
             ..SessionConfig::default()
         };
         while made < count {
@@ -38,15 +45,16 @@ fn main() {
             made += 1;
         }
         let new = times(|round| {
-            registry.create_session(config(round)).unwrap();
+            registry.create_session(config(made + round)).unwrap();
         });
         made += ROUNDS;
         // Names are remembered once the directory has rested.
         std::thread::sleep(Duration::from_millis(2100));
         registry.list(None, None).unwrap();
         let list = times(|_| drop(registry.list(None, None).unwrap()));
-        let cwd = PathBuf::from("/project/7");
-        registry.list(None, Some(&cwd)).unwrap();
+        let cwd = PathBuf::from(FOLDER);
+        let page = registry.list(None, Some(&cwd)).unwrap();
+        assert_eq!(page.sessions.len(), IN_FOLDER);
         let list_of_folder = times(|_| drop(registry.list(None, Some(&cwd)).unwrap()));
         let ids = registry.store().ids().unwrap();
         registry.close_all();

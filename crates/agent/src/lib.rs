@@ -13,6 +13,7 @@ mod commands;
 mod history;
 mod model;
 mod personas;
+mod places;
 mod registry;
 mod session_id;
 mod settings;

@@ -11,6 +11,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use jiff::{Span, Timestamp};
 
 use crate::cancel::Cancel;
+use crate::places::Places;
 use crate::session_id::{SessionId, SessionIdError};
 use crate::store::{Hold, META_VERSION, Meta, Mode, State, Store, StoreError};
 
@@ -109,9 +110,7 @@ pub struct Registry {
     store: Arc<dyn Store>,
     policy: ExpiryPolicy,
     open: Mutex<HashMap<SessionId, Arc<Session>>>,
-    /// Where a session works never changes once it is known, or only by hand; it saves reading
-    /// thousands of files when a client lists one project's sessions.
-    places: Mutex<HashMap<SessionId, PathBuf>>,
+    places: Mutex<Places>,
     new_id: fn() -> std::io::Result<SessionId>,
 }
 
@@ -256,9 +255,8 @@ impl Registry {
 
     /// The newest few.
     pub fn newest(&self, count: usize) -> Vec<SessionId> {
-        let mut ids = self.store.ids().unwrap_or_default();
-        ids.truncate(count);
-        ids
+        let ids = self.store.ids().unwrap_or_default();
+        ids.iter().take(count).copied().collect()
     }
 
     /// A page of the list, the newest first, from after `after` on.
@@ -268,6 +266,10 @@ impl Registry {
         cwd: Option<&PathBuf>,
     ) -> Result<Page, StoreError> {
         let ids = self.store.ids()?;
+        let ids = match cwd {
+            None => ids,
+            Some(cwd) => locked(&self.places).within(&ids, cwd).into(),
+        };
         let begin = after.map_or(0, |after| ids.partition_point(|id| *id >= after));
         let mut page = Page::default();
         let mut last = None;
@@ -277,17 +279,9 @@ impl Registry {
                 break;
             }
             last = Some(*id);
-            let elsewhere = |cwd| {
-                locked(&self.places)
-                    .get(id)
-                    .is_some_and(|place| place != cwd)
-            };
-            if cwd.is_some_and(elsewhere) {
-                continue;
-            }
             match self.store.read_meta(*id) {
                 Ok(meta) => {
-                    locked(&self.places).insert(*id, meta.cwd.clone());
+                    locked(&self.places).learn(*id, &meta.cwd);
                     if cwd.is_none_or(|cwd| *cwd == meta.cwd) {
                         page.sessions.push(meta);
                     }
@@ -319,7 +313,7 @@ impl Registry {
         };
         let mut removed = Vec::new();
         let mut kept = Vec::new();
-        for id in ids {
+        for &id in ids.iter() {
             // Younger than the limit: whenever it was used, it was used since. No need to read it.
             let young =
                 idle_days == 0 || i128::from(id.created_ms()) > i128::from(limit.as_millisecond());

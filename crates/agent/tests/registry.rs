@@ -268,7 +268,7 @@ fn idle_sessions_expire_used_ones_and_those_in_use_do_not() {
             matches!(store.open_history(idle), Err(StoreError::Expired)),
             "{name}"
         );
-        assert_eq!(store.ids().unwrap(), [open, used]);
+        assert_eq!(*store.ids().unwrap(), [open, used]);
         registry.close_session(open);
         assert_eq!(
             registry.remove_expired(later).unwrap(),
@@ -410,7 +410,7 @@ impl Store for FullDisk {
         Ok(Box::new(FullDiskWriter(writer, self.full.clone())))
     }
 
-    fn ids(&self) -> Result<Vec<SessionId>, StoreError> {
+    fn ids(&self) -> Result<Arc<[SessionId]>, StoreError> {
         self.inner.ids()
     }
 
@@ -572,11 +572,50 @@ fn the_list_of_names_is_never_stale() {
     let mut made = Vec::new();
     for round in 0..50 {
         made.insert(0, theirs.create_session(config("/")).unwrap().id);
-        assert_eq!(ours.ids().unwrap(), made);
+        assert_eq!(*ours.ids().unwrap(), made);
         if round % 2 == 0 {
             rest();
         }
-        assert_eq!(ours.ids().unwrap(), made, "also the second time");
+        assert_eq!(*ours.ids().unwrap(), made, "also the second time");
+    }
+}
+
+#[test]
+fn the_list_of_a_folder_has_all_of_its_sessions_and_no_other() {
+    let dir = tempfile::tempdir().unwrap();
+    let open = || keep_all(Arc::new(FileStore::open(dir.path()).unwrap()));
+    let (ours, theirs) = (open(), open());
+    let folders = ["/a", "/b", "/c"].map(PathBuf::from);
+    let mut made = folders.clone().map(|_| Vec::new());
+    for number in 0..180 {
+        let folder = if number < 120 { number % 2 } else { 2 };
+        let config = config(folders[folder].to_str().unwrap());
+        let session = [&ours, &theirs][number % 3 % 2].create_session(config);
+        made[folder].insert(0, session.unwrap().id);
+        if number % 10 == 0 {
+            // What was in order a moment ago has to be looked at again.
+            let names = std::fs::File::open(dir.path().join("sessions")).unwrap();
+            let earlier = std::time::SystemTime::now() - std::time::Duration::from_secs(60);
+            names.set_modified(earlier).unwrap();
+            for _ in 0..2 {
+                for (folder, made) in folders.iter().zip(&made) {
+                    assert_eq!(whole_list(&ours, folder), *made, "{number}, {folder:?}");
+                }
+            }
+        }
+    }
+}
+
+fn whole_list(registry: &Registry, folder: &PathBuf) -> Vec<SessionId> {
+    let (mut all, mut after) = (Vec::new(), None);
+    loop {
+        let page = registry.list(after, Some(folder)).unwrap();
+        assert!(page.damaged.is_empty());
+        all.extend(page.sessions.iter().map(|meta| meta.session_id));
+        after = page.next;
+        if after.is_none() {
+            return all;
+        }
     }
 }
 

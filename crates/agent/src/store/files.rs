@@ -15,7 +15,7 @@ use std::fs::{self, DirBuilder, File, OpenOptions, Permissions, TryLockError};
 use std::io::{self, ErrorKind, Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
 
 use super::{Hold, META_VERSION, Meta, State, Store, StoreError, Writer};
@@ -37,7 +37,7 @@ pub struct FileStore {
     sessions: PathBuf,
     expired: PathBuf,
     /// The names there were when the directory last changed.
-    names: Mutex<Option<(SystemTime, Vec<SessionId>)>>,
+    names: Mutex<Option<(SystemTime, Arc<[SessionId]>)>>,
 }
 
 impl FileStore {
@@ -170,13 +170,13 @@ impl Store for FileStore {
         Ok(Box::new(Appending { file }))
     }
 
-    fn ids(&self) -> Result<Vec<SessionId>, StoreError> {
+    fn ids(&self) -> Result<Arc<[SessionId]>, StoreError> {
         let mut names = self.names.lock().unwrap_or_else(PoisonError::into_inner);
         let changed = fs::metadata(&self.sessions)?.modified()?;
         if let Some((known, ids)) = &*names
             && *known == changed
         {
-            return Ok(ids.clone());
+            return Ok(Arc::clone(ids));
         }
         let mut ids = Vec::new();
         for entry in fs::read_dir(&self.sessions)? {
@@ -184,10 +184,11 @@ impl Store for FileStore {
             ids.extend(name.to_str().and_then(|name| SessionId::parse(name).ok()));
         }
         ids.sort_unstable_by(|one, other| other.cmp(one));
+        let ids: Arc<[SessionId]> = ids.into();
         // A second change within a tick of the clock leaves the time as it is: only what has rested
         // for a while is sure to be all.
         let rested = changed.elapsed().is_ok_and(|age| age > SETTLED_AFTER);
-        *names = rested.then(|| (changed, ids.clone()));
+        *names = rested.then(|| (changed, Arc::clone(&ids)));
         Ok(ids)
     }
 

@@ -105,7 +105,7 @@ impl Store for MemoryStore {
         }
     }
 
-    fn ids(&self) -> Result<Vec<SessionId>, StoreError> {
+    fn ids(&self) -> Result<Arc<[SessionId]>, StoreError> {
         let inner = self.lock();
         let kept = inner.sessions.iter().rev();
         Ok(kept

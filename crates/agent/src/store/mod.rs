@@ -8,6 +8,7 @@ mod memory;
 
 use std::io;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 pub use files::FileStore;
 use jiff::Timestamp;
@@ -103,7 +104,7 @@ pub trait Store: Send + Sync {
     /// Busy while another writer lives, in this process or another.
     fn open_history(&self, id: SessionId) -> Result<Box<dyn Writer>, StoreError>;
     /// The newest first. Reads no session, so that a damaged one is listed too.
-    fn ids(&self) -> Result<Vec<SessionId>, StoreError>;
+    fn ids(&self) -> Result<Arc<[SessionId]>, StoreError>;
     fn hold(&self, id: SessionId) -> Result<Box<dyn Hold>, StoreError>;
     /// Moves a session aside, if it still `deserves` it and nobody holds it. Says whether it did.
     fn expire(&self, id: SessionId, deserves: &dyn Fn(&Meta) -> bool) -> Result<bool, StoreError>;
