@@ -5,6 +5,7 @@ import { marked } from 'marked';
 import { asMessage, attacks } from '../support/attacks.js';
 import { expect, test } from '../support/liminal.js';
 import { openSession } from '../support/session.js';
+import { addProject, enter, newSession, send, sessionPage } from '../support/workspace.js';
 
 /** Attacks in one message, and bytes in one piece of it: pieces end anywhere, as they do with a model. */
 const IN_MESSAGE = 1000;
@@ -174,6 +175,34 @@ test('thousands of attacks run nothing, load nothing and move nothing, also when
   expect(sink.requests).toEqual([]);
   sink.stop();
 });
+
+for (const button of /** @type {const} */ (['left', 'middle'])) {
+  test(`a link opens one window that knows nothing of us, with the ${button} button`, async ({ page, liminal }) => {
+    /** @type {(string | undefined)[]} */
+    const referrers = [];
+    const server = createServer((request, response) => {
+      if (request.url === '/there') referrers.push(request.headers.referer);
+      response.setHeader('content-type', 'text/html').end('<!doctype html><title>There</title>');
+    });
+    await new Promise((resolve) => server.listen(0, '127.0.0.1', () => resolve(undefined)));
+    const address = server.address();
+    const href = `http://127.0.0.1:${typeof address === 'object' ? address?.port : 0}/there`;
+    await enter(page, liminal);
+    await addProject(page, liminal.folder('app'));
+    await newSession(page, 'app');
+    await send(page, `say See [the page](${href}).`, 'See the page.');
+    const [opened] = await Promise.all([
+      page.context().waitForEvent('page'),
+      sessionPage(page).getByRole('link', { name: 'the page' }).click({ button }),
+    ]);
+    await expect(opened).toHaveTitle('There');
+    expect(await opened.evaluate(() => [window.opener, document.referrer])).toEqual([null, '']);
+    expect(referrers).toEqual([undefined]);
+    expect(page.context().pages()).toHaveLength(2);
+    server.closeAllConnections();
+    server.close();
+  });
+}
 
 test('wide things scroll inside themselves, on any screen', async ({ page, liminal }) => {
   const { frame, send } = await openSession(page, liminal);

@@ -32,7 +32,7 @@ import { startStatusLine } from './status-line.js';
 import './terminal-view.js';
 import './text-view.js';
 import './tool-view.js';
-import { apply, emptyTranscript, optimistic, takeBack } from './transcript.js';
+import { apply, emptyTranscript, optimistic, takeBack, touch } from './transcript.js';
 import { welcome } from './welcome.js';
 import { startWindow } from './window.js';
 
@@ -260,7 +260,7 @@ async function transmit(item) {
 function mark(item, sending, problem) {
   item.sending = sending;
   item.problem = problem;
-  item.version += 1;
+  touch(item);
   rowsChanged(Infinity);
 }
 
@@ -393,7 +393,7 @@ function showItem(item) {
   if (!row) return null;
   const opens = [`thinking-${entry.entryId}`, `tool-${entry.entryId}`, ...(row.items.length > 1 ? [row.id] : [])];
   for (const key of opens) stage.opened.set(key, true);
-  item.version += 1;
+  touch(item);
   view.toRow(row.id);
   view.refresh(() => row, [row.id]);
   /** @type {NodeListOf<HTMLElement>} */
@@ -437,11 +437,20 @@ conversation.addEventListener('click', (event) => {
   const opens = event.target instanceof Element ? event.target.closest('summary, .link-button') : null;
   const row = /** @type {HTMLElement | null} */ (opens?.closest('.row') ?? null);
   if (row?.dataset.row) view.hold(row.dataset.row);
+  follow(event);
+});
+// The middle button would open it past the shell.
+conversation.addEventListener('auxclick', (event) => {
+  if (event.button === 1) follow(event);
+});
+
+/** @param {MouseEvent} event */
+function follow(event) {
   const link = event.target instanceof Element ? event.target.closest('a[href]') : null;
   if (!link || event.defaultPrevented) return;
   event.preventDefault();
   stage.openLink(link.getAttribute('href') ?? '');
-});
+}
 
 addEventListener('focus', takeKeyboard);
 startKeys({

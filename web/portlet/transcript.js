@@ -54,6 +54,13 @@ export function emptyTranscript() {
   return { items: [], byId: new Map(), first: 0, seq: 0, known: false, info: null, sent: [] };
 }
 
+/** One count for all, or an item of a new history could pass for the one it takes the place of. */
+let stamps = 0;
+const next = () => {
+  stamps += 1;
+  return stamps;
+};
+
 /** @type {Change} */
 const NOTHING = { all: false, from: Infinity, items: [] };
 /** @type {Change} */
@@ -120,9 +127,12 @@ export function grows(transcript, item) {
 
 /** @param {Transcript} transcript @param {Extract<ServerMessage, { type: 'session:history' }>} message */
 function history(transcript, message) {
-  transcript.items = [];
-  transcript.byId.clear();
-  transcript.first = message.first;
+  // What is older than this history stays, where the two meet: somebody has scrolled up to it.
+  const meeting = message.entries.length > 0 ? transcript.byId.get(message.entries[0].entryId) : undefined;
+  const kept = meeting?.number === message.first ? transcript.items.slice(0, message.first - transcript.first) : [];
+  transcript.items = kept;
+  transcript.byId = new Map(kept.map((item) => [item.entry.entryId, item]));
+  transcript.first = message.first - kept.length;
   transcript.seq = message.seq;
   transcript.known = true;
   transcript.info = message.info;
@@ -192,7 +202,6 @@ function update(transcript, { entry, html }, now) {
   const number = transcript.first + transcript.items.length;
   const item = newItem(sent?.id ?? entry.entryId, number, entry, html);
   item.began = now;
-  if (sent) item.version = sent.version + 1;
   const last = transcript.items.at(-1);
   if (last) end(touch(last), now);
   transcript.items.push(item);
@@ -213,7 +222,7 @@ function replace(item, entry, html, now) {
   item.diffs = html?.diffs ?? [];
   if (html?.finished || html?.tail) {
     item.markup = whole(html);
-    item.generation += 1;
+    item.generation = next();
   }
   touch(item);
 }
@@ -293,8 +302,8 @@ function newItem(id, number, entry, html) {
     entry,
     markup: html ? whole(html) : null,
     diffs: html?.diffs ?? [],
-    version: 1,
-    generation: 1,
+    version: next(),
+    generation: next(),
     output: new Map(),
     began: null,
     ended: null,
@@ -303,15 +312,15 @@ function newItem(id, number, entry, html) {
   };
 }
 
-/** @param {Item} item */
-function touch(item) {
-  item.version += 1;
+/** Says that an item has changed. @param {Item} item */
+export function touch(item) {
+  item.version = next();
   return item;
 }
 
 /** @param {Item} item */
 function renew(item) {
-  item.generation += 1;
+  item.generation = next();
   item.output.clear();
   item.markup = null;
 }

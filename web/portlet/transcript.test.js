@@ -197,3 +197,23 @@ test('messages of a type we do not know are ignored', () => {
   const strange = /** @type {ServerMessage} */ (/** @type {unknown} */ ({ type: 'session:weather' }));
   assert.deepEqual(apply(after(history([])), strange, 0), { all: false, from: Infinity, items: [] });
 });
+
+test('a history keeps what is older, where the two meet', () => {
+  const older = [asked('e0'), asked('e1'), said('e2', 'Hel')];
+  const transcript = after(history(older), history([said('e2', 'Hello'), asked('e3')], { first: 2, total: 4, seq: 9 }));
+  assert.deepEqual(texts(transcript), ['e0', 'e1', 'Hello', 'e3']);
+  assert.deepEqual([transcript.first, transcript.items.map(({ number }) => number)], [0, [0, 1, 2, 3]]);
+  const apart = after(history(older), history([asked('e7')], { first: 7, total: 8, seq: 9 }));
+  assert.deepEqual([apart.first, texts(apart)], [7, ['e7']]);
+  const another = after(history(older), history([said('e2', 'Else')], { first: 1, total: 2, seq: 9 }));
+  assert.deepEqual([another.first, texts(another)], [1, ['Else']], 'another account of the same session');
+});
+
+test('what a new history says is not taken for what was shown before', () => {
+  const transcript = after(history([said('e1', 'Hel')]));
+  const [before] = transcript.items;
+  apply(transcript, history([said('e1', 'Hello')], { seq: 2 }), 1);
+  const [now] = transcript.items;
+  assert.notEqual(now.version, before.version);
+  assert.notEqual(now.generation, before.generation);
+});

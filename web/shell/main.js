@@ -134,7 +134,7 @@ const strip = startTabStrip(part('tabs', HTMLElement), part('all-tabs', HTMLButt
 const notify = startNotify(part('notify', HTMLButtonElement), { open, refuse: (text) => toasts.show(text) });
 const waiting = startWaiting(part('waiting-button', HTMLButtonElement), {
   socket,
-  isLive: (id) => document.getElementById(`panel-${encodeURIComponent(id)}`) !== null,
+  isLive: portlets.follows,
   open,
   complain,
   placeOf: ({ projectId, cliType }) => [projectOf(projectId)?.name, agentOf(cliType)?.name].filter(Boolean).join(', '),

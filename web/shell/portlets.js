@@ -1,9 +1,11 @@
 /**
  * The pages of the open sessions: each a frame that is made when its tab is first shown, and stays alive behind
  * the others. What the server says about a session goes to its page, and what the page asks goes to the server.
+ * A page that nobody has looked at for a moment is told nothing more, so that nothing is rendered or sent for
+ * it; when it is shown again, it goes on where it was.
  *
  * Invariant: a page gets a history before anything else, and then every message once and in order, also when
- * the connection was lost in between.
+ * the connection was lost in between, or nobody looked.
  *
  * @typedef {import('../types/wire.js').ServerMessage} ServerMessage
  * @typedef {import('../types/wire.js').SessionListItem} SessionListItem
@@ -37,6 +39,8 @@ const WAITING_MAX = 2000;
 const SILENT_MS = 5000;
 /** How long after something was opened the next page is loaded ahead. */
 const SPARE_DELAY_MS = 400;
+/** How long a page goes on reading out of view: people go back and forth. */
+const REST_DELAY_MS = 1000;
 /** A frame that vanished while the browser waits for it to take a key, the one that closed it, would swallow the next. */
 const LINGER_MS = 200;
 
@@ -121,6 +125,8 @@ export function startPortlets(place, needs) {
     themed: () => {
       for (const portlet of portlets.values()) portlet.say({ type: 'theme', theme: chosenTheme() });
     },
+    /** Whether what the server says about this session reaches its page. @param {string} id */
+    follows: (id) => portlets.get(id)?.isFollowing() ?? false,
     /** Brings the keyboard to the page in view. */
     focus: () => {
       if (shown !== null) portlets.get(shown)?.focus();
@@ -169,8 +175,16 @@ function openPortlet({ panel, bridge: first }, session, workspace, connected, pl
   let current = workspace;
   let inView = false;
   let wantsFocus = false;
+  let online = connected;
+  /** Whether the server was told that we want to know. */
+  let following = false;
+  /** Requests of the page that are under way. */
+  let pending = 0;
+  let asks = 0;
   /** @type {ReturnType<typeof setTimeout> | undefined} */
   let silence;
+  /** @type {ReturnType<typeof setTimeout> | undefined} */
+  let resting;
 
   /** @param {ToPortlet} message */
   const say = (message) => {
@@ -180,9 +194,12 @@ function openPortlet({ panel, bridge: first }, session, workspace, connected, pl
   };
 
   const ask = () => {
-    reading = asked(reading);
+    asks += 1;
+    const requestId = `${id} ${asks}`;
+    reading = asked(reading, requestId);
+    following = true;
     const after = reading.position ?? undefined;
-    socket.request({ type: 'session:open', sessionId: id, tail: TAIL, after }).then(
+    socket.request({ type: 'session:open', sessionId: id, tail: TAIL, after }, requestId).then(
       () => showProblem(null),
       (error) => {
         const code = error instanceof RequestError ? error.code : '';
@@ -191,6 +208,19 @@ function openPortlet({ panel, bridge: first }, session, workspace, connected, pl
         else if (code !== 'OFFLINE') showProblem(messageOf(error, 'Could not load session'), ask);
       },
     );
+  };
+
+  const leave = () => {
+    following = false;
+    socket.request({ type: 'session:leave', sessionId: id }).catch(() => {});
+  };
+
+  /** Nobody looks; once nothing is under way, nothing more has to come. */
+  const rest = () => {
+    clearTimeout(resting);
+    resting = setTimeout(() => {
+      if (!inView && following && pending === 0) leave();
+    }, REST_DELAY_MS);
   };
 
   /** @param {string | null} text @param {() => void} [retry] */
@@ -264,7 +294,10 @@ function openPortlet({ panel, bridge: first }, session, workspace, connected, pl
   const said = async (message) => {
     switch (message.type) {
       case 'request': {
+        pending += 1;
         const answer = await socket.request(message.message, message.requestId).catch(asMessage);
+        pending -= 1;
+        if (!inView) rest();
         return say({ type: 'answer', id: message.id, message: answer });
       }
       case 'reconnect':
@@ -300,8 +333,10 @@ function openPortlet({ panel, bridge: first }, session, workspace, connected, pl
   return {
     say,
     focus,
+    isFollowing: () => following,
     /** @param {ServerMessage} message */
     receive: (message) => {
+      if (!following) return;
       const { reading: next, pass, gap } = read(reading, message);
       reading = next;
       if (pass) say({ type: 'server', message });
@@ -309,11 +344,15 @@ function openPortlet({ panel, bridge: first }, session, workspace, connected, pl
     },
     /** @param {boolean} open */
     connection: (open) => {
+      online = open;
       say({ type: 'connection', open });
-      if (!open) return;
+      if (!open) {
+        following = false;
+        return;
+      }
       // A page that could not be loaded while the server was away.
       if (waiting !== null && !problem.hidden) rebuild();
-      else ask();
+      else if (inView) ask();
     },
     /** @param {boolean} visible */
     show: (visible) => {
@@ -323,6 +362,8 @@ function openPortlet({ panel, bridge: first }, session, workspace, connected, pl
       panel.inert = !visible;
       if (!visible) wantsFocus = false;
       say({ type: 'shown', shown: visible });
+      if (!visible) rest();
+      else if (!following && online) ask();
     },
     /** @param {Workspace} now */
     render: (now) => {
@@ -339,12 +380,13 @@ function openPortlet({ panel, bridge: first }, session, workspace, connected, pl
     },
     close: () => {
       clearTimeout(silence);
+      clearTimeout(resting);
       bridge.hush();
       panel.removeAttribute('id');
       panel.classList.remove('in-view');
       panel.inert = true;
       setTimeout(() => panel.remove(), LINGER_MS);
-      socket.request({ type: 'session:leave', sessionId: id }).catch(() => {});
+      leave();
     },
   };
 }

@@ -3,8 +3,8 @@ import { test } from 'node:test';
 import { asked, read, UNREAD } from './reading.js';
 
 const info = /** @type {any} */ ({});
-/** @param {number} seq @param {string} [bootId] @returns {import('../types/wire.js').ServerMessage} */
-const history = (seq, bootId = 'b') => ({
+/** @param {number} seq @param {string} [bootId] @param {string} [requestId] @returns {import('../types/wire.js').ServerMessage} */
+const history = (seq, bootId = 'b', requestId) => ({
   type: 'session:history',
   sessionId: 's',
   entries: [],
@@ -13,11 +13,12 @@ const history = (seq, bootId = 'b') => ({
   seq,
   bootId,
   info,
+  requestId,
 });
 /** @param {number} seq @returns {import('../types/wire.js').ServerMessage} */
 const chunk = (seq) => ({ type: 'session:chunk', sessionId: 's', entryId: 'e', content: 'x', seq });
 /** @type {import('../types/wire.js').ServerMessage} */
-const resumed = { type: 'session:resumed', sessionId: 's', seq: 5, info };
+const resumed = { type: 'session:resumed', sessionId: 's', seq: 5, info, requestId: 'r1' };
 /** @param {import('./reading.js').Reading} reading @param {import('../types/wire.js').ServerMessage[]} messages */
 const passed = (reading, ...messages) => {
   let now = reading;
@@ -30,7 +31,7 @@ const passed = (reading, ...messages) => {
 
 test('nothing passes before the history', () => {
   const told = /** @type {any} */ ({ type: 'session:info', sessionId: 's', info });
-  assert.deepEqual(passed(asked(UNREAD), chunk(4), told, resumed, history(5), chunk(6)), [
+  assert.deepEqual(passed(asked(UNREAD, 'r1'), chunk(4), told, resumed, history(5, 'b', 'r1'), chunk(6)), [
     false,
     false,
     false,
@@ -52,11 +53,23 @@ test('each number passes once, in order, and a missing one is noticed', () => {
 
 test('after a reconnect it goes on where it was', () => {
   const { reading } = read(read(UNREAD, history(5)).reading, chunk(6));
-  assert.deepEqual(asked(reading), { position: { bootId: 'b', seq: 6 }, asking: true });
-  assert.deepEqual(passed(asked(reading), chunk(7), resumed, chunk(7)), [false, true, true]);
+  assert.deepEqual(asked(reading, 'r1'), { position: { bootId: 'b', seq: 6 }, asking: 'r1' });
+  assert.deepEqual(passed(asked(reading, 'r1'), chunk(7), resumed, chunk(7)), [false, true, true]);
 });
 
 test('a history replaces whatever was read', () => {
   const { reading } = read(read(UNREAD, history(50)).reading, history(2, 'c'));
-  assert.deepEqual(reading, { position: { bootId: 'c', seq: 2 }, asking: false });
+  assert.deepEqual(reading, { position: { bootId: 'c', seq: 2 }, asking: null });
+});
+
+test('while it is asked, an answer to somebody else does not count', () => {
+  const { reading } = read(UNREAD, history(50));
+  const theirs = history(51, 'b', 'r1');
+  assert.deepEqual(passed(asked(reading, 'r2'), theirs, resumed, history(52), history(53, 'b', 'r2'), chunk(54)), [
+    false,
+    false,
+    false,
+    true,
+    true,
+  ]);
 });
