@@ -190,7 +190,7 @@ for (const button of /** @type {const} */ (['left', 'middle'])) {
     await enter(page, liminal);
     await addProject(page, liminal.folder('app'));
     await newSession(page, 'app');
-    await send(page, `say See [the page](${href}).`, 'See the page.');
+    await send(page, `say See [the page](${href}).`, 'See the page');
     const [opened] = await Promise.all([
       page.context().waitForEvent('page'),
       sessionPage(page).getByRole('link', { name: 'the page' }).click({ button }),
