@@ -22,6 +22,28 @@ for (const id of new URLSearchParams(location.search).getAll('session')) {
 }
 </script>`;
 
+/** Every session of every project in the page. */
+export const NAIVE_SIDEBAR = `<!doctype html><meta charset="utf-8"><title>naive sidebar</title>
+<style>main { width: 300px; height: 90vh; overflow: auto; } li { height: 30px; }</style><main></main>
+<script type="module">
+const socket = new WebSocket('ws://' + location.host + '/ws');
+const place = document.querySelector('main');
+socket.onopen = () => socket.send('{"type":"project:list"}');
+socket.onmessage = ({ data }) => {
+  const message = JSON.parse(data);
+  if (message.type === 'project:list') {
+    for (const { id, name } of message.projects) {
+      place.insertAdjacentHTML('beforeend', '<h3>' + name + '</h3><ul id="p' + id + '"></ul>');
+      socket.send(JSON.stringify({ type: 'session:list', projectId: id }));
+    }
+  } else if (message.type === 'session:list') {
+    document.getElementById('p' + message.projectId).innerHTML = message.sessions
+      .map(({ title, lastActiveAt }) => '<li>' + title + ' <time>' + lastActiveAt + '</time></li>')
+      .join('');
+  }
+};
+</script>`;
+
 function naive() {
   const socket = new WebSocket(`ws://${location.host}/ws?html=1`);
   const ids = new URLSearchParams(location.search).getAll('session');

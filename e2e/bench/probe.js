@@ -10,11 +10,11 @@ export function probe() {
   new PerformanceObserver((list) => {
     for (const { duration } of list.getEntries()) seen.longest = Math.max(seen.longest, duration);
   }).observe({ type: 'longtask' });
-  /** When this entry is painted, in milliseconds of the wall clock. @param {string} entryId */
-  const painted = (entryId) =>
+  /** When this is painted, in milliseconds of the wall clock. @param {string} selector */
+  const painted = (selector) =>
     new Promise((resolve) => {
       const look = () => {
-        if (!document.querySelector(`[data-entry-id="${entryId}"]`)) return requestAnimationFrame(look);
+        if (!document.querySelector(selector)) return requestAnimationFrame(look);
         requestAnimationFrame(() => setTimeout(() => resolve(performance.timeOrigin + performance.now())));
       };
       look();

@@ -1,6 +1,6 @@
 /** A data directory with conversations in it, as if they had been held. */
 
-import { mkdirSync, writeFileSync } from 'node:fs';
+import { mkdirSync, utimesSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 
 const NOW = '2026-01-01T00:00:00.000Z';
@@ -49,4 +49,36 @@ function entry(n) {
     kind: 'read',
     status: 'complete',
   };
+}
+
+/**
+ * Many projects with many short sessions each.
+ * @param {string} home @param {number} projects @param {number} sessions  in each
+ */
+export function fillSidebar(home, projects, sessions) {
+  const data = join(home, '.liminal-builder');
+  mkdirSync(join(data, 'sessions'), { recursive: true, mode: 0o700 });
+  /** @type {object[]} */
+  const index = [];
+  const added = Array.from({ length: projects }, (_, number) => {
+    const name = `project-${String(number).padStart(3, '0')}`;
+    const path = join(home, name);
+    mkdirSync(path);
+    const id = `00000000-0000-4000-9000-${String(number).padStart(12, '0')}`;
+    for (let n = 0; n < sessions; n += 1) {
+      const count = number * sessions + n;
+      const key = `00000000-0000-4000-8000-${String(count).padStart(12, '0')}`;
+      const meta = { key, cliType: 'claude-code', projectId: id, projectPath: path, createdAt: NOW };
+      const session = `claude-code:kept-${count}`;
+      const lines = [{ session: { version: 1, session, ...meta } }, { n: 1, entry: entry(1) }];
+      const file = join(data, 'sessions', `${key}.jsonl`);
+      writeFileSync(file, lines.map((line) => `${JSON.stringify(line)}\n`).join(''));
+      // As old as the index says, or the server would read it again.
+      utimesSync(file, new Date(NOW), new Date(NOW));
+      index.push({ id: session, ...meta, archived: false, title: `Session ${count}`, lastActiveAt: NOW });
+    }
+    return { id, name, path, addedAt: new Date(Date.parse(NOW) + number).toISOString() };
+  });
+  writeFileSync(join(data, 'projects.json'), JSON.stringify({ version: 1, projects: added }));
+  writeFileSync(join(data, 'sessions.json'), JSON.stringify({ version: 1, sessions: index }));
 }

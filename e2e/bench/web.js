@@ -11,6 +11,8 @@ import { LAUNCH } from '../support/browser.js';
 import { startServer } from '../support/liminal.js';
 import { NAIVE, NAIVE_TABS } from './naive.js';
 import { meter, probe } from './probe.js';
+import { reconnect } from './reconnect.js';
+import { startSidebar } from './sidebar.js';
 import { fill } from './store.js';
 
 const RUNS = Number(process.argv[2] ?? 3);
@@ -38,6 +40,7 @@ const server = await startServer(home);
 const args = [...LAUNCH.args, '--disable-features=LocalNetworkAccessChecks'];
 const browser = await chromium.launch({ ...LAUNCH, args });
 const signedIn = await signIn();
+const sidebar = await startSidebar(browser, add);
 try {
   for (let run = 0; run < RUNS; run += 1) {
     for (const [name, id, last] of [
@@ -53,9 +56,12 @@ try {
     await streamNaive('ten', streams, `prose ${CHUNKS / 5} 20 ${PER_SECOND / 5}`);
     await tabs();
     await tabsNaive();
+    await sidebar.run();
+    await restart();
   }
 } finally {
   await browser.close();
+  await sidebar.stop();
   await server.stop();
   rmSync(home, { recursive: true, force: true });
 }
@@ -75,7 +81,9 @@ async function signIn() {
 async function window_(order = [], active = null, watch) {
   const context = await browser.newContext({ storageState: signedIn, viewport: { width: 1440, height: 900 } });
   const page = await context.newPage();
-  await page.addInitScript(`window.watch = ${JSON.stringify(watch ?? null)}; (${probe})()`);
+  await page.addInitScript(
+    `window.watch = ${JSON.stringify(watch ? `[data-entry-id="${watch}"]` : null)}; (${probe})()`,
+  );
   if (order.length > 0) {
     const stored = JSON.stringify({ openTabs: order, activeTab: active, tabOrder: order });
     await page.addInitScript(`if (window === top) localStorage.setItem('liminal:tabs', ${JSON.stringify(stored)})`);
@@ -114,6 +122,10 @@ async function open(name, id, last) {
     .filter({ hasText: titleOf(id) })
     .first();
   await row.waitFor();
+  // As it is a moment after the workspace was opened.
+  await page.locator('.spare iframe').waitFor({ state: 'attached' });
+  await page.waitForTimeout(1000);
+  await forget(page);
   await meter.reset();
   const clicked = await row.evaluate((element) => {
     const button = /** @type {HTMLElement} */ (element.querySelector('button') ?? element);
@@ -204,6 +216,18 @@ async function forget(page) {
 /** No turn runs any more. @param {import('@playwright/test').Page} page */
 async function idle(page) {
   await page.waitForFunction(() => !document.querySelector('[data-mark="running"]'), undefined, { timeout: 60_000 });
+}
+
+/** The naive way to come back is to load the page again. */
+async function restart() {
+  const { context, page } = await window_([small[0]], small[0], `e${TAB_ENTRIES}`);
+  await page.goto(server.origin);
+  await paintedAt(await inView(page));
+  add('reconnect', await reconnect(page, server));
+  const begin = Date.now();
+  await page.reload();
+  add('naive_reconnect', (await paintedAt(await inView(page))) - begin);
+  await context.close();
 }
 
 async function tabs() {

@@ -107,6 +107,7 @@ export async function startServer(home) {
           HOME: home,
           PATH: process.env.PATH,
           LIMINAL_GATEWAY_PORT: 'off',
+          LIMINAL_WARM_START: 'false',
           CLAUDE_ACP_CMD: agent,
           CODEX_ACP_CMD: agent,
           ...server.env,

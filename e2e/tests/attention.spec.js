@@ -1,3 +1,5 @@
+import { mkdtempSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { expect, test } from '../support/liminal.js';
 import {
   addProject,
@@ -29,12 +31,16 @@ async function withTwo(page, liminal) {
   await send(page, 'say quiet', 'quiet');
 }
 
-/** Sends it in `busy` and looks at `quiet` while it runs. @param {Page} page @param {string} text */
-async function inTheBackground(page, text) {
+/** Sends it in `busy`, where it is done when `quiet` is in view. */
+/** @param {Page} page @param {import('../support/liminal.js').Liminal} liminal @param {string} text */
+async function inTheBackground(page, liminal, text) {
+  const left = join(mkdtempSync(join(liminal.home, 'left-')), 'now');
   await tab(page, 'say busy').getByRole('tab').click();
-  await begin(page, `sleep 1500\n${text}`);
+  await begin(page, `until ${left}\n${text}`);
   await expect(sessionRow(page, 'say busy').locator('.state-mark')).toHaveAttribute('data-mark', 'running');
   await tab(page, 'say quiet').getByRole('tab').click();
+  await expect(tab(page, 'say quiet').getByRole('tab')).toHaveAttribute('aria-selected', 'true');
+  writeFileSync(left, '');
 }
 
 /** @param {Page} page */
@@ -47,7 +53,7 @@ test('a session that finishes out of view is marked until it is looked at, also 
   await withTwo(page, liminal);
   await expect(page).toHaveTitle('say quiet – Liminal Builder');
   expect(await icon(page)).toBe('/favicon.svg');
-  await inTheBackground(page, 'say done');
+  await inTheBackground(page, liminal, 'say done');
   const mark = sessionRow(page, 'say busy').locator('.state-mark');
   await expect(mark).toHaveAttribute('data-mark', 'finished');
   await expect(page).toHaveTitle('(1 finished) say quiet – Liminal Builder');
@@ -63,7 +69,7 @@ test('a session that finishes out of view is marked until it is looked at, also 
 
 test('a session that fails out of view is said to have failed', async ({ page, liminal }) => {
   await withTwo(page, liminal);
-  await inTheBackground(page, 'fail 1 no luck');
+  await inTheBackground(page, liminal, 'fail 1 no luck');
   await expect(sessionRow(page, 'say busy').locator('.state-mark')).toHaveAttribute('data-mark', 'failed');
   await expect(page).toHaveTitle('(1 failed) say quiet – Liminal Builder');
   await expect(page.getByRole('button', { name: 'Failed 1' })).toBeVisible();
@@ -71,7 +77,7 @@ test('a session that fails out of view is said to have failed', async ({ page, l
 
 test('questions of all sessions are in one list, and answered there by keyboard', async ({ page, liminal }) => {
   await withTwo(page, liminal);
-  await inTheBackground(page, 'permission p1 Delete the build folder');
+  await inTheBackground(page, liminal, 'permission p1 Delete the build folder');
   await expect(page).toHaveTitle('(1 waiting) say quiet – Liminal Builder');
   await expect(page.getByRole('button', { name: 'Waiting for you 1' })).toBeVisible();
   // Also of a session that has no tab.
@@ -121,14 +127,14 @@ test('a notification is shown only to who asked for it, and only for what is out
   await context.grantPermissions(['notifications']);
   await withTwo(page, liminal);
   const shown = () => page.evaluate(() => /** @type {any} */ (window).shown);
-  await inTheBackground(page, 'say unasked');
+  await inTheBackground(page, liminal, 'say unasked');
   await expect(page).toHaveTitle(/1 finished/);
   expect(await shown()).toEqual([]);
   await page.getByRole('button', { name: 'Notifications' }).click();
   const choice = page.getByRole('menuitemcheckbox', { name: 'Desktop notification' });
   await expect(choice).toHaveAttribute('aria-checked', 'false');
   await choice.click();
-  await inTheBackground(page, 'say asked');
+  await inTheBackground(page, liminal, 'say asked');
   await expect.poll(shown).toEqual(['say busy finished']);
   await send(page, 'say in view', 'in view');
   expect(await shown()).toEqual(['say busy finished']);
@@ -212,7 +218,7 @@ for (const colorScheme of /** @type {const} */ (['dark', 'light'])) {
     test(`nothing for axe to find with sessions, ${colorScheme}, ${width} wide`, async ({ page, liminal }) => {
       await page.emulateMedia({ colorScheme, reducedMotion: 'reduce' });
       await withTwo(page, liminal);
-      await inTheBackground(page, 'permission p1 Delete it');
+      await inTheBackground(page, liminal, 'permission p1 Delete it');
       await expect(page).toHaveTitle(/1 waiting/);
       await page.setViewportSize({ width, height: 844 });
       expect(await violations(page)).toEqual([]);

@@ -1,5 +1,6 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
+import { join } from 'node:path';
 import { expect, test } from '../support/liminal.js';
 import { openSession } from '../support/session.js';
 
@@ -102,9 +103,11 @@ test('three finished tool calls fold into one line that opens', async ({ page, l
 
 test('TC-3.4a: thoughts are muted, open while they come, and closed after', async ({ page, liminal }) => {
   const { frame, send } = await openSession(page, liminal);
-  await send('think weighing it\nsleep 1500\nsay decided\nhang');
+  const seen = join(liminal.home, 'seen');
+  await send(`think weighing it\nsleep 1000\nuntil ${seen}\nsay decided\nhang`);
   await expect(frame.getByText('Thinking…')).toBeVisible();
   await expect(frame.getByText('weighing it', { exact: true })).toBeVisible();
+  writeFileSync(seen, '');
   await expect(frame.getByText(/^Thought for \d+ s/)).toBeVisible();
   await expect(frame.getByText('weighing it', { exact: true })).toBeHidden();
   await frame.getByText(/^Thought/).click();
@@ -366,11 +369,14 @@ test('TC-5.2a, TC-5.2b, TC-5.2d: an agent that died is seen and brought back', a
   const { status, send, input, ends, answers } = parts(frame);
   await expect(status).toContainText('connected');
   await expect(status).toHaveAttribute('data-status', 'connected');
+  // It would be brought back within a second; so it stays away until somebody asks.
+  liminal.agentStarts('exit-start');
   await say('say before\ncrash 1');
   await expect(ends.last()).toContainText('Interrupted');
   await expect(status).toContainText('disconnected');
   await input.fill('kept');
   await expect(send).toBeDisabled();
+  liminal.agentStarts();
   await frame.getByRole('button', { name: 'Reconnect' }).click();
   await expect(status).toHaveText('connected');
   await expect(input).toHaveValue('kept');

@@ -36,7 +36,8 @@ test('TC-2.1a: sessions show title, age and agent', async ({ page, liminal }) =>
   await expect(sessionRows(page)).toHaveCount(3);
   const row = sessionRow(page, 'say three');
   await expect(row.locator('time')).toHaveText('now');
-  await expect(row.locator('time')).toHaveAttribute('title', /\d{4}/);
+  await row.hover();
+  await expect(row.getByRole('button').first()).toHaveAttribute('title', /^say three\n.*\d{4}/);
   await expect(row.locator('.badge')).toHaveText('CX');
   await expect(row.getByRole('button', { name: /say three.*Codex/ })).toBeVisible();
   await expect(sessionRow(page, 'say one').locator('.badge')).toHaveText('CC');

@@ -2,7 +2,7 @@
 
 import { h } from '../shared/dom.js';
 import { signInView } from '../shared/sign-in.js';
-import { counted, duration, exactly, short } from './format.js';
+import { counted, duration, short } from './format.js';
 import { glyph } from './icons.js';
 import { mediaView } from './media-view.js';
 import { copyButton, disclosure } from './stage.js';
@@ -67,7 +67,7 @@ function userView(stage) {
       const entry = /** @type {Extract<ChatEntry, { type: 'user' }>} */ (item.entry);
       if (content() !== entry.content || !shown) text.textContent = entry.content;
       shown = item;
-      text.title = exactly(entry.timestamp);
+      text.dataset.at = entry.timestamp;
       const images = entry.images ?? [];
       if (pictures.children.length !== images.length) pictures.replaceChildren(...images.map(pictureOf));
       state.hidden = item.sending === null;
@@ -239,7 +239,7 @@ function turnView(stage) {
         turn.tokens === undefined ? '' : `${short(turn.tokens)} ${counted(turn.tokens, 'token').split(' ')[1]}`,
       ].filter(Boolean);
       const said = [OUTCOMES[turn.outcome], turn.message].filter(Boolean).join(': ');
-      element.title = exactly(turn.timestamp);
+      element.dataset.at = turn.timestamp;
       element.replaceChildren(
         said ? h('span', { class: 'turn-said' }, said) : '',
         h('span', { class: 'turn-figures' }, figures.join(' · ')),

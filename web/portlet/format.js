@@ -42,12 +42,6 @@ export function size(bytes) {
   return `${trim(bytes / 1024 / 1024)} MB`;
 }
 
-/** The time of day in this place; with the date for a title. @param {string} timestamp */
-export function exactly(timestamp) {
-  const at = new Date(timestamp);
-  return Number.isNaN(at.getTime()) ? '' : at.toLocaleString();
-}
-
 /** A path as it is read from inside the project. @param {string} path @param {string} project */
 export function within(path, project) {
   return project && path.startsWith(`${project}/`) ? path.slice(project.length + 1) : path;

@@ -4,6 +4,7 @@
  */
 
 import { h, part } from '../shared/dom.js';
+import '../shared/exact-time.js';
 import '../shared/sign-in.js';
 import './ansi.js';
 import { startAnnouncer } from './announcer.js';

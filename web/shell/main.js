@@ -1,6 +1,7 @@
 /** Wires the parts of the shell together. Each part knows only what it is handed here. */
 
 import { icon, part } from '../shared/dom.js';
+import '../shared/exact-time.js';
 import '../shared/sign-in.js';
 import { recall, remember } from '../shared/storage.js';
 import { startTheme } from '../shared/theme.js';
@@ -25,6 +26,7 @@ import './project-row.js';
 import './reading.js';
 import './relative-time.js';
 import { sessionActions } from './session-actions.js';
+import { startSessionLists } from './session-lists.js';
 import './session-row.js';
 import { keyOf, shortcutFor } from './shortcuts.js';
 import { startSidebar } from './sidebar.js';
@@ -119,10 +121,11 @@ const sidebar = startSidebar(
     add: addProject.open,
     newSession: launch.choose,
     wantArchived: (wanted) => {
-      if (wanted) for (const project of workspace.projects ?? []) askSessions(project, true);
+      if (wanted) lists.askArchived(workspace.projects ?? []);
     },
   },
 );
+const lists = startSessionLists(socket, sidebar.showsArchived);
 const mainArea = startMainArea({ add: addProject.open, newSession });
 const agentLines = startAgentLines(part('agent-lines', HTMLElement), reconnect);
 const strip = startTabStrip(part('tabs', HTMLElement), part('all-tabs', HTMLButtonElement), {
@@ -149,8 +152,8 @@ function onMessage(message) {
   if (workspace === before) return;
   // Also after a reconnect: whatever happened meanwhile is in the lists.
   if (message.type === 'hello') socket.request({ type: 'project:list' }).catch(() => {});
-  if (message.type === 'project:list') for (const project of message.projects) askSessions(project);
-  if (message.type === 'project:added') askSessions(message.project);
+  if (message.type === 'project:list') lists.ask(message.projects);
+  if (message.type === 'project:added') lists.ask([message.project]);
   // What an agent says about itself, such as how to sign in, it says when it starts.
   if (message.type === 'agent:status' && message.status === 'connected') {
     askAgents();
@@ -171,12 +174,6 @@ function onConnection(state) {
   connected = up;
   portlets.connection(up);
   draw();
-}
-
-/** @param {Project} project @param {boolean} [archived] */
-function askSessions(project, archived = false) {
-  socket.request({ type: 'session:list', projectId: project.id, archived }).catch(() => {});
-  if (!archived && sidebar.showsArchived()) askSessions(project, true);
 }
 
 /** Many messages in one frame are drawn once; a window in the background has no frames. */

@@ -31,8 +31,10 @@ import { asked, read, UNREAD } from './reading.js';
 import { RequestError } from './socket.js';
 import { find } from './workspace.js';
 
-/** Entries that a page gets at first; it asks for older ones as it needs them. */
-const TAIL = 200;
+/** Entries that a page gets at first, enough to fill a tall window; it asks for older ones as it needs them. */
+const TAIL = 40;
+/** The same when somebody was reading further up. */
+const TAIL_BEHIND = 200;
 /** What may wait for a page that is still loading; a page that is later gets a fresh history instead. */
 const WAITING_MAX = 2000;
 /** A page that was loaded and has said nothing for this long is not ours, or broken. */
@@ -199,7 +201,8 @@ function openPortlet({ panel, bridge: first }, session, workspace, connected, pl
     reading = asked(reading, requestId);
     following = true;
     const after = reading.position ?? undefined;
-    socket.request({ type: 'session:open', sessionId: id, tail: TAIL, after }, requestId).then(
+    const tail = places.get(id) ? TAIL_BEHIND : TAIL;
+    socket.request({ type: 'session:open', sessionId: id, tail, after }, requestId).then(
       () => showProblem(null),
       (error) => {
         const code = error instanceof RequestError ? error.code : '';

@@ -1,4 +1,4 @@
-/** Times as a list shows them: short beside a title, whole in a tooltip. */
+/** Times as a list shows them, short beside a title. */
 
 const MINUTE = 60_000;
 const HOUR = 60 * MINUTE;
@@ -21,10 +21,4 @@ export function shortAge(iso, now) {
   if (age < WEEK) return `${Math.floor(age / DAY)}d`;
   if (age < YEAR) return `${Math.floor(age / WEEK)}w`;
   return `${Math.floor(age / YEAR)}y`;
-}
-
-/** @param {string} iso */
-export function exactTime(iso) {
-  const time = new Date(iso);
-  return Number.isNaN(time.getTime()) ? iso : time.toLocaleString(undefined, { dateStyle: 'full', timeStyle: 'short' });
 }

@@ -2,7 +2,7 @@
 
 import { h, icon } from '../shared/dom.js';
 import { markSign } from './marks.js';
-import { exactTime, shortAge } from './relative-time.js';
+import { shortAge } from './relative-time.js';
 
 /**
  * @typedef {import('../types/wire.js').SessionListItem} SessionListItem
@@ -105,14 +105,14 @@ export function sessionRow(does) {
     show: ({ session, mark: state, agent, current, renaming, now }) => {
       mark.show(state);
       setText(title, session.title);
-      if (main.title !== session.title) main.title = session.title;
       setText(agentName, agent.name);
       setText(badge, agent.badge);
       setText(time, shortAge(session.lastActiveAt, now));
       if (time.dateTime !== session.lastActiveAt) {
         time.dateTime = session.lastActiveAt;
-        time.title = exactTime(session.lastActiveAt);
+        main.dataset.at = session.lastActiveAt;
       }
+      if (main.dataset.label !== session.title) main.dataset.label = session.title;
       if (element.dataset.sessionId !== session.id) element.dataset.sessionId = session.id;
       const label = `Actions for ${session.title}`;
       if (more.getAttribute('aria-label') !== label) more.setAttribute('aria-label', label);

@@ -1,6 +1,7 @@
 /**
  * The one WebSocket of this window. It reconnects for ever and never gives up a request silently:
- * each `request` ends in its answer, the server's error, or `OFFLINE`.
+ * each `request` ends in its answer, the server's error, or `OFFLINE`. The pauses between attempts grow, for a server
+ * that is there and cannot have us; one that was gone is back as soon as its port answers a knock.
  *
  * @typedef {import('../types/wire.js').ClientMessage} ClientMessage
  * @typedef {import('../types/wire.js').ServerMessage} ServerMessage
@@ -15,6 +16,9 @@
 
 const FIRST_RETRIES_MS = [0, 500, 1000, 2000, 4000];
 const LAST_RETRY_MS = 5000;
+/** How often to knock at the port of a server that is gone, while somebody looks, and how long. */
+const KNOCK_MS = 200;
+const KNOCKS_MAX = 1500;
 /** Far longer than any answer takes; a server that is this late is stuck. */
 const ANSWER_DEADLINE_MS = 15_000;
 /** What has to wait for an agent, which may first have to be downloaded. */
@@ -61,6 +65,9 @@ export function connect({ onMessage, onConnection, onSignedOut }) {
   let timer;
   let attempt = 0;
   let lastId = 0;
+  let knocks = 0;
+  /** @type {ReturnType<typeof setTimeout> | undefined} */
+  let knocking;
 
   const open = () => {
     clearTimeout(timer);
@@ -80,6 +87,7 @@ export function connect({ onMessage, onConnection, onSignedOut }) {
     // Only now: a server that lets us in and hangs up at once is not there yet.
     if (message.type === 'hello') {
       attempt = 0;
+      clearTimeout(knocking);
       onConnection({ state: 'up' });
     }
     onMessage(message);
@@ -103,13 +111,29 @@ export function connect({ onMessage, onConnection, onSignedOut }) {
     attempt += 1;
     onConnection({ state: 'down', retryInMs, attempt });
     timer = setTimeout(open, retryInMs);
-    if (attempt > 1) checkSignedOut();
+    if (attempt === 1) {
+      knocks = 0;
+      knockLater();
+    } else checkSignedOut();
   };
 
   // A refused upgrade looks to a page like a dead server, so ask over plain HTTP which it was.
   const checkSignedOut = async () => {
     const response = await fetch('/auth').catch(() => undefined);
     if (response?.status === 401) onSignedOut();
+    return response !== undefined;
+  };
+
+  const knockLater = () => {
+    clearTimeout(knocking);
+    knocking = setTimeout(knock, KNOCK_MS);
+  };
+  const knock = async () => {
+    knocks += 1;
+    const waits = socket !== null || document.visibilityState !== 'visible';
+    // It answers: once more at once, and if it cannot have us yet, at the usual pace.
+    if (!waits && (await checkSignedOut())) return retryNow();
+    if (attempt > 0 && knocks < KNOCKS_MAX) knockLater();
   };
 
   const retryNow = () => {

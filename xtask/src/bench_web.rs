@@ -62,6 +62,18 @@ pub(crate) fn run() -> anyhow::Result<()> {
     table.row("  scripts' memory, MB", "tabs_heap", None);
     table.row("  scripts' memory, each seen, MB", "tabs_seen_heap", None);
     table.row("  switch, ms", "switch", Some(16.0));
+    table.row(
+        "50,000 sessions, load to visible, ms",
+        "sidebar_visible",
+        Some(200.0),
+    );
+    table.row("  longest task, ms", "sidebar_longest", None);
+    table.row("  a frame of scrolling, ms", "sidebar_frame", Some(17.5));
+    table.row(
+        "server restarted, port to resync, ms",
+        "reconnect",
+        Some(300.0),
+    );
     println!("\nmedian of {RUNS} (lowest to highest beside it); the runs of both alternate");
     println!("a longest task of 0 is one that took less than 50 ms");
     Ok(())

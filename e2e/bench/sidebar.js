@@ -1,0 +1,80 @@
+/** A hundred projects with five hundred sessions each: until the first can be seen, and how smoothly they scroll. */
+
+import { mkdtempSync, realpathSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { startServer } from '../support/liminal.js';
+import { NAIVE_SIDEBAR } from './naive.js';
+import { probe } from './probe.js';
+import { fillSidebar } from './store.js';
+
+const PROJECTS = 100;
+const SESSIONS = 500;
+const FRAMES = 120;
+const STEP = 400;
+
+/** @param {import('@playwright/test').Browser} browser @param {(name: string, value: number) => void} add */
+export async function startSidebar(browser, add) {
+  const home = realpathSync(mkdtempSync(join(tmpdir(), 'liminal-bench-')));
+  fillSidebar(home, PROJECTS, SESSIONS);
+  const server = await startServer(home);
+  const storageState = await signIn(browser, server.url);
+
+  /** @param {string} name @param {string} path @param {string} row @param {string} scroller */
+  const measure = async (name, path, row, scroller) => {
+    const context = await browser.newContext({ storageState, viewport: { width: 1440, height: 900 } });
+    const page = await context.newPage();
+    await page.addInitScript(`window.watch = ${JSON.stringify(row)}; (${probe})()`);
+    await page.route(/\/naive-sidebar$/, (route) => route.fulfill({ body: NAIVE_SIDEBAR, contentType: 'text/html' }));
+    await page.goto(server.origin + path);
+    await page.waitForFunction(() => /** @type {any} */ (window).paintedAt, undefined, { timeout: 60_000 });
+    const shown = await page.evaluate(() => /** @type {any} */ (window).paintedAt - performance.timeOrigin);
+    add(`${name}_visible`, shown);
+    // All of them have come when the list is as high as it gets.
+    await page.waitForFunction(
+      ([selector, least]) => Number(document.querySelector(String(selector))?.scrollHeight) > Number(least),
+      [scroller, PROJECTS * SESSIONS * 15],
+      { timeout: 60_000 },
+    );
+    await page.waitForTimeout(500);
+    add(`${name}_longest`, await page.evaluate(() => /** @type {any} */ (window).longest));
+    const took = await page.evaluate(scroll, { selector: scroller, frames: FRAMES, step: STEP });
+    add(`${name}_frame`, took / FRAMES);
+    await context.close();
+  };
+  return {
+    run: async () => {
+      await measure('sidebar', '/', '.session-row', '#projects');
+      await measure('naive_sidebar', '/naive-sidebar', 'li', 'main');
+    },
+    stop: async () => {
+      await server.stop();
+      rmSync(home, { recursive: true, force: true });
+    },
+  };
+}
+
+/** How long so many frames take. Runs in the page. @param {{ selector: string, frames: number, step: number }} how */
+async function scroll({ selector, frames, step }) {
+  const place = document.querySelector(selector);
+  if (!place) throw new Error(`nothing to scroll: ${selector}`);
+  const frame = () => new Promise((resolve) => requestAnimationFrame(resolve));
+  await frame();
+  const begin = performance.now();
+  for (let at = 0; at < frames; at += 1) {
+    place.scrollTop += step;
+    await frame();
+  }
+  return performance.now() - begin;
+}
+
+/** @param {import('@playwright/test').Browser} browser @param {string} url */
+async function signIn(browser, url) {
+  const context = await browser.newContext();
+  const page = await context.newPage();
+  await page.goto(url);
+  await page.locator('.project-head').first().waitFor();
+  const state = await context.storageState();
+  await context.close();
+  return state;
+}
