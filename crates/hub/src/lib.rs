@@ -147,6 +147,14 @@ impl Hub {
         &self.inner.uploads
     }
 
+    /// Starts the kind of agent that was last used, so that the next session with it is there at once.
+    pub async fn warm_last_agent(&self) {
+        let last = self.sessions().last_kind();
+        if let Some(kind) = last.and_then(|cli_type| self.agents().kind(&cli_type)) {
+            kind.warm().await;
+        }
+    }
+
     /// New with every start.
     pub fn boot_id(&self) -> &str {
         &self.inner.boot_id

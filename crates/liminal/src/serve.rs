@@ -64,6 +64,7 @@ pub(crate) async fn serve(settings: Settings) -> anyhow::Result<()> {
         browser: browser::Context {
             hub: hub.clone(),
             permissions: settings.permissions.value,
+            warm_start: settings.warm_start.value,
             token: current.clone(),
             finished_html: browser::FinishedHtml::default(),
             stop: stopping.clone(),
@@ -145,6 +146,11 @@ pub(crate) fn agent_setup(settings: &Settings) -> io::Result<AgentSetup> {
         home: home.unwrap_or_else(|| settings.data_dir.value.clone()),
         start_timeout: settings.acp_start_timeout_ms.value.duration(),
         backoff: Backoff::default(),
+        sleeps_after: settings
+            .acp_idle_timeout_ms
+            .value
+            .0
+            .map(|time| time.duration()),
     })
 }
 

@@ -21,6 +21,13 @@ struct World {
 
 /// An agent whose n-th start is told `scripts[n]`, the last one from then on.
 fn world(scripts: &'static [&'static str]) -> Result<World> {
+    world_that_sleeps(scripts, None)
+}
+
+fn world_that_sleeps(
+    scripts: &'static [&'static str],
+    sleeps_after: Option<Duration>,
+) -> Result<World> {
     let program = testkit::scripted_agent()?;
     let starts = Arc::new(AtomicUsize::new(0));
     let (publish, statuses) = mpsc::unbounded_channel();
@@ -61,6 +68,7 @@ fn world(scripts: &'static [&'static str]) -> Result<World> {
         events,
         publish,
         backoff,
+        sleeps_after,
     });
     Ok(World {
         agent,
@@ -211,5 +219,60 @@ async fn shutting_down_ends_the_process_also_in_the_middle_of_a_start() -> Resul
     }
     starting.agent.shut_down().await;
     assert!(tokio::time::timeout(HANG_GUARD, waiting).await??.is_err());
+    Ok(())
+}
+
+#[tokio::test]
+async fn one_that_is_started_ahead_is_there_when_it_is_wanted() -> Result<()> {
+    let mut world = world(&["slow-start:100"])?;
+    for _ in 0..3 {
+        world.agent.warm().await;
+    }
+    assert_eq!(world.statuses(1).await?, [Status::Starting]);
+    world.agent.connection().await?;
+    world.agent.warm().await;
+    world.agent.connection().await?;
+    assert_eq!(world.statuses(1).await?, [Status::Connected]);
+    assert_eq!(world.starts(), 1);
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_start_ahead_that_fails_is_as_if_it_had_not_been_tried() -> Result<()> {
+    let mut world = world(&["exit-start", ""])?;
+    world.agent.warm().await;
+    assert_eq!(world.statuses(2).await?, [Status::Starting, Status::Idle]);
+    world.agent.connection().await?;
+    assert_eq!(
+        world.statuses(2).await?,
+        [Status::Starting, Status::Connected]
+    );
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_start_ahead_that_somebody_waits_for_fails_for_them() -> Result<()> {
+    let mut world = world(&["slow-start:200 exit-start"])?;
+    world.agent.warm().await;
+    assert!(world.agent.connection().await.is_err());
+    assert_eq!(
+        world.statuses(2).await?,
+        [Status::Starting, Status::Disconnected]
+    );
+    Ok(())
+}
+
+#[tokio::test]
+async fn one_with_nothing_to_do_is_put_to_sleep_and_woken_by_whoever_wants_it() -> Result<()> {
+    let mut world = world_that_sleeps(&[""], Some(Duration::from_millis(50)))?;
+    for _ in 0..2 {
+        let connection = world.agent.connection().await?;
+        assert_eq!(
+            world.statuses(3).await?,
+            [Status::Starting, Status::Connected, Status::Idle]
+        );
+        tokio::time::timeout(HANG_GUARD, connection.gone()).await?;
+    }
+    assert_eq!(world.starts(), 2);
     Ok(())
 }

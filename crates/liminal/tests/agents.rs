@@ -213,3 +213,57 @@ async fn a_person_signs_in_by_one_of_the_agents_own_methods() -> Result<()> {
     assert_eq!(talk.said()[1], "assistant: welcome");
     Ok(())
 }
+
+#[tokio::test]
+async fn the_agent_that_was_last_used_is_started_when_the_workspace_is_opened() -> Result<()> {
+    let setup = setup("")?.env("LIMINAL_WARM_START", "true");
+    let server = setup.start().await?;
+    let mut person = Person::at(&server, &setup.folder("app")?).await?;
+    assert_eq!(setup.count_asked("initialize"), 0, "none was used yet");
+    let mut talk = person.begin().await?;
+    person.turn(&mut talk, "say hi").await?;
+    server.signal("KILL").await?;
+    let server = setup.start().await?;
+    assert_eq!(setup.count_asked("initialize"), 1, "nobody is there yet");
+    let mut watching = server.connect().await?;
+    assert_eq!(states(&mut watching, 2).await?, ["starting", "connected"]);
+    server.connect().await?;
+    let mut person = Person::at(&server, &setup.folder("app")?).await?;
+    person.create().await?;
+    assert_eq!(setup.count_asked("initialize"), 2, "one is enough");
+    Ok(())
+}
+
+#[tokio::test]
+async fn an_agent_with_nothing_to_do_sleeps_and_its_sessions_go_on_as_if_it_had_not() -> Result<()>
+{
+    let setup = setup("")?.env("ACP_IDLE_TIMEOUT_MS", "300");
+    let server = setup.start().await?;
+    let mut person = Person::at(&server, &setup.folder("app")?).await?;
+    let mut talk = person.begin().await?;
+    for _ in 0..3 {
+        until_asleep(&server).await?;
+        let started = setup.count_asked("initialize");
+        // Longer than it may idle: a turn is something to do.
+        person
+            .turn(&mut talk, "say one\nsleep 700\nsay two")
+            .await?;
+        assert_eq!(setup.count_asked("initialize"), started + 1);
+    }
+    let said = talk.said();
+    let ended = said.iter().filter(|line| *line == "turn ended").count();
+    assert_eq!(ended, 3, "{said:?}");
+    assert_eq!(said.len(), 9, "nothing beside what was said: {said:?}");
+    Ok(())
+}
+
+async fn until_asleep(server: &testkit::Server) -> Result<()> {
+    loop {
+        let mut window = server.connect_unread().await?;
+        let hello = window.next_of("hello").await?;
+        if hello["agents"][0]["status"] == "idle" {
+            return Ok(());
+        }
+        tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+    }
+}

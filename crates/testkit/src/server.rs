@@ -44,13 +44,15 @@ impl ServerSetup {
         self
     }
 
-    /// Claude Code is our scripted agent, started as `script` says. It remembers, and logs what it is asked.
+    /// Claude Code is our scripted agent, started as `script` says and not before somebody needs it. It
+    /// remembers, and logs what it is asked.
     pub fn with_scripted_agent(self, script: &str) -> anyhow::Result<Self> {
         let memory = self.home().join("agent-memory");
         std::fs::create_dir_all(&memory)?;
         let log = self.agent_log();
         Ok(self
             .env("CLAUDE_ACP_CMD", crate::scripted_agent()?)
+            .env("LIMINAL_WARM_START", "false")
             .env("SCRIPTED_AGENT", script)
             .env("SCRIPTED_AGENT_MEMORY", memory)
             .env("SCRIPTED_AGENT_LOG", log))

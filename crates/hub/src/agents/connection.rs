@@ -15,7 +15,7 @@ use std::path::PathBuf;
 use std::process::Stdio;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use agent_client_protocol::v1::{ConnectionTo, Responder};
 use agent_client_protocol::{Agent, Client, Lines, UntypedMessage};
@@ -148,21 +148,45 @@ struct Inner {
 }
 
 /// Tickets without an answer yet.
-#[derive(Default)]
 struct OpenTickets {
     next: AtomicU64,
     open: Mutex<HashMap<Ticket, ()>>,
+    /// When the last one was issued or answered.
+    used: Mutex<Instant>,
+}
+
+impl Default for OpenTickets {
+    fn default() -> Self {
+        Self {
+            next: AtomicU64::new(0),
+            open: Mutex::default(),
+            used: Mutex::new(Instant::now()),
+        }
+    }
 }
 
 impl OpenTickets {
     fn issue(&self) -> Ticket {
         let ticket = self.next.fetch_add(1, Ordering::Relaxed) + 1;
         self.lock().insert(ticket, ());
+        self.touch();
         ticket
+    }
+
+    fn touch(&self) {
+        *self.used.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
+    }
+
+    /// Since when nothing is asked of it; not at all while something is.
+    fn idle_since(&self) -> Option<Instant> {
+        let idle = self.lock().is_empty();
+        let used = *self.used.lock().unwrap_or_else(PoisonError::into_inner);
+        idle.then_some(used)
     }
 
     /// True for the first who asks: only they may answer it.
     fn claim(&self, ticket: Ticket) -> bool {
+        self.touch();
         self.lock().remove(&ticket).is_some()
     }
 
@@ -305,6 +329,11 @@ impl Connection {
         if let Err(error) = sent {
             tracing::debug!(%error, method, "could not send");
         }
+    }
+
+    /// Since when nothing is asked of it; not at all while a turn runs, or anything else.
+    pub fn idle_since(&self) -> Option<Instant> {
+        self.inner.open.idle_since()
     }
 
     /// Until the process has ended.

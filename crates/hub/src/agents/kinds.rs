@@ -120,7 +120,7 @@ impl AgentKind {
         let (noted, cli_type) = (seen.clone(), entry.cli_type.clone());
         let entry = entry.clone();
         let name = entry.name.clone();
-        let backoff = setup.backoff;
+        let (backoff, sleeps_after) = (setup.backoff, setup.sleeps_after);
         let handle = AgentHandle::new(Life {
             start: Box::new(move || start(&entry, &setup)),
             events: events.clone(),
@@ -129,6 +129,7 @@ impl AgentKind {
                 publish(&cli_type, shown(status), reason);
             }),
             backoff,
+            sleeps_after,
         });
         Self {
             inner: Arc::new(Kind {
@@ -150,6 +151,11 @@ impl AgentKind {
         let connection = self.inner.handle.connection().await?;
         let params = json!({"methodId": method_id});
         connection.request("authenticate", params).await.map(drop)
+    }
+
+    /// Starts the agent ahead of its first use.
+    pub async fn warm(&self) {
+        self.inner.handle.warm().await;
     }
 
     /// Starts the agent anew.

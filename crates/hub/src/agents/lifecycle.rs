@@ -2,7 +2,8 @@
 //!
 //! One task per kind owns its process. Everybody who wants the agent while it starts shares that one
 //! start. A lost agent is brought back after growing pauses, a few times; after that, or when its
-//! very first start fails, it waits until somebody asks.
+//! very first start fails, it waits until somebody asks. It may be started ahead of that, and is put to
+//! sleep when nobody has asked anything of it for long.
 //!
 //! Invariant: at most one process per kind, and each change of state is published once.
 
@@ -68,6 +69,8 @@ pub struct Life {
     /// Told of each change of state, with what it came to, if it came to anything.
     pub publish: Publish,
     pub backoff: Backoff,
+    /// How long it is kept with nothing to do, if not for ever.
+    pub sleeps_after: Option<Duration>,
 }
 
 /// One kind of agent. Clones share it.
@@ -78,6 +81,7 @@ pub struct AgentHandle {
 
 enum Command {
     Connect { wants: Wants, answer: Waiter },
+    Warm,
     Kill,
     ShutDown { done: oneshot::Sender<()> },
 }
@@ -101,6 +105,8 @@ impl AgentHandle {
             connection: None,
             connected_at: Instant::now(),
             starting: None,
+            ahead: false,
+            leaving: None,
             waiters: vec![],
             tried: 0,
             retry_at: None,
@@ -117,6 +123,11 @@ impl AgentHandle {
     /// Starts it anew: ends it if it runs, and tries at once, whatever was tried before.
     pub async fn reconnect(&self) -> Result<Connection, AgentError> {
         self.connect(Wants::AnotherTry).await
+    }
+
+    /// Starts it ahead of its first use. Should that fail, it is as if it had not been tried.
+    pub async fn warm(&self) {
+        let _ = self.commands.send(Command::Warm).await;
     }
 
     /// Ends the process, as if it had crashed.
@@ -151,6 +162,10 @@ struct Kind {
     connection: Option<Connection>,
     connected_at: Instant,
     starting: Option<JoinHandle<Result<Connection, AgentError>>>,
+    /// Nobody has asked for the start under way.
+    ahead: bool,
+    /// The process that was put to sleep and has not ended yet.
+    leaving: Option<JoinHandle<()>>,
     waiters: Vec<Waiter>,
     /// Tries since it was last well.
     tried: u32,
@@ -163,6 +178,7 @@ impl Kind {
             tokio::select! {
                 command = commands.recv() => match command {
                     Some(Command::Connect { wants, answer }) => self.wanted(&wants, answer),
+                    Some(Command::Warm) => self.warm(),
                     Some(Command::Kill) => {
                         if let Some(connection) = &self.connection {
                             connection.kill();
@@ -178,11 +194,51 @@ impl Kind {
                 started = finished(&mut self.starting) => self.started(started),
                 () = gone(self.connection.as_ref()) => self.lost(),
                 () = due(self.retry_at) => self.begin(Status::Reconnecting),
+                () = idle(self.connection.as_ref(), self.life.sleeps_after) => self.sleep(),
+                () = left(&mut self.leaving) => self.left(),
             }
         }
     }
 
+    fn warm(&mut self) {
+        let resting = self.status == Status::Idle && self.leaving.is_none();
+        if resting && self.starting.is_none() {
+            self.ahead = true;
+            self.begin(Status::Starting);
+        }
+    }
+
+    fn sleep(&mut self) {
+        let Some(connection) = self.connection.take() else {
+            return;
+        };
+        tracing::info!(agent = connection.name(), "put to sleep");
+        let events = self.life.events.clone();
+        self.leaving = Some(tokio::spawn(async move {
+            // Its sessions learn of it now, not when the process has taken its leave.
+            let exited = AgentEvent::Exited {
+                connection: connection.id(),
+                reason: String::new(),
+            };
+            let _ = events.send(exited).await;
+            connection.close().await;
+        }));
+        self.become_now(Status::Idle, None);
+    }
+
+    fn left(&mut self) {
+        self.leaving = None;
+        if !self.waiters.is_empty() {
+            self.begin(Status::Starting);
+        }
+    }
+
     fn wanted(&mut self, wants: &Wants, answer: Waiter) {
+        self.ahead = false;
+        if self.leaving.is_some() {
+            self.waiters.push(answer);
+            return;
+        }
         if *wants == Wants::AnotherTry {
             self.tried = 0;
             if let Some(connection) = &self.connection {
@@ -223,6 +279,10 @@ impl Kind {
                 self.connected_at = Instant::now();
                 self.become_now(Status::Connected, Some(&started));
             }
+            Err(error) if self.ahead => {
+                tracing::info!(%error, "could not be started ahead");
+                self.become_now(Status::Idle, None);
+            }
             Err(_) => {
                 let was_up_before = self.status == Status::Reconnecting;
                 self.become_now(Status::Disconnected, Some(&started));
@@ -231,6 +291,7 @@ impl Kind {
                 }
             }
         }
+        self.ahead = false;
         for waiter in self.waiters.drain(..) {
             let _ = waiter.send(started.clone());
         }
@@ -269,6 +330,9 @@ impl Kind {
         if let Some(connection) = self.connection.take() {
             connection.close().await;
         }
+        if let Some(leaving) = self.leaving.take() {
+            let _ = leaving.await;
+        }
     }
 }
 
@@ -291,6 +355,31 @@ async fn finished(
 async fn gone(connection: Option<&Connection>) {
     match connection {
         Some(connection) => connection.gone().await,
+        None => std::future::pending().await,
+    }
+}
+
+/// When nobody has asked anything of it for that long; never, if there is none.
+async fn idle(connection: Option<&Connection>, sleeps_after: Option<Duration>) {
+    let (Some(connection), Some(sleeps_after)) = (connection, sleeps_after) else {
+        return std::future::pending().await;
+    };
+    loop {
+        let since = connection.idle_since();
+        let left = since.map_or(sleeps_after, |since| {
+            sleeps_after.saturating_sub(since.elapsed())
+        });
+        if left.is_zero() {
+            return;
+        }
+        tokio::time::sleep(left).await;
+    }
+}
+
+/// When the process that was put to sleep has ended; never, if there is none.
+async fn left(leaving: &mut Option<JoinHandle<()>>) {
+    match leaving {
+        Some(leaving) => drop(Pin::new(leaving).await),
         None => std::future::pending().await,
     }
 }

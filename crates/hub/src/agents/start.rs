@@ -24,6 +24,8 @@ pub struct AgentSetup {
     pub home: PathBuf,
     pub start_timeout: Duration,
     pub backoff: Backoff,
+    /// How long an agent is kept with nothing to do, if not for ever.
+    pub sleeps_after: Option<Duration>,
 }
 
 /// Starts an agent, asks it who it is, and ends it. `None` when it does not say.

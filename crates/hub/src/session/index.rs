@@ -173,6 +173,20 @@ impl Index {
         file.sessions.iter().find(|meta| meta.key == key).cloned()
     }
 
+    /// The kind of agent of the session that was last active.
+    pub(crate) fn last_kind(&self) -> Option<String> {
+        let file = self.document.read();
+        let news = self.news();
+        let last_active = |meta: &&Arc<SessionMeta>| {
+            let news = news
+                .get(&meta.id)
+                .and_then(|news| news.last_active_at.clone());
+            news.unwrap_or_else(|| meta.last_active_at.clone())
+        };
+        let last = file.sessions.iter().max_by_key(last_active)?;
+        Some(last.cli_type.clone())
+    }
+
     /// Every session of these projects with its key, the newest one first.
     pub(crate) fn named(&self, projects: &[Project]) -> Vec<Named> {
         let file = self.document.read();

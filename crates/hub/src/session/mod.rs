@@ -110,6 +110,11 @@ impl Sessions {
         self.index.named(projects)
     }
 
+    /// The kind of agent that was last used.
+    pub fn last_kind(&self) -> Option<String> {
+        self.index.last_kind()
+    }
+
     /// The canonical id of the session with this key.
     pub fn id_of(&self, key: &str) -> Option<String> {
         self.index.by_key(key).map(|meta| meta.id.clone())

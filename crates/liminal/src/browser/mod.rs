@@ -55,6 +55,8 @@ const TOO_SLOW: &str = "too slow, please reconnect";
 pub(crate) struct Context {
     pub(crate) hub: Hub,
     pub(crate) permissions: PermissionPolicy,
+    /// Whether somebody who opens the workspace finds an agent running.
+    pub(crate) warm_start: bool,
     pub(crate) token: Arc<CurrentToken>,
     pub(crate) finished_html: FinishedHtml,
     pub(crate) stop: StopSignal,
@@ -146,6 +148,9 @@ impl Connection {
         let mut stop = self.context.stop.clone();
         let mut token = self.context.token.changes();
         self.send(self.hello()).await?;
+        if self.context.warm_start {
+            self.context.hub.warm_last_agent().await;
+        }
         loop {
             tokio::select! {
                 () = stop.received() => {

@@ -18,7 +18,7 @@ mod values;
 
 use values::Parsed;
 pub(crate) use values::{
-    AgentTable, CommandLine, GatewayPort, Host, Milliseconds, Port, StallAction,
+    AgentTable, CommandLine, GatewayPort, Host, IdleTimeout, Milliseconds, Port, StallAction,
 };
 
 #[derive(Debug, thiserror::Error)]
@@ -91,6 +91,8 @@ pub(crate) struct Settings {
     pub(crate) codex_acp_cmd: Setting<CommandLine>,
     pub(crate) acp_start_timeout_ms: Setting<Milliseconds>,
     pub(crate) acp_prompt_timeout_ms: Setting<Milliseconds>,
+    pub(crate) acp_idle_timeout_ms: Setting<IdleTimeout>,
+    pub(crate) warm_start: Setting<bool>,
     /// More agents than those we know, from `config.toml`.
     pub(crate) agents: Vec<AgentTable>,
     pub(crate) token: Option<String>,
@@ -111,12 +113,14 @@ struct File {
     codex_acp_cmd: Option<Parsed<CommandLine>>,
     acp_start_timeout_ms: Option<Parsed<Milliseconds>>,
     acp_prompt_timeout_ms: Option<Parsed<Milliseconds>>,
+    acp_idle_timeout_ms: Option<Parsed<IdleTimeout>>,
+    warm_start: Option<bool>,
     #[serde(default)]
     agents: Vec<AgentTable>,
 }
 
 /// Every variable that is a setting.
-pub(crate) const VARIABLES: [&str; 13] = [
+pub(crate) const VARIABLES: [&str; 15] = [
     "LIMINAL_DATA_DIR",
     "LIMINAL_HOST",
     "LIMINAL_PORT",
@@ -130,6 +134,8 @@ pub(crate) const VARIABLES: [&str; 13] = [
     "CODEX_ACP_CMD",
     "ACP_START_TIMEOUT_MS",
     "ACP_PROMPT_TIMEOUT_MS",
+    "ACP_IDLE_TIMEOUT_MS",
+    "LIMINAL_WARM_START",
 ];
 
 /// The process environment, or a test's.
@@ -211,6 +217,20 @@ impl Settings {
                 file.acp_prompt_timeout_ms,
                 Milliseconds(30_000),
             )?,
+            acp_idle_timeout_ms: pick(
+                None,
+                env,
+                "ACP_IDLE_TIMEOUT_MS",
+                file.acp_idle_timeout_ms,
+                IdleTimeout(Some(Milliseconds(30 * 60_000))),
+            )?,
+            warm_start: pick(
+                None,
+                env,
+                "LIMINAL_WARM_START",
+                file.warm_start.map(Parsed),
+                true,
+            )?,
             agents: file.agents,
             token: env("LIMINAL_TOKEN"),
             data_dir,
@@ -254,6 +274,8 @@ impl Settings {
             row("codex_acp_cmd", &self.codex_acp_cmd),
             row("acp_start_timeout_ms", &self.acp_start_timeout_ms),
             row("acp_prompt_timeout_ms", &self.acp_prompt_timeout_ms),
+            row("acp_idle_timeout_ms", &self.acp_idle_timeout_ms),
+            row("warm_start", &self.warm_start),
         ]
     }
 }

@@ -283,3 +283,30 @@ impl Display for Milliseconds {
         self.0.fmt(f)
     }
 }
+
+/// How long an agent is kept with nothing to do; `off` is for ever.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct IdleTimeout(pub(crate) Option<Milliseconds>);
+
+impl FromStr for IdleTimeout {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        match text {
+            "off" | "0" => Ok(Self(None)),
+            text => match text.parse() {
+                Ok(time) => Ok(Self(Some(time))),
+                Err(_) => Err("it must be a number of milliseconds, or `off`"),
+            },
+        }
+    }
+}
+
+impl Display for IdleTimeout {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            Some(time) => time.fmt(f),
+            None => f.write_str("off"),
+        }
+    }
+}

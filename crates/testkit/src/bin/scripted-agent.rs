@@ -237,15 +237,15 @@ impl Agent {
     }
 
     fn initialize(&self, id: &Value) {
+        if let Some(wait) = self.starts_with("slow-start:") {
+            std::thread::sleep(Duration::from_millis(wait.parse().unwrap()));
+        }
         if self.starts_with("exit-start").is_some() {
             eprint("cannot find my configuration");
             std::process::exit(3);
         }
         if self.starts_with("hang-start").is_some() {
             return;
-        }
-        if let Some(wait) = self.starts_with("slow-start:") {
-            std::thread::sleep(Duration::from_millis(wait.parse().unwrap()));
         }
         let version: u64 = self
             .starts_with("version:")
