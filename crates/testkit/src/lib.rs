@@ -6,6 +6,7 @@ mod agent;
 mod conversation;
 mod http;
 mod person;
+mod program;
 mod server;
 mod socket;
 
@@ -15,6 +16,7 @@ pub use agent::scripted_agent;
 pub use conversation::Conversation;
 pub use http::{HttpResponse, http};
 pub use person::{Person, count_turns};
+pub use program::{Program, ends, heard_text};
 pub use server::{Server, ServerSetup};
 pub use socket::{Refused, Socket};
 

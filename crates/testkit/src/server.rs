@@ -211,6 +211,12 @@ impl Server {
         Ok(Socket::open(self.address, "/ws", &headers).await?)
     }
 
+    /// A connection at the gateway that has not said who it is.
+    pub async fn knock(&self) -> anyhow::Result<Socket> {
+        let host = self.address.to_string();
+        Ok(Socket::open(self.address, "/gateway", &[("host", host.as_str())]).await?)
+    }
+
     pub async fn get(&self, path: &str, headers: &[&str]) -> anyhow::Result<HttpResponse> {
         let mut head = vec![
             format!("GET {path} HTTP/1.1"),

@@ -1,0 +1,188 @@
+//! Who gets in, who has to leave, and how much of the server a connection can have.
+
+use std::time::Duration;
+
+use anyhow::{Context, Result, ensure};
+use serde_json::{Value, json};
+use testkit::{Program, Socket, heard_text};
+
+use crate::setup;
+
+#[tokio::test]
+async fn nobody_gets_in_without_the_token_and_strangers_do_not_stay() -> Result<()> {
+    let setup = setup()?;
+    let server = setup.start().await?;
+    for (first, error) in [
+        (json!({"type": "auth", "token": "wrong"}), "invalid token"),
+        (
+            json!({"id": 1, "method": "health.check"}),
+            "authentication required",
+        ),
+        (
+            json!({"type": "auth", "token": "x".repeat(5000)}),
+            "authentication required",
+        ),
+    ] {
+        let mut socket = server.knock().await?;
+        socket.send(first).await?;
+        let refused = json!({"type": "auth", "ok": false, "error": error});
+        assert_eq!(socket.next().await?, refused);
+        assert_eq!(socket.closed().await?, Some(4401));
+    }
+    let host = server.address.to_string();
+    let foreign = [("host", host.as_str()), ("origin", "https://example.com")];
+    let refused = Socket::open(server.address, "/gateway", &foreign).await;
+    assert_eq!(refused.err().context("refused")?.status, Some(403));
+    // So many may stand in the doorway; those inside do not notice.
+    let mut inside = Program::at(&server).await?;
+    let mut waiting = vec![];
+    let turned_away = loop {
+        match server.knock().await {
+            Ok(socket) => waiting.push(socket),
+            Err(refused) => break refused,
+        }
+        ensure!(waiting.len() < 100, "nobody was turned away");
+    };
+    assert!(turned_away.to_string().contains("503"), "{turned_away}");
+    assert_eq!(waiting.len(), 16);
+    assert_eq!(
+        inside.result("health.check", json!({})).await?["status"],
+        "ok"
+    );
+    let mut first = waiting.remove(0);
+    let late = json!({"type": "auth", "ok": false, "error": "authentication took too long"});
+    assert_eq!(first.next().await?, late);
+    Ok(())
+}
+
+#[tokio::test]
+async fn too_many_requests_are_refused_for_a_moment() -> Result<()> {
+    let setup = setup()?;
+    let server = setup.start().await?;
+    let mut program = Program::at(&server).await?;
+    for id in 0..400 {
+        let request = json!({"id": id, "method": "health.check"});
+        program.socket.send(request).await?;
+    }
+    let mut refused = 0;
+    for _ in 0..400 {
+        let answer = program.socket.next().await?;
+        refused += usize::from(answer["error"]["code"] == 429);
+    }
+    assert!(refused > 0);
+    tokio::time::sleep(Duration::from_millis(200)).await;
+    assert_eq!(
+        program.result("health.check", json!({})).await?["status"],
+        "ok"
+    );
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_new_token_sends_everybody_away_and_lets_in_who_has_it() -> Result<()> {
+    let setup = setup()?;
+    let server = setup.start().await?;
+    let mut inside = Program::at(&server).await?;
+    let mut browser = server.connect().await?;
+    let printed = setup.run(&["token", "--rotate"]).await?;
+    let token = String::from_utf8(printed.stdout)?.trim().to_owned();
+    assert!(token.len() == 64 && token != server.token, "{token}");
+    assert_eq!(inside.socket.closed().await?, Some(4401));
+    assert_eq!(browser.closed().await?, Some(4401));
+    let mut old = server.knock().await?;
+    old.send(json!({"type": "auth", "token": server.token}))
+        .await?;
+    assert_eq!(old.next().await?["error"], "invalid token");
+    let mut new = server.knock().await?;
+    new.send(json!({"type": "auth", "token": token})).await?;
+    assert_eq!(new.next().await?["ok"], true);
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_crowd_in_the_doorway_keeps_nobody_inside_waiting() -> Result<()> {
+    use tokio::io::AsyncWriteExt as _;
+    let setup = setup()?;
+    let server = setup.start().await?;
+    let mut inside = Program::at(&server).await?;
+    let key = inside.create(&setup).await?;
+    let upgrade = format!(
+        "GET /gateway HTTP/1.1\r\nHost: {}\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\
+         Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n",
+        server.address
+    );
+    let broken = upgrade.replace("Version: 13", "Version: 7");
+    let mut crowd = vec![];
+    for number in 0..2000 {
+        let mut stream = tokio::net::TcpStream::connect(server.address).await?;
+        let words = if number % 2 == 0 { &upgrade } else { &broken };
+        // Those at the end of the line have their words kept by the system.
+        let _ = stream.write_all(words.as_bytes()).await;
+        crowd.push(stream);
+        if number % 100 == 0 {
+            inside.result("health.check", json!({})).await?;
+        }
+    }
+    let events = inside.say(&key, "say still here").await?;
+    assert_eq!(heard_text(&events, "chat.delta"), "still here");
+    drop(crowd);
+    // And the next one finds the door open again.
+    for attempt in 0.. {
+        match Program::at(&server).await {
+            Ok(mut next) => {
+                assert_eq!(
+                    next.result("health.check", json!({})).await?["status"],
+                    "ok"
+                );
+                return Ok(());
+            }
+            Err(error) => ensure!(attempt < 200, "{error}"),
+        }
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    Ok(())
+}
+
+#[tokio::test]
+async fn the_gateway_has_a_port_of_its_own() -> Result<()> {
+    let free = std::net::TcpListener::bind("127.0.0.1:0")?
+        .local_addr()?
+        .port();
+    let setup = setup()?.env("LIMINAL_GATEWAY_PORT", free.to_string());
+    let server = setup.start().await?;
+    let address = std::net::SocketAddr::from(([127, 0, 0, 1], free));
+    let host = address.to_string();
+    let mut socket = Socket::open(address, "/", &[("host", host.as_str())]).await?;
+    socket
+        .send(json!({"type": "auth", "token": server.token}))
+        .await?;
+    assert_eq!(socket.next().await?, json!({"type": "auth", "ok": true}));
+    let wrong_host = Socket::open(address, "/", &[("host", "evil.example")]).await;
+    assert_eq!(wrong_host.err().context("refused")?.status, Some(421));
+    Ok(())
+}
+
+#[tokio::test]
+async fn the_reference_page_is_what_the_table_says() -> Result<()> {
+    let printed = setup()?.run(&["gateway", "reference"]).await?;
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/gateway.md");
+    if std::env::var_os("UPDATE_DOCS").is_some() {
+        std::fs::write(path, &printed.stdout)?;
+    }
+    let written = std::fs::read(path).context("docs/gateway.md; UPDATE_DOCS=1 writes it")?;
+    assert_eq!(
+        String::from_utf8_lossy(&written),
+        String::from_utf8_lossy(&printed.stdout),
+        "UPDATE_DOCS=1 writes it anew"
+    );
+    let schema: Value =
+        serde_json::from_slice(&setup()?.run(&["gateway", "schema"]).await?.stdout)?;
+    let methods = schema["methods"].as_object().context("methods")?;
+    for (name, method) in methods {
+        jsonschema::validator_for(&method["params"])
+            .map_err(|error| anyhow::anyhow!("{name}: {error}"))?;
+    }
+    let send = jsonschema::validator_for(&methods["chat.send"]["params"])?;
+    assert!(!send.is_valid(&json!({"sessionKey": "x", "message": ""})));
+    Ok(())
+}

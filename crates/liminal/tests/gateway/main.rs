@@ -1,0 +1,13 @@
+//! The gateway, as a program uses it.
+
+mod chat;
+mod doors;
+mod hostile;
+mod sessions;
+
+use anyhow::Result;
+use testkit::ServerSetup;
+
+fn setup() -> Result<ServerSetup> {
+    ServerSetup::new(env!("CARGO_BIN_EXE_liminal"))?.with_scripted_agent("")
+}
