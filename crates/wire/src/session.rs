@@ -1,5 +1,6 @@
 //! A session as people see it: in a list, and while it is open.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use ts_rs::TS;
 
@@ -173,7 +174,7 @@ pub struct ContextUsage {
 }
 
 /// How far a browser has come with a session.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize, TS)]
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, TS, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Position {
     pub boot_id: String,

@@ -39,7 +39,7 @@ pub(super) async fn message(caller: Caller, params: MessageParams) -> Result<Mes
 }
 
 pub(super) async fn abort(caller: Caller, params: AbortParams) -> Result<Done, Problem> {
-    let wanted = params.run_id.0.to_lowercase();
+    let wanted = params.run_id.0;
     let sessions = caller.hub().sessions();
     for named in sessions.named(&caller.hub().projects().list()) {
         let is_it = |request_id: &Option<String>| {

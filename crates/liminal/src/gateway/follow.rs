@@ -60,13 +60,19 @@ impl Caller {
         key: &str,
         after: Option<Position>,
     ) -> Result<(), Problem> {
-        let known = self.followed().insert(id.to_owned(), key.to_owned());
-        if known.is_some() && after.is_none() {
-            return Ok(());
+        let (sessions, feed) = (self.hub().sessions(), self.feed.clone());
+        if self.key_of(id).is_some() && after.is_none() {
+            // One that was deleted and brought back no longer knows who followed it.
+            return sessions.follow(id, feed).await.map_err(problem);
         }
-        let sessions = self.hub().sessions();
-        let shown = sessions.show(id, self.feed.clone(), after, Some(TAIL), Origin::default());
-        shown.await.map_err(problem)
+        // Before the first event of it can come.
+        self.followed().insert(id.to_owned(), key.to_owned());
+        let shown = sessions.show(id, feed, after, Some(TAIL), Origin::default());
+        let shown = shown.await;
+        if shown.is_err() {
+            self.followed().remove(id);
+        }
+        shown.map_err(problem)
     }
 
     fn followed(&self) -> MutexGuard<'_, HashMap<String, String>> {
@@ -78,7 +84,7 @@ impl Caller {
 pub(super) fn problem(error: HubError) -> Problem {
     let code = match error.code() {
         ErrorCode::SessionNotFound | ErrorCode::ProjectNotFound => Problem::NOT_FOUND,
-        ErrorCode::InvalidMessage => Problem::INVALID_PARAMS,
+        ErrorCode::InvalidMessage | ErrorCode::ProjectPathInvalid => Problem::INVALID_PARAMS,
         ErrorCode::InternalError => Problem::INTERNAL,
         _ => Problem::CONFLICT,
     };

@@ -83,6 +83,7 @@ async fn a_run_is_stopped_and_one_that_waits_is_taken_back() -> Result<()> {
     let mut program = Program::at(&server).await?;
     let key = program.create(&setup).await?;
     let running = program.send(&key, "say begun\nhang").await?;
+    program.event_of("chat.delta").await?;
     let waiting = program.send(&key, "say later").await?;
     let queue = program
         .result("chat.queue", json!({"sessionKey": key}))

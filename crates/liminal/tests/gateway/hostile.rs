@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use anyhow::Result;
+use anyhow::{Context, Result};
 use serde_json::json;
 use testkit::Program;
 
@@ -32,6 +32,9 @@ async fn wrong_parameters_are_refused_by_name_and_nothing_happens() -> Result<()
         ("chat.abort", json!({"runId": "7"})),
         ("sessions.create", json!({"agentId": "nobody"})),
         ("sessions.create", json!({"cwd": "relative"})),
+        ("projects.add", json!({"path": "relative"})),
+        ("projects.add", json!({"path": "/no/such/folder/at/all"})),
+        ("projects.add", json!({"path": "/a\u{0}b"})),
         ("sessions.create", json!({"cwd": "/no/such/folder/at/all"})),
     ] {
         assert_eq!(
@@ -123,6 +126,33 @@ fn odd_texts() -> Vec<String> {
         .chain(deep)
         .chain([wide, number])
         .collect()
+}
+
+#[tokio::test]
+async fn odd_words_arrive_as_they_were_sent() -> Result<()> {
+    let setup = setup()?;
+    let server = setup.start().await?;
+    let mut program = Program::at(&server).await?;
+    let key = program.create(&setup).await?;
+    let odd =
+        "echo \u{0}a\u{1b}[2J\u{202e}gnp\u{2066}\u{feff}\u{fffd}\u{10ffff}../../etc/passwd\u{2028}";
+    program.say(&key, odd).await?;
+    let longest = format!("say {}", "é".repeat(31_996));
+    program.say(&key, &longest).await?;
+    let history = json!({"sessionKey": key});
+    let history = program.result("chat.history", history).await?;
+    let messages = history["messages"].as_array().context("messages")?;
+    let said = messages.iter().filter(|message| message["role"] == "user");
+    let said: Vec<_> = said.map(|message| &message["content"]).collect();
+    assert!(said == [odd, &longest], "{:.300}", history.to_string());
+    let label = format!("{} \u{202e}x", "é".repeat(5000));
+    let rename = json!({"sessionKey": key, "label": label});
+    program.result("sessions.rename", rename).await?;
+    let got = program
+        .result("sessions.get", json!({"sessionKey": key}))
+        .await?;
+    assert_eq!(got["session"]["label"], "é".repeat(200));
+    Ok(())
 }
 
 #[tokio::test]

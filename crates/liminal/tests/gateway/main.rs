@@ -2,6 +2,7 @@
 
 mod chat;
 mod doors;
+mod every_method;
 mod hostile;
 mod sessions;
 

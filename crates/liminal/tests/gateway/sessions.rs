@@ -72,7 +72,9 @@ async fn sessions_are_renamed_archived_and_deleted() -> Result<()> {
             json!({"sessionKey": key, "label": "Mine"}),
         )
         .await?;
-    let got = program.result("sessions.get", of.clone()).await?;
+    // In capitals it is the same key.
+    let capitals = json!({"sessionKey": key.to_uppercase()});
+    let got = program.result("sessions.get", capitals).await?;
     assert_eq!(got["session"]["label"], "Mine");
     program.result("sessions.archive", of.clone()).await?;
     assert_eq!(
@@ -155,6 +157,27 @@ async fn a_program_that_comes_back_goes_on_where_it_was() -> Result<()> {
     std::fs::write(go_on, "")?;
     let events = back.until_end(&run).await?;
     assert_eq!(heard_text(&events, "chat.delta"), "two", "{events:?}");
+    assert_eq!(ends(&events), ["chat.final"]);
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_session_that_was_deleted_and_brought_back_is_heard_again() -> Result<()> {
+    let setup = setup()?;
+    let server = setup.start().await?;
+    let mut program = Program::at(&server).await?;
+    let key = program.create(&setup).await?;
+    program.say(&key, "say before").await?;
+    let of = json!({"sessionKey": key});
+    let got = program.result("sessions.get", of).await?;
+    let mut browser = server.connect().await?;
+    for asked in ["session:delete", "session:restore"] {
+        let ask = json!({"type": asked, "sessionId": got["session"]["id"]});
+        let answer = browser.ask(ask).await?;
+        assert_ne!(answer["type"], "error", "{answer}");
+    }
+    let events = program.say(&key, "say after").await?;
+    assert_eq!(heard_text(&events, "chat.delta"), "after");
     assert_eq!(ends(&events), ["chat.final"]);
     Ok(())
 }

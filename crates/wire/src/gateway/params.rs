@@ -8,7 +8,7 @@ use crate::Position;
 
 /// A text with a rule, which the schema says too.
 macro_rules! text {
-    ($(#[$about:meta])* $name:ident, $schema:tt, $rule:expr, $else:literal) => {
+    ($(#[$about:meta])* $name:ident, $schema:tt, $read:expr, $else:literal) => {
         $(#[$about])*
         #[derive(Debug, Clone, PartialEq, Eq)]
         pub struct $name(pub String);
@@ -16,8 +16,8 @@ macro_rules! text {
         impl<'de> Deserialize<'de> for $name {
             fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
                 let text = String::deserialize(deserializer)?;
-                let rule: fn(&str) -> bool = $rule;
-                if rule(&text) { Ok(Self(text)) } else { Err(D::Error::custom($else)) }
+                let read: fn(String) -> Option<String> = $read;
+                read(text).map(Self).ok_or_else(|| D::Error::custom($else))
             }
         }
 
@@ -41,45 +41,50 @@ text!(
     /// The key of a session.
     SessionKey,
     {"type": "string", "format": "uuid"},
-    is_uuid,
+    uuid,
     "sessionKey must be a UUID"
 );
 text!(
     /// A run: one message and everything that answers it.
     RunId,
     {"type": "string", "format": "uuid"},
-    is_uuid,
+    uuid,
     "runId must be a UUID"
 );
 text!(
     /// What a person would say.
     MessageText,
     {"type": "string", "minLength": 1, "maxLength": 32000},
-    |text| (1..=32_000).contains(&text.chars().count()) && !text.trim().is_empty(),
+    |text| {
+        let fits = (1..=32_000).contains(&text.chars().count()) && !text.trim().is_empty();
+        fits.then_some(text)
+    },
     "message must have 1 to 32000 characters, and not only blanks"
 );
 text!(
     /// The same key is the same message, however often it is sent.
     IdempotencyKey,
     {"type": "string", "minLength": 1, "maxLength": 128},
-    |text| (1..=128).contains(&text.chars().count()),
+    |text| (1..=128).contains(&text.chars().count()).then_some(text),
     "idempotencyKey must have 1 to 128 characters"
 );
 text!(
     /// An absolute path.
     CwdParam,
     {"type": "string", "pattern": "^/"},
-    |text| text.starts_with('/') && !text.contains('\0'),
+    |text| (text.starts_with('/') && !text.contains('\0')).then_some(text),
     "cwd must be an absolute path"
 );
 
-fn is_uuid(text: &str) -> bool {
+/// Spelled as we spell them: capitals are the same UUID.
+fn uuid(text: String) -> Option<String> {
     let bytes = text.as_bytes();
-    bytes.len() == 36
+    let is_uuid = bytes.len() == 36
         && bytes.iter().enumerate().all(|(at, byte)| match at {
             8 | 13 | 18 | 23 => *byte == b'-',
             _ => byte.is_ascii_hexdigit(),
-        })
+        });
+    is_uuid.then(|| text.to_ascii_lowercase())
 }
 
 /// How many messages, 1 to 500.
@@ -193,7 +198,6 @@ pub struct SubscribeParams {
     pub session_key: SessionKey,
     /// Where an earlier connection left off.
     #[serde(default)]
-    #[schemars(with = "Option<serde_json::Value>")]
     pub after: Option<Position>,
 }
 
