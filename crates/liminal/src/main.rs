@@ -14,6 +14,7 @@ mod gateway;
 mod http;
 mod open_browser;
 mod serve;
+mod socket;
 mod stop;
 mod strict_json;
 mod token;

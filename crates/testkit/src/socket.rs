@@ -10,7 +10,7 @@ use tokio::net::TcpStream;
 use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::client::IntoClientRequest;
 use tokio_tungstenite::tungstenite::http::{HeaderName, HeaderValue};
-use tokio_tungstenite::tungstenite::protocol::WebSocketConfig;
+use tokio_tungstenite::tungstenite::protocol::{CloseFrame, WebSocketConfig};
 use tokio_tungstenite::tungstenite::{self, Message};
 
 use crate::HANG_GUARD;
@@ -84,6 +84,20 @@ impl Socket {
         self.send_raw(Message::binary(bytes.to_vec())).await
     }
 
+    pub async fn ping(&mut self) -> anyhow::Result<()> {
+        self.send_raw(Message::Ping("there?".into())).await
+    }
+
+    /// Hangs up, and says with which code the server does the same, if it does.
+    pub async fn hang_up(&mut self, code: u16) -> anyhow::Result<Option<u16>> {
+        let goodbye = CloseFrame {
+            code: code.into(),
+            reason: "done".into(),
+        };
+        self.send_raw(Message::Close(Some(goodbye))).await?;
+        self.closed().await
+    }
+
     async fn send_raw(&mut self, message: Message) -> anyhow::Result<()> {
         Ok(tokio::time::timeout(HANG_GUARD, self.stream.send(message)).await??)
     }
@@ -151,7 +165,12 @@ impl Socket {
     }
 
     async fn next_frame(&mut self) -> anyhow::Result<Option<Message>> {
-        let next = tokio::time::timeout(HANG_GUARD, self.stream.next());
-        Ok(next.await.context("nothing came")?.transpose()?)
+        loop {
+            let next = tokio::time::timeout(HANG_GUARD, self.stream.next());
+            match next.await.context("nothing came")?.transpose()? {
+                Some(Message::Pong(_)) => {}
+                next => return Ok(next),
+            }
+        }
     }
 }

@@ -17,7 +17,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use axum::extract::ws::{CloseFrame, Message, WebSocket, WebSocketUpgrade};
+use axum::extract::ws::{Message, WebSocket, WebSocketUpgrade};
 use axum::response::Response;
 pub(crate) use finished_html::FinishedHtml;
 use futures_util::SinkExt;
@@ -29,12 +29,10 @@ use tokio::sync::broadcast::error::RecvError;
 use tokio::task::{self, JoinError, JoinSet};
 use wire::{ClientFrame, ClientMessage, ErrorCode, PermissionPolicy, ServerMessage};
 
+use crate::socket::{self, GOING_AWAY, NOT_ADMITTED, TOO_SLOW};
 use crate::stop::StopSignal;
 use crate::token::CurrentToken;
 
-const FRAME_BYTES_MAX: usize = 1024 * 1024;
-/// Most messages are small, and there may be many windows.
-const BUFFER_BYTES: usize = 8 * 1024;
 /// Requests of one browser that may be under way before we stop reading more.
 const REQUESTS_MAX: usize = 16;
 /// What is sent together when it waits together.
@@ -42,13 +40,7 @@ const TOGETHER_BYTES_MAX: usize = 256 * 1024;
 /// How long a browser may leave a message unread before it is taken for gone.
 const SEND_DEADLINE: Duration = Duration::from_secs(20);
 
-const CLOSE_GOING_AWAY: u16 = 1001;
-const CLOSE_PROTOCOL_ERROR: u16 = 1002;
-const CLOSE_NOT_TEXT: u16 = 1007;
-const CLOSE_TOO_BIG: u16 = 1009;
-const CLOSE_TOO_SLOW: u16 = 4008;
-const CLOSE_NOT_ADMITTED: u16 = 4401;
-const TOO_SLOW: &str = "too slow, please reconnect";
+const RECONNECT: &str = "too slow, please reconnect";
 
 /// What a connection needs to know.
 #[derive(Clone)]
@@ -64,10 +56,7 @@ pub(crate) struct Context {
 
 /// Upgrades an admitted request and starts the connection's task.
 pub(crate) fn accept(upgrade: WebSocketUpgrade, wishes: Wishes, context: Context) -> Response {
-    upgrade
-        .max_message_size(FRAME_BYTES_MAX)
-        .max_frame_size(FRAME_BYTES_MAX)
-        .read_buffer_size(BUFFER_BYTES)
+    socket::bounded(upgrade)
         .write_buffer_size(TOGETHER_BYTES_MAX)
         .on_upgrade(move |socket| async move {
             let (connection, sessions) = Connection::new(socket, context, wishes);
@@ -154,23 +143,23 @@ impl Connection {
         loop {
             tokio::select! {
                 () = stop.received() => {
-                    return self.close(CLOSE_GOING_AWAY, "Liminal Builder is stopping").await;
+                    return self.close(GOING_AWAY, "Liminal Builder is stopping").await;
                 }
                 Ok(()) = token.changed() => {
-                    return self.close(CLOSE_NOT_ADMITTED, "the access token was changed").await;
+                    return self.close(NOT_ADMITTED, "the access token was changed").await;
                 }
                 event = events.recv() => match event {
                     Ok(event) => self.send(messages::of_event(event, self.id)).await?,
-                    Err(RecvError::Lagged(_)) => return self.close(CLOSE_TOO_SLOW, TOO_SLOW).await,
+                    Err(RecvError::Lagged(_)) => return self.close(TOO_SLOW, RECONNECT).await,
                     Err(RecvError::Closed) => return Ok(()),
                 },
                 fed = sessions.next() => match fed {
                     Ok(fed) => {
                         if self.pass_on(fed, &mut sessions).await?.is_break() {
-                            return self.close(CLOSE_TOO_SLOW, TOO_SLOW).await;
+                            return self.close(TOO_SLOW, RECONNECT).await;
                         }
                     }
-                    Err(hub::TooSlow) => return self.close(CLOSE_TOO_SLOW, TOO_SLOW).await,
+                    Err(hub::TooSlow) => return self.close(TOO_SLOW, RECONNECT).await,
                 },
                 Some(ended) = self.requests.join_next_with_id() => self.answered(ended).await?,
                 message = self.socket.recv(), if self.waiting() < REQUESTS_MAX => match message {
@@ -180,9 +169,13 @@ impl Connection {
                         self.send(error(ErrorCode::InvalidMessage, reason, None)).await?;
                     }
                     Some(Ok(Message::Ping(_) | Message::Pong(_))) => {}
-                    Some(Ok(Message::Close(_))) | None => return Ok(()),
+                    Some(Ok(Message::Close(_))) => {
+                        socket::answer_close(&mut self.socket).await;
+                        return Ok(());
+                    }
+                    None => return Ok(()),
                     Some(Err(broken)) => {
-                        let (code, reason) = why_broken(broken);
+                        let (code, reason) = socket::why_broken(broken);
                         return self.close(code, reason).await;
                     }
                 },
@@ -317,14 +310,9 @@ impl Connection {
     }
 
     async fn close(mut self, code: u16, reason: &'static str) -> Result<(), Gone> {
-        let frame = CloseFrame {
-            code,
-            reason: reason.into(),
-        };
-        let closing = self.socket.send(Message::Close(Some(frame)));
-        match tokio::time::timeout(Duration::from_millis(200), closing).await {
-            Ok(_) => Ok(()),
-            Err(_) => Err(Gone("it does not read")),
+        match socket::close(&mut self.socket, code, reason).await {
+            true => Ok(()),
+            false => Err(Gone("it does not read")),
         }
     }
 }
@@ -337,16 +325,5 @@ async fn in_time(sending: impl Future<Output = Result<(), axum::Error>>) -> Resu
     match tokio::time::timeout(SEND_DEADLINE, sending).await {
         Ok(sent) => sent.map_err(|_| Gone("broken connection")),
         Err(_) => Err(Gone("it does not read")),
-    }
-}
-
-/// What to tell a browser whose frames cannot be read on from here.
-fn why_broken(error: axum::Error) -> (u16, &'static str) {
-    match error.into_inner().downcast_ref() {
-        Some(tungstenite::Error::Capacity(_)) => {
-            (CLOSE_TOO_BIG, "a message may have 1 MiB at most")
-        }
-        Some(tungstenite::Error::Utf8(_)) => (CLOSE_NOT_TEXT, "that is not UTF-8"),
-        _ => (CLOSE_PROTOCOL_ERROR, "that is not the WebSocket protocol"),
     }
 }

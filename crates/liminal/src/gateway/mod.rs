@@ -18,7 +18,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use axum::extract::ws::{CloseFrame, Message, WebSocket, WebSocketUpgrade};
+use axum::extract::ws::{Message, WebSocket, WebSocketUpgrade};
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use hub::{FeedReader, Hub};
@@ -31,6 +31,7 @@ use self::events::Events;
 use self::follow::Caller;
 pub(crate) use self::reference::{reference, schema};
 use crate::door::{Door, Refusal};
+use crate::socket::{self, GOING_AWAY, NOT_ADMITTED, NOT_TEXT, TOO_SLOW};
 use crate::stop::StopSignal;
 use crate::strict_json;
 use crate::token::{CurrentToken, Token};
@@ -39,8 +40,6 @@ use crate::token::{CurrentToken, Token};
 pub(crate) const STRANGERS_MAX: usize = 16;
 const AUTH_DEADLINE: Duration = Duration::from_secs(5);
 const AUTH_BYTES_MAX: usize = 4096;
-const FRAME_BYTES_MAX: usize = 1024 * 1024;
-const BUFFER_BYTES: usize = 8 * 1024;
 /// How long a program may leave a frame unread before it is taken for gone.
 const SEND_DEADLINE: Duration = Duration::from_secs(20);
 /// Requests that wait for an agent, at a time.
@@ -49,13 +48,6 @@ const SLOW_MAX: usize = 16;
 const RATE: f64 = 100.0;
 const BURST: f64 = 200.0;
 const ID_BYTES_MAX: usize = 256;
-
-const CLOSE_GOING_AWAY: u16 = 1001;
-const CLOSE_PROTOCOL_ERROR: u16 = 1002;
-const CLOSE_NOT_TEXT: u16 = 1003;
-const CLOSE_TOO_BIG: u16 = 1009;
-const CLOSE_NOT_ADMITTED: u16 = 4401;
-const CLOSE_TOO_SLOW: u16 = 4008;
 
 /// What a connection needs to know.
 #[derive(Clone)]
@@ -82,13 +74,9 @@ pub(crate) fn accept(upgrade: WebSocketUpgrade, context: Context) -> Response {
         let full = "Too many connections have not said who they are yet. Try again in a moment.\n";
         return (StatusCode::SERVICE_UNAVAILABLE, full).into_response();
     };
-    upgrade
-        .max_message_size(FRAME_BYTES_MAX)
-        .max_frame_size(FRAME_BYTES_MAX)
-        .read_buffer_size(BUFFER_BYTES)
-        .on_upgrade(move |socket| async move {
-            let _ = serve(socket, context, place).await;
-        })
+    socket::bounded(upgrade).on_upgrade(move |socket| async move {
+        let _ = serve(socket, context, place).await;
+    })
 }
 
 async fn serve(
@@ -105,7 +93,7 @@ async fn serve(
             error: Some(why),
         };
         send(&mut socket, &refused).await?;
-        return close(&mut socket, CLOSE_NOT_ADMITTED, why).await;
+        return close(&mut socket, NOT_ADMITTED, why).await;
     }
     drop(place);
     let welcome = Frame::Auth {
@@ -137,10 +125,19 @@ async fn authenticate(
     socket: &mut WebSocket,
     door: &Door,
 ) -> Result<Result<(), &'static str>, Gone> {
-    let first = match tokio::time::timeout(AUTH_DEADLINE, socket.recv()).await {
+    let first = match tokio::time::timeout(AUTH_DEADLINE, first_frame(socket)).await {
         Ok(Some(Ok(Message::Text(text)))) if text.len() <= AUTH_BYTES_MAX => text,
+        Ok(Some(Ok(Message::Close(_)))) => {
+            socket::answer_close(socket).await;
+            return Err(Gone);
+        }
         Ok(Some(Ok(_))) => return Ok(Err("authentication required")),
-        Ok(_) => return Err(Gone),
+        Ok(Some(Err(broken))) => {
+            let (code, why) = socket::why_broken(broken);
+            socket::close(socket, code, why).await;
+            return Err(Gone);
+        }
+        Ok(None) => return Err(Gone),
         Err(_) => return Ok(Err("authentication took too long")),
     };
     let Ok(Auth::Auth { token }) = strict_json::from_str(&first) else {
@@ -151,6 +148,16 @@ async fn authenticate(
         Err(Refusal::TooManyAttempts) => Err("too many attempts"),
         Err(_) => Err("invalid token"),
     })
+}
+
+/// The first that says something; whether we are there may be asked before.
+async fn first_frame(socket: &mut WebSocket) -> Option<Result<Message, axum::Error>> {
+    loop {
+        match socket.recv().await {
+            Some(Ok(Message::Ping(_) | Message::Pong(_))) => {}
+            first => return first,
+        }
+    }
 }
 
 struct Connection {
@@ -168,12 +175,12 @@ impl Connection {
         loop {
             tokio::select! {
                 () = self.stop.received() => {
-                    return close(&mut self.socket, CLOSE_GOING_AWAY, "the server stops").await;
+                    return close(&mut self.socket, GOING_AWAY, "the server stops").await;
                 }
                 Ok(()) = self.token.changed() => {
                     // The answer to whoever asked for it comes first.
                     let why = "the access token was changed";
-                    return close(&mut self.socket, CLOSE_NOT_ADMITTED, why).await;
+                    return close(&mut self.socket, NOT_ADMITTED, why).await;
                 }
                 Some(ended) = self.slow.join_next() => {
                     if let Ok(frame) = ended {
@@ -183,19 +190,16 @@ impl Connection {
                 message = self.socket.recv(), if self.slow.len() < SLOW_MAX => match message {
                     Some(Ok(Message::Text(text))) => self.request(&text).await?,
                     Some(Ok(Message::Binary(_))) => {
-                        return close(&mut self.socket, CLOSE_NOT_TEXT, "frames are text").await;
+                        return close(&mut self.socket, NOT_TEXT, "frames are text").await;
                     }
                     Some(Ok(Message::Ping(_) | Message::Pong(_))) => {}
-                    Some(Ok(Message::Close(_))) | None => return Ok(()),
-                    Some(Err(error)) => {
-                        let big = matches!(
-                            error.into_inner().downcast_ref(),
-                            Some(tungstenite::Error::Capacity(_))
-                        );
-                        let (code, why) = match big {
-                            true => (CLOSE_TOO_BIG, "a frame may have 1 MiB at most"),
-                            false => (CLOSE_PROTOCOL_ERROR, "that is not the WebSocket protocol"),
-                        };
+                    Some(Ok(Message::Close(_))) => {
+                        socket::answer_close(&mut self.socket).await;
+                        return Ok(());
+                    }
+                    None => return Ok(()),
+                    Some(Err(broken)) => {
+                        let (code, why) = socket::why_broken(broken);
                         return close(&mut self.socket, code, why).await;
                     }
                 },
@@ -208,7 +212,7 @@ impl Connection {
                     }
                     Err(hub::TooSlow) => {
                         let why = "too slow, please reconnect";
-                        return close(&mut self.socket, CLOSE_TOO_SLOW, why).await;
+                        return close(&mut self.socket, TOO_SLOW, why).await;
                     }
                 },
             }
@@ -290,12 +294,7 @@ async fn send(socket: &mut WebSocket, frame: &Frame) -> Result<(), Gone> {
 }
 
 async fn close(socket: &mut WebSocket, code: u16, why: &'static str) -> Result<(), Gone> {
-    let frame = CloseFrame {
-        code,
-        reason: why.into(),
-    };
-    let closing = socket.send(Message::Close(Some(frame)));
-    let _ = tokio::time::timeout(Duration::from_millis(200), closing).await;
+    socket::close(socket, code, why).await;
     Ok(())
 }
 

@@ -54,6 +54,55 @@ async fn nobody_gets_in_without_the_token_and_strangers_do_not_stay() -> Result<
 }
 
 #[tokio::test]
+async fn whoever_hangs_up_is_answered_at_both_doors() -> Result<()> {
+    let setup = setup()?;
+    let server = setup.start().await?;
+    let mut stranger = server.knock().await?;
+    assert_eq!(stranger.hang_up(1000).await?, Some(1000));
+    let mut inside = Program::at(&server).await?;
+    assert_eq!(inside.socket.hang_up(1000).await?, Some(1000));
+    let mut browser = server.connect().await?;
+    assert_eq!(browser.hang_up(1001).await?, Some(1001));
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_stranger_may_ask_whether_we_are_there_before_saying_who_it_is() -> Result<()> {
+    let setup = setup()?;
+    let server = setup.start().await?;
+    let mut socket = server.knock().await?;
+    socket.ping().await?;
+    let hello = json!({"type": "auth", "token": server.token});
+    socket.send(hello).await?;
+    assert_eq!(socket.next_of("auth").await?["ok"], true);
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_program_that_sends_too_much_or_bytes_is_told_why_it_has_to_leave() -> Result<()> {
+    let setup = setup()?;
+    let server = setup.start().await?;
+    let mut huge = Program::at(&server).await?;
+    // The server may hang up while it is still writing.
+    let _ = huge.socket.send_text(&"x".repeat(1024 * 1024 + 1)).await;
+    assert!(matches!(huge.socket.closed().await?, Some(1009) | None));
+    let mut bytes = Program::at(&server).await?;
+    bytes.socket.send_bytes(b"{}").await?;
+    assert_eq!(bytes.socket.closed().await?, Some(1003));
+    // Also when it has said more meanwhile.
+    let mut hasty = server.knock().await?;
+    hasty
+        .send(json!({"type": "auth", "token": "wrong"}))
+        .await?;
+    for _ in 0..3 {
+        hasty.send_text(&"x".repeat(4000)).await?;
+    }
+    assert_eq!(hasty.next().await?["error"], "invalid token");
+    assert_eq!(hasty.closed().await?, Some(4401));
+    Ok(())
+}
+
+#[tokio::test]
 async fn too_many_requests_are_refused_for_a_moment() -> Result<()> {
     let setup = setup()?;
     let server = setup.start().await?;
