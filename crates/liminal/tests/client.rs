@@ -135,6 +135,11 @@ async fn a_message_comes_from_a_pipe_and_ctrl_c_stops_the_turn() -> Result<()> {
     assert!(sent.success());
     let ended = tokio::time::timeout(std::time::Duration::from_secs(60), running.wait()).await??;
     assert_eq!(ended.code(), Some(130));
+    // The agent was told, and nothing runs any more.
+    assert_eq!(setup.count_asked("session/cancel"), 1);
+    let listed = setup.run(&["sessions", "--json"]).await?;
+    let listed: Value = serde_json::from_slice(&listed.stdout)?;
+    assert_eq!(listed[0]["state"], "idle");
     let key = key(&setup).await?;
     let shown = setup.run(&["show", &key, "--json"]).await?;
     let messages: Value = serde_json::from_slice(&shown.stdout)?;

@@ -12,19 +12,14 @@ async fn deltas_come_in_order_after_the_answer_and_each_run_ends_once() -> Resul
     let server = setup.start().await?;
     let mut program = Program::at(&server).await?;
     let key = program.create(&setup).await?;
-    let events = program
-        .say(
-            &key,
-            "think hm\nsay one \ntool t1 read Look\ntool-done t1 found\nsay two\nflood 500 10",
-        )
-        .await?;
+    let counted: String = (0..300).map(|number| format!("say {number},\n")).collect();
+    let script =
+        format!("think hm\nsay one \ntool t1 read Look\ntool-done t1 found\nsay two,\n{counted}");
+    let events = program.say(&key, &script).await?;
     assert_eq!(heard_text(&events, "chat.thinking"), "hm");
     let said = heard_text(&events, "chat.delta");
-    assert!(
-        said.starts_with("one two") && said.len() > 5000,
-        "{}",
-        said.len()
-    );
+    let counted = counted.replace("say ", "").replace('\n', "");
+    assert_eq!(said, format!("one two,{counted}"));
     let tools: Vec<&Value> = events
         .iter()
         .filter(|one| one["event"] == "chat.tool")
@@ -37,7 +32,10 @@ async fn deltas_come_in_order_after_the_answer_and_each_run_ends_once() -> Resul
         .iter()
         .filter_map(|one| one["data"]["seq"].as_u64())
         .collect();
-    assert!(numbers.is_sorted(), "{numbers:?}");
+    assert!(numbers.is_sorted_by(|one, next| one < next), "{numbers:?}");
+    assert_eq!(ends(&events), ["chat.final"]);
+    // Nothing more of it comes before the next one has ended, either.
+    let events = program.say(&key, "say next").await?;
     assert_eq!(ends(&events), ["chat.final"]);
     let history = program
         .result("chat.history", json!({"sessionKey": key}))
@@ -48,7 +46,8 @@ async fn deltas_come_in_order_after_the_answer_and_each_run_ends_once() -> Resul
         .iter()
         .filter_map(|one| one["role"].as_str())
         .collect();
-    assert_eq!(roles, ["user", "assistant", "tool_result", "assistant"]);
+    let all = "user assistant tool_result assistant user assistant";
+    assert_eq!(roles.join(" "), all);
     Ok(())
 }
 
@@ -106,6 +105,55 @@ async fn a_run_is_stopped_and_one_that_waits_is_taken_back() -> Result<()> {
         .code("chat.abort", json!({"runId": running}))
         .await?;
     assert_eq!(again, 404);
+    Ok(())
+}
+
+#[tokio::test]
+async fn messages_that_wait_are_listed_and_sent_in_their_order() -> Result<()> {
+    let setup = setup()?;
+    let server = setup.start().await?;
+    let mut program = Program::at(&server).await?;
+    let key = program.create(&setup).await?;
+    let go_on = setup.home().join("go-on");
+    let first = format!("say first\nuntil {}", go_on.display());
+    program.send(&key, &first).await?;
+    let mut runs = vec![];
+    for number in 1..=4 {
+        runs.push(program.send(&key, &format!("say {number}")).await?);
+    }
+    let of = json!({"sessionKey": key});
+    let queue = program.result("chat.queue", of.clone()).await?;
+    let waiting = queue["waiting"].as_array().context("a list")?;
+    let listed: Vec<_> = waiting.iter().map(|one| one["runId"].clone()).collect();
+    assert_eq!(json!(listed), json!(runs));
+    let remove = json!({"sessionKey": key, "remove": waiting[1]["queueId"]});
+    let queue = program.result("chat.queue", remove).await?;
+    assert_eq!(queue["waiting"].as_array().map(Vec::len), Some(3));
+    std::fs::write(go_on, "")?;
+    let events = program.until_end(&runs[3]).await?;
+    assert_eq!(heard_text(&events, "chat.delta"), "first134");
+    let queue = program.result("chat.queue", of).await?;
+    assert_eq!(queue, json!({"waiting": [], "held": false}));
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_program_hears_only_of_the_sessions_it_follows() -> Result<()> {
+    let setup = setup()?;
+    let server = setup.start().await?;
+    let mut one = Program::at(&server).await?;
+    let key = one.create(&setup).await?;
+    let mut other = Program::at(&server).await?;
+    let others = other.create(&setup).await?;
+    let mut nobody = Program::at(&server).await?;
+    one.say(&key, "say unheard").await?;
+    // What is said later is heard later: nothing of the other session may come before it.
+    let heard = other.say(&others, "say heard").await?;
+    let of_other = |event: &&Value| event["data"]["sessionKey"] != others.as_str();
+    assert_eq!(heard.iter().find(of_other), None);
+    let health = json!({"id": 7, "method": "health.check"});
+    nobody.socket.send(health).await?;
+    assert_eq!(nobody.socket.next().await?["id"], 7);
     Ok(())
 }
 

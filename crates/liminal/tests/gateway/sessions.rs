@@ -86,8 +86,11 @@ async fn sessions_are_renamed_archived_and_deleted() -> Result<()> {
         .await?;
     assert_eq!(archived["sessions"][0]["key"], key.as_str());
     program.result("sessions.unarchive", of.clone()).await?;
+    let transcript = |folder: &str| setup.data_dir().join(format!("{folder}/{key}.jsonl"));
+    assert!(transcript("sessions").exists());
     program.result("sessions.delete", of.clone()).await?;
     assert_eq!(program.code("sessions.get", of).await?, 404);
+    assert!(!transcript("sessions").exists() && transcript("trash").exists());
     let projects = program.result("projects.list", json!({})).await?;
     let id = &projects["projects"][0]["id"];
     program
