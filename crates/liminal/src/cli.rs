@@ -29,7 +29,11 @@ pub(crate) struct Cli {
 #[derive(Debug, Clone, Subcommand)]
 pub(crate) enum Command {
     /// Serve the workspace (what happens without a command)
-    Serve,
+    Serve {
+        /// Only as long as standard input is open (for commands that start a server for themselves)
+        #[arg(long, hide = true)]
+        while_stdin: bool,
+    },
     /// Print the access token, making one if there is none
     Token {
         /// Make a new one; everything that is connected has to come back with it
@@ -60,6 +64,13 @@ pub(crate) enum Command {
         #[arg(last = true)]
         command: Vec<OsString>,
     },
+}
+
+impl Command {
+    /// The end of standard input is the end of a server that was started for one call.
+    pub(crate) fn ends_with_stdin(command: Option<&Self>) -> bool {
+        matches!(command, Some(Self::Serve { while_stdin: true }))
+    }
 }
 
 /// Commands that talk to the running server, or to one that is started for them.

@@ -89,7 +89,7 @@ fn run(cli: &Cli) -> anyhow::Result<ExitCode> {
     }
     let settings = Settings::load(&cli.flags, std::env::home_dir(), &env)?;
     match &cli.command {
-        None | Some(Command::Serve) => {
+        None | Some(Command::Serve { .. }) => {
             log_to_stderr("LIMINAL_LOG", "info")?;
             let threads =
                 std::thread::available_parallelism().map_or(2, |count| count.get().clamp(2, 8));
@@ -97,7 +97,8 @@ fn run(cli: &Cli) -> anyhow::Result<ExitCode> {
                 .worker_threads(threads)
                 .enable_all()
                 .build()?;
-            runtime.block_on(serve::serve(settings))?;
+            let ends_with_stdin = Command::ends_with_stdin(cli.command.as_ref());
+            runtime.block_on(serve::serve(settings, ends_with_stdin))?;
             // A stuck disk must not keep a stopped server alive.
             runtime.shutdown_timeout(std::time::Duration::from_millis(200));
         }

@@ -10,6 +10,7 @@ use std::time::Duration;
 use hub::agents::{AgentEntry, AgentSetup, Backoff, Catalog};
 use hub::store::DataDir;
 use hub::{Hub, HubConfig, SessionRules};
+use tokio::io::AsyncReadExt;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::Semaphore;
 
@@ -30,7 +31,7 @@ const STORE_DEADLINE: Duration = Duration::from_secs(3);
 #[error("{0}")]
 struct CannotListen(String);
 
-pub(crate) async fn serve(settings: Settings) -> anyhow::Result<()> {
+pub(crate) async fn serve(settings: Settings, ends_with_stdin: bool) -> anyhow::Result<()> {
     let mut signals = Signals::listen()?;
     let dir = DataDir::prepare(&settings.data_dir.value)?;
     let hub = Hub::open(HubConfig {
@@ -101,7 +102,10 @@ pub(crate) async fn serve(settings: Settings) -> anyhow::Result<()> {
         });
     }
 
-    signals.next().await;
+    tokio::select! {
+        () = signals.next() => {}
+        () = end_of_stdin(), if ends_with_stdin => {}
+    }
     tracing::info!("stopping");
     // Whoever asks twice means it.
     tokio::spawn(async move {
@@ -223,6 +227,13 @@ fn cannot_listen(wanted: SocketAddr, flag: &str, error: &io::Error) -> CannotLis
             "Could not listen on {wanted}: {error}. Choose another address with --host and {flag}."
         ),
     })
+}
+
+/// Whoever holds the other end is gone, however it ended.
+async fn end_of_stdin() {
+    let mut stdin = tokio::io::stdin();
+    let mut ignored = [0; 64];
+    while let Ok(1..) = stdin.read(&mut ignored).await {}
 }
 
 /// SIGINT and SIGTERM.

@@ -1,6 +1,8 @@
 //! The command line that talks to a server.
 
-use std::process::Output;
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::process::{Output, Stdio};
 
 use anyhow::{Context, Result};
 use serde_json::Value;
@@ -41,7 +43,8 @@ async fn a_message_is_sent_and_the_answer_is_all_that_is_printed() -> Result<()>
     assert!(sent.status.success());
     assert!(errors(&sent).contains("Look complete"), "{}", errors(&sent));
     let key = key(&setup).await?;
-    let again = setup.run(&["send", &key[..8], "say again"]).await?;
+    let begun = key[..8].to_uppercase();
+    let again = setup.run(&["send", &begun, "say again"]).await?;
     assert_eq!(out(&again), "again\n", "{}", errors(&again));
     let listed = out(&setup.run(&["sessions"]).await?);
     assert!(
@@ -119,7 +122,7 @@ async fn a_message_comes_from_a_pipe_and_ctrl_c_stops_the_turn() -> Result<()> {
     let mut command = setup.command();
     command
         .args(["send", "--agent", "claude-code", "--cwd", &folder])
-        .stdin(std::process::Stdio::piped());
+        .stdin(Stdio::piped());
     let mut running = command.spawn()?;
     let mut stdin = running.stdin.take().context("a pipe")?;
     stdin.write_all(b"say begun\nhang\n").await?;
@@ -154,5 +157,115 @@ async fn completions_and_the_man_page_know_the_commands() -> Result<()> {
         assert!(out(&setup.run(&["completions", shell]).await?).contains("sessions"));
     }
     assert!(out(&setup.run(&["man"]).await?).contains("liminal\\-sessions"));
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_message_that_cannot_be_sent_starts_nothing() -> Result<()> {
+    let setup = setup()?;
+    let long = "x".repeat(32_001);
+    for (words, why) in [
+        (
+            &["send", "--agent", "assistant", " \n"][..],
+            "nothing in that message",
+        ),
+        (
+            &["send", "--agent", "assistant", &long],
+            "32,000 characters",
+        ),
+        (&["send", "--agent", "assistant"], "nothing in that message"),
+        (
+            &["send", "--agent", "assistant", "two", "words"],
+            "in quotes",
+        ),
+        (&["send"], "to which session"),
+    ] {
+        let refused = setup.run(words).await?;
+        assert_eq!(refused.status.code(), Some(1), "{why}");
+        assert!(errors(&refused).contains(why), "{}", errors(&refused));
+    }
+    for (sent, why) in [
+        (b"\xff\xfe".to_vec(), "not UTF-8"),
+        // And the pipe stays open.
+        (b"x".repeat(200_000), "32,000 characters"),
+    ] {
+        let mut command = setup.command();
+        command.args(["send", "--agent", "assistant"]);
+        let mut running = command.stdin(Stdio::piped()).spawn()?;
+        let mut stdin = running.stdin.take().context("a pipe")?;
+        // It may be gone before all of it is written.
+        let _ = stdin.write_all(&sent).await;
+        let open = (sent.len() > 100).then_some(stdin);
+        let ended = tokio::time::timeout(testkit::HANG_GUARD, running.wait_with_output()).await??;
+        assert!(errors(&ended).contains(why), "{}", errors(&ended));
+        drop(open);
+    }
+    assert!(!setup.data_dir().exists());
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_folder_whose_name_is_no_text_is_refused() -> Result<()> {
+    let setup = setup()?;
+    let folder = setup.home().join(OsStr::from_bytes(b"\xff"));
+    std::fs::create_dir(&folder)?;
+    let mut command = setup.command();
+    command.args(["send", "say hi", "--cwd"]).arg(&folder);
+    let refused = command.output().await?;
+    assert_eq!(refused.status.code(), Some(1));
+    assert!(
+        errors(&refused).contains("not UTF-8"),
+        "{}",
+        errors(&refused)
+    );
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_title_commands_no_terminal() -> Result<()> {
+    let setup = setup()?;
+    let _server = setup.start().await?;
+    let folder = setup.folder("app")?;
+    let script = "say \u{1b}[2J\u{202e}x";
+    let sent = setup
+        .run(&["send", "--agent", "claude-code", "--cwd", &folder, script])
+        .await?;
+    // A pipe gets what was said.
+    assert_eq!(out(&sent), "\u{1b}[2J\u{202e}x\n");
+    let listed = out(&setup.run(&["sessions"]).await?);
+    assert!(listed.contains("\u{fffd}[2J\u{fffd}x"), "{listed:?}");
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_server_for_one_call_ends_with_it_however_it_ends() -> Result<()> {
+    let setup = setup()?;
+    let folder = setup.folder("app")?;
+    let mut command = setup.command();
+    command.args(["send", "--agent", "claude-code", "--cwd", &folder]);
+    let mut running = command.arg("say begun\nhang").spawn()?;
+    let mut stdout = running.stdout.take().context("a pipe")?;
+    let mut begun = [0; 5];
+    tokio::io::AsyncReadExt::read_exact(&mut stdout, &mut begun).await?;
+    let lock = std::fs::read_to_string(setup.data_dir().join("lock"))?;
+    let server = serde_json::from_str::<Value>(&lock)?["pid"].to_string();
+    let lives = || {
+        let asked = std::process::Command::new("kill")
+            .args(["-0", &server])
+            .output();
+        asked.is_ok_and(|asked| asked.status.success())
+    };
+    assert!(lives());
+    running.kill().await?;
+    let ended = async {
+        while lives() {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(testkit::HANG_GUARD, ended).await?;
+    // What was said is kept, and the turn has an end.
+    let listed = setup.run(&["sessions", "--json"]).await?;
+    let listed: Value = serde_json::from_slice(&listed.stdout)?;
+    assert_eq!(listed[0]["state"], "failed", "{listed}");
     Ok(())
 }

@@ -7,17 +7,19 @@ use std::time::Duration;
 use anyhow::{Context, bail};
 use futures_util::{SinkExt, StreamExt};
 use hub::store::{DataDir, address_of_server};
-use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::net::TcpStream;
 use tokio::process::{Child, Command};
 use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::Message;
+use tokio_tungstenite::tungstenite::protocol::WebSocketConfig;
 
 use crate::config::Settings;
 use crate::token::Token;
 
+/// A list of many thousand sessions is one frame.
+const FRAME_BYTES_MAX: usize = 256 * 1024 * 1024;
 /// How long a server of our own may take to be ready, and to end.
 const START_DEADLINE: Duration = Duration::from_secs(30);
 const END_DEADLINE: Duration = Duration::from_secs(10);
@@ -27,6 +29,7 @@ pub(super) struct Link {
     /// What came while an answer was awaited.
     events: VecDeque<Value>,
     last_id: u64,
+    /// It ends when this does, however we end: its standard input is a pipe from us.
     own: Option<Child>,
 }
 
@@ -45,8 +48,12 @@ impl Link {
         let stream = TcpStream::connect(address)
             .await
             .with_context(|| format!("the server at {url} does not answer"))?;
+        let limits = WebSocketConfig::default()
+            .max_message_size(Some(FRAME_BYTES_MAX))
+            .max_frame_size(Some(FRAME_BYTES_MAX));
+        let door = format!("ws://{address}/gateway");
         let (socket, _) =
-            tokio_tungstenite::client_async(format!("ws://{address}/gateway"), stream).await?;
+            tokio_tungstenite::client_async_with_config(door, stream, Some(limits)).await?;
         let mut link = Self {
             socket,
             events: VecDeque::new(),
@@ -92,10 +99,7 @@ impl Link {
     pub(super) async fn close(mut self) {
         let _ = self.socket.close(None).await;
         if let Some(mut own) = self.own.take() {
-            let pid = own.id().and_then(|pid| i32::try_from(pid).ok());
-            if let Some(pid) = pid.and_then(Pid::from_raw) {
-                let _ = kill_process(pid, Signal::TERM);
-            }
+            drop(own.stdin.take());
             let _ = tokio::time::timeout(END_DEADLINE, own.wait()).await;
         }
     }
@@ -121,6 +125,7 @@ async fn start(dir: &DataDir) -> anyhow::Result<(String, Child)> {
     let mut child = Command::new(std::env::current_exe()?)
         .args([
             "serve",
+            "--while-stdin",
             "--port",
             "0",
             "--gateway-port",
@@ -130,9 +135,8 @@ async fn start(dir: &DataDir) -> anyhow::Result<(String, Child)> {
         ])
         .arg(dir.path())
         .env("LIMINAL_LOG", "error")
-        .stdin(Stdio::null())
+        .stdin(Stdio::piped())
         .stdout(Stdio::piped())
-        .kill_on_drop(true)
         .spawn()?;
     let stdout = child.stdout.take().context("its output")?;
     let mut line = String::new();

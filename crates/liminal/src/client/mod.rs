@@ -6,8 +6,8 @@
 mod export;
 mod link;
 mod send;
+mod terminal;
 
-use std::io::IsTerminal;
 use std::process::ExitCode;
 
 use anyhow::{Context, bail};
@@ -21,8 +21,13 @@ use link::Link;
 
 /// Carries out one of the commands that talk to a server.
 pub(crate) async fn run(talk: &Talk, settings: &Settings) -> anyhow::Result<ExitCode> {
+    // Before a server is started for it, and a session is made.
+    let message = match talk {
+        Talk::Send(args) => send::message(args)?,
+        _ => String::new(),
+    };
     let mut link = Link::open(settings).await?;
-    let done = carry_out(talk, &mut link).await;
+    let done = carry_out(talk, message, &mut link).await;
     link.close().await;
     done
 }
@@ -44,7 +49,7 @@ pub(crate) async fn rotate_token(settings: &Settings) -> anyhow::Result<()> {
     Ok(())
 }
 
-async fn carry_out(talk: &Talk, link: &mut Link) -> anyhow::Result<ExitCode> {
+async fn carry_out(talk: &Talk, message: String, link: &mut Link) -> anyhow::Result<ExitCode> {
     let text = match talk {
         Talk::Sessions { json, archived } => {
             let params = json!({"archived": archived});
@@ -77,9 +82,10 @@ async fn carry_out(talk: &Talk, link: &mut Link) -> anyhow::Result<ExitCode> {
             let messages = export::everything(link, &key).await?;
             export::as_file(*format, &session["session"], &messages)
         }
-        Talk::Send(what) => return send::send(link, what).await,
+        Talk::Send(what) => return send::send(link, what, message).await,
     };
-    crate::print(&text)?;
+    let file = matches!(talk, Talk::Export { .. });
+    terminal::print(&text, file)?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -97,9 +103,10 @@ async fn whole_key(link: &mut Link, begun: &str) -> anyhow::Result<String> {
                 .filter_map(|one| Some(one["key"].as_str()?.to_owned())),
         );
     }
+    let wanted = begun.to_lowercase();
     let mut fitting = keys
         .into_iter()
-        .filter(|key| key.starts_with(begun) && !begun.is_empty());
+        .filter(|key| key.starts_with(&wanted) && !wanted.is_empty());
     match (fitting.next(), fitting.next()) {
         (Some(key), None) => Ok(key),
         (Some(_), Some(_)) => {
@@ -165,7 +172,7 @@ fn table<const N: usize>(rows: Vec<[String; N]>) -> String {
         let cells: Vec<String> = row
             .iter()
             .zip(widths)
-            .map(|(cell, width)| format!("{cell:<width$}"))
+            .map(|(cell, width)| format!("{:<width$}", terminal::one_line(cell)))
             .collect();
         text.push_str(cells.join("  ").trim_end());
         text.push('\n');
@@ -190,9 +197,4 @@ fn age(updated: i64) -> String {
         3600..86_400 => format!("{}h", seconds / 3600),
         _ => format!("{}d", seconds / 86_400),
     }
-}
-
-/// Whether standard error may be coloured.
-fn colours() -> bool {
-    std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none()
 }

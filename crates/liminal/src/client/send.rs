@@ -1,13 +1,14 @@
 //! `liminal send`: a message in, the answer out as it comes.
 
-use std::io::{IsTerminal, Read, Write};
+use std::io::{IsTerminal, Read};
 use std::process::ExitCode;
 
 use anyhow::{Context, bail};
 use serde_json::{Value, json};
 
 use super::link::Link;
-use super::{colours, whole_key};
+use super::terminal::note;
+use super::{terminal, whole_key};
 use crate::cli::SendArgs;
 
 /// What the exit code says, beside 0 for an answer.
@@ -15,21 +16,49 @@ const FAILED: u8 = 1;
 const REFUSED: u8 = 3;
 const CUT_SHORT: u8 = 4;
 const INTERRUPTED: u8 = 130;
+const MESSAGE_CHARS_MAX: usize = 32_000;
+const TOO_LONG: &str =
+    "A message may have 32,000 characters. Put the rest into a file, and name the file.";
 
-pub(super) async fn send(link: &mut Link, args: &SendArgs) -> anyhow::Result<ExitCode> {
-    let (key, message) = match (&args.to_agent(), args.words.as_slice()) {
+/// What is to be said.
+pub(super) fn message(args: &SendArgs) -> anyhow::Result<String> {
+    let (_, message) = words(args)?;
+    let message = match message {
+        None | Some("-") => from_stdin()?,
+        Some(message) => message.to_owned(),
+    };
+    if message.trim().is_empty() {
+        bail!("There is nothing in that message.");
+    }
+    if message.chars().count() > MESSAGE_CHARS_MAX {
+        bail!(TOO_LONG);
+    }
+    Ok(message)
+}
+
+/// The session, and the message, as far as they were typed.
+fn words(args: &SendArgs) -> anyhow::Result<(Option<&str>, Option<&str>)> {
+    let words: Vec<&str> = args.words.iter().map(String::as_str).collect();
+    Ok(match (args.to_agent(), words.as_slice()) {
         (false, [key]) => (Some(key), None),
         (false, [key, message]) => (Some(key), Some(message)),
         (true, []) => (None, None),
         (true, [message]) => (None, Some(message)),
-        _ => bail!(
-            "Put the message in quotes: `liminal send KEY \"…\"` or `liminal send --agent A \"…\"`."
+        (false, _) => bail!(
+            "Say to which session: `liminal send KEY \"…\"` or `liminal send --agent A \"…\"`."
         ),
-    };
-    let message = match message.map(String::as_str) {
-        None | Some("-") => from_stdin()?,
-        Some(message) => message.to_owned(),
-    };
+        (true, _) => bail!(
+            "Put the message in quotes. A new session has no key yet: `liminal send --agent A \"…\"`."
+        ),
+    })
+}
+
+pub(super) async fn send(
+    link: &mut Link,
+    args: &SendArgs,
+    message: String,
+) -> anyhow::Result<ExitCode> {
+    let (key, _) = words(args)?;
     let key = match key {
         Some(key) => whole_key(link, key).await?,
         None => {
@@ -39,7 +68,8 @@ pub(super) async fn send(link: &mut Link, args: &SendArgs) -> anyhow::Result<Exi
             }
             if let Some(cwd) = &args.cwd {
                 let cwd = std::path::absolute(cwd)?;
-                params["cwd"] = json!(cwd);
+                let cwd = cwd.to_str();
+                params["cwd"] = json!(cwd.context("The folder's name is not UTF-8.")?);
             }
             let created = link.call("sessions.create", params).await?;
             let key = created["sessionKey"].as_str().context("a session")?;
@@ -54,12 +84,18 @@ pub(super) async fn send(link: &mut Link, args: &SendArgs) -> anyhow::Result<Exi
 }
 
 fn from_stdin() -> anyhow::Result<String> {
-    let mut stdin = std::io::stdin();
+    let stdin = std::io::stdin();
     if stdin.is_terminal() {
         bail!("There is no message. Add one in quotes, or pipe one in.");
     }
-    let mut text = String::new();
-    stdin.read_to_string(&mut text)?;
+    let mut bytes = vec![];
+    // Some pipes never end; so much is too long, whatever it is made of.
+    let most = 4 * MESSAGE_CHARS_MAX as u64;
+    stdin.take(most + 1).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > most {
+        bail!(TOO_LONG);
+    }
+    let text = String::from_utf8(bytes).context("Standard input is not UTF-8 text.")?;
     Ok(text.trim_end().to_owned())
 }
 
@@ -96,7 +132,7 @@ async fn follow(link: &mut Link, key: &str, run: &str, json: bool) -> anyhow::Re
         match event["event"].as_str().unwrap_or_default() {
             "chat.delta" if !json => {
                 let text = data["text"].as_str().unwrap_or_default();
-                crate::print(text)?;
+                terminal::print(text, false)?;
                 ended_line = text.ends_with('\n') || (text.is_empty() && ended_line);
             }
             "chat.tool" if !json && data["status"] != "running" => {
@@ -134,13 +170,4 @@ fn outcome(end: &str, data: &Value) -> u8 {
         }
         _ => 0,
     }
-}
-
-/// Beside the answer, not part of it.
-fn note(text: &str) {
-    let mut stderr = std::io::stderr().lock();
-    let _ = match colours() {
-        true => writeln!(stderr, "\x1b[2m· {text}\x1b[0m"),
-        false => writeln!(stderr, "· {text}"),
-    };
 }

@@ -1,0 +1,56 @@
+//! What is shown to a person at a terminal.
+//!
+//! What agents say and sessions are called comes from anywhere, and a terminal obeys what it is shown: it would clear
+//! itself, retitle itself or hide text. So nothing that commands it gets there. Files and pipes get everything as it is.
+
+use std::io::{IsTerminal, Write};
+
+/// Prints what was asked for; a `file` is never touched.
+pub(super) fn print(text: &str, file: bool) -> anyhow::Result<()> {
+    match !file && std::io::stdout().is_terminal() {
+        true => crate::print(&harmless(text)),
+        false => crate::print(text),
+    }
+}
+
+/// Beside what was asked for, not part of it.
+pub(super) fn note(text: &str) {
+    let text = one_line(text);
+    let mut stderr = std::io::stderr().lock();
+    let coloured =
+        stderr.is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|no| no.is_empty());
+    let _ = match coloured {
+        true => writeln!(stderr, "\x1b[2m· {text}\x1b[0m"),
+        false => writeln!(stderr, "· {text}"),
+    };
+}
+
+/// For a cell of a table.
+pub(super) fn one_line(text: &str) -> String {
+    harmless(text).replace(['\n', '\t'], " ")
+}
+
+fn harmless(text: &str) -> String {
+    let commands = |character: char| match character {
+        '\n' | '\t' => false,
+        // They turn the text around that follows.
+        '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => true,
+        other => other.is_control(),
+    };
+    text.replace(commands, "\u{fffd}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_that_commands_a_terminal_is_left() {
+        let odd = "a\x1b]0;title\x07\r\u{9b}2J\u{202e}b\tc\nü";
+        assert_eq!(
+            harmless(odd),
+            "a\u{fffd}]0;title\u{fffd}\u{fffd}\u{fffd}2J\u{fffd}b\tc\nü"
+        );
+        assert_eq!(one_line("a\nb\tc"), "a b c");
+    }
+}
