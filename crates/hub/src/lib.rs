@@ -28,7 +28,7 @@ pub use folders::Completions;
 pub use projects::Projects;
 use session::Hosting;
 pub use session::{
-    Done, Fed, Feed, FeedReader, Named, Page, SessionEvent, SessionRules, Sessions, TooSlow,
+    Done, Fed, Feed, FeedReader, Named, Page, SessionEvent, SessionRules, Sessions, Shown, TooSlow,
     UNTITLED, feed,
 };
 use store::{DataDir, Lock, OpenError, Uploads};

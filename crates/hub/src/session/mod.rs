@@ -23,7 +23,7 @@ use uuid::Uuid;
 use wire::{PermissionPolicy, Position, Project, QueuedMessage, SessionInfo, SessionListItem};
 
 use actor::{Command, FROM_AGENT_MAX, Fresh, Setup, Subscribe};
-pub use actor::{Done, Page};
+pub use actor::{Done, Page, Shown};
 pub use feed::{Fed, Feed, FeedReader, SessionEvent, TooSlow, feed};
 use index::Index;
 pub use index::Named;
@@ -197,7 +197,7 @@ impl Sessions {
         after: Option<Position>,
         tail: Option<u32>,
         origin: Origin,
-    ) -> Result<(), HubError> {
+    ) -> Result<Shown, HubError> {
         let how = Subscribe::Open {
             after,
             tail,
@@ -208,7 +208,7 @@ impl Sessions {
     }
 
     /// Everything that happens from now on.
-    pub async fn follow(&self, id: &str, feed: Feed) -> Result<(), HubError> {
+    pub async fn follow(&self, id: &str, feed: Feed) -> Result<Shown, HubError> {
         let how = Subscribe::Follow;
         self.ask(id, |reply| Command::Subscribe { feed, how, reply })
             .await?

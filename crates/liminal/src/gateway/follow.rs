@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use hub::{Feed, Hub, HubError, Origin};
+use hub::{Feed, Hub, HubError, Origin, Shown};
 use wire::gateway::{Problem, SessionKey};
 use wire::{ErrorCode, Position};
 
@@ -59,7 +59,7 @@ impl Caller {
         id: &str,
         key: &str,
         after: Option<Position>,
-    ) -> Result<(), Problem> {
+    ) -> Result<Shown, Problem> {
         let (sessions, feed) = (self.hub().sessions(), self.feed.clone());
         if self.key_of(id).is_some() && after.is_none() {
             // One that was deleted and brought back no longer knows who followed it.

@@ -10,6 +10,8 @@ use super::sessions::milliseconds;
 
 /// Entries read at once.
 const PAGE: u32 = 200;
+/// How far back the beginning of a run is looked for.
+const LOOK_BACK_PAGES: usize = 10;
 /// What one answer may hold.
 const PAGE_BYTES_MAX: usize = 512 * 1024;
 /// What one message of a page may hold; `chat.message` has it whole.
@@ -29,7 +31,9 @@ pub(super) async fn page(
     'pages: while at > 0 {
         let page = caller.hub().sessions().page(id, at, PAGE).await;
         let page = page.map_err(problem)?;
-        for mut message in of_entries(&page.entries, page.first, key).into_iter().rev() {
+        let begun = begun(caller, id, key, &page.entries, page.first).await?;
+        let found = of_entries(&page.entries, page.first, key, begun);
+        for mut message in found.into_iter().rev() {
             cut(&mut message);
             bytes += message.content.len();
             if messages.len() == limit.0 as usize
@@ -62,16 +66,62 @@ pub(super) async fn one(
         Err(HubError::SessionNotFound) => return Err(none()),
         Err(error) => return Err(problem(error)),
     };
-    let messages = of_entries(&page.entries, page.first, key);
+    let begun = begun(caller, id, key, &page.entries, page.first).await?;
+    let messages = of_entries(&page.entries, page.first, key, begun);
     let found = messages
         .into_iter()
         .find(|message| message.number == number);
     found.ok_or_else(none)
 }
 
-fn of_entries(entries: &[ChatEntry], first: u64, key: &str) -> Vec<Message> {
-    let mut run = None;
-    let mut last = 0;
+/// What is known when a page begins in the middle of a run.
+#[derive(Default)]
+struct Begun {
+    run: Option<String>,
+    /// When something was last said.
+    last: i64,
+}
+
+/// The run to which the first of these entries belong.
+async fn begun(
+    caller: &Caller,
+    id: &str,
+    key: &str,
+    entries: &[ChatEntry],
+    first: u64,
+) -> Result<Begun, Problem> {
+    let mut begun = Begun::default();
+    let mut at = first;
+    if let Some(ChatEntry::User { .. }) = entries.first() {
+        return Ok(begun);
+    }
+    for _ in 0..LOOK_BACK_PAGES {
+        if at == 0 {
+            break;
+        }
+        let page = caller.hub().sessions().page(id, at, PAGE).await;
+        let page = page.map_err(problem)?;
+        at = page.first;
+        for entry in page.entries.iter().rev() {
+            let (ChatEntry::User { timestamp, .. } | ChatEntry::Assistant { timestamp, .. }) =
+                entry
+            else {
+                continue;
+            };
+            if begun.last == 0 {
+                begun.last = milliseconds(timestamp);
+            }
+            if let ChatEntry::User { request_id, .. } = entry {
+                begun.run = request_id.as_ref().map(|id| run_id(key, id));
+                return Ok(begun);
+            }
+        }
+    }
+    Ok(begun)
+}
+
+fn of_entries(entries: &[ChatEntry], first: u64, key: &str, begun: Begun) -> Vec<Message> {
+    let Begun { mut run, mut last } = begun;
     let mut messages = vec![];
     for (entry, number) in entries.iter().zip(first + 1..) {
         let (role, content, timestamp, tool_name) = match entry {

@@ -171,11 +171,12 @@ pub(super) async fn subscribe(
     params: SubscribeParams,
 ) -> Result<Subscribed, Problem> {
     let id = caller.id_of(&params.session_key)?;
-    caller
-        .follow(&id, &params.session_key.0, params.after)
-        .await?;
+    let shown = caller.follow(&id, &params.session_key.0, params.after);
+    let shown = shown.await?;
     Ok(Subscribed {
         boot_id: caller.hub().boot_id().to_owned(),
+        seq: shown.seq,
+        resumed: shown.resumed,
     })
 }
 

@@ -197,7 +197,8 @@ async fn a_long_history_comes_in_pages_and_a_huge_message_on_its_own() -> Result
     let server = setup.start().await?;
     let mut program = Program::at(&server).await?;
     let key = program.create(&setup).await?;
-    program.say(&key, "huge 200000").await?;
+    let run = program.send(&key, "huge 200000").await?;
+    program.until_end(&run).await?;
     for number in 0..4 {
         program.say(&key, &format!("say {number}")).await?;
     }
@@ -230,9 +231,40 @@ async fn a_long_history_comes_in_pages_and_a_huge_message_on_its_own() -> Result
             json!({"sessionKey": key, "number": cut["number"]}),
         )
         .await?;
-    assert_eq!(
-        whole["message"]["content"].as_str().map(str::len),
-        Some(200_000)
-    );
+    let mut message = whole["message"].clone();
+    let content = message["content"].take();
+    assert_eq!(content.as_str().map(str::len), Some(200_000));
+    // But for that it is what the page had.
+    let mut of_page = cut.clone();
+    of_page["content"].take();
+    if let Some(fields) = of_page.as_object_mut() {
+        fields.remove("cut");
+    }
+    assert_eq!(message, of_page);
+    assert_eq!(message["runId"], run.as_str());
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_page_that_begins_within_a_run_knows_whose_it_is() -> Result<()> {
+    let setup = setup()?;
+    let server = setup.start().await?;
+    let mut program = Program::at(&server).await?;
+    let key = program.create(&setup).await?;
+    let tools: String = (0..250)
+        .map(|number| format!("tool t{number} read Look\ntool-done t{number} found\n"))
+        .collect();
+    let run = program.send(&key, &tools).await?;
+    program.until_end(&run).await?;
+    for before in [Value::Null, json!(30)] {
+        let params = json!({"sessionKey": key, "limit": 5, "before": before});
+        let page = program.result("chat.history", params).await?;
+        let messages = page["messages"].as_array().context("messages")?;
+        assert_eq!(messages.len(), 5);
+        for message in messages {
+            assert_eq!(message["runId"], run.as_str(), "{message}");
+            assert!(message["timestamp"].as_i64() > Some(0), "{message}");
+        }
+    }
     Ok(())
 }

@@ -156,7 +156,16 @@ async fn a_program_that_comes_back_goes_on_where_it_was() -> Result<()> {
     let mut back = Program::at(&server).await?;
     let after = json!({"bootId": subscribed["bootId"], "seq": seq});
     let params = json!({"sessionKey": key, "after": after});
-    back.result("sessions.subscribe", params).await?;
+    let went_on = back.result("sessions.subscribe", params).await?;
+    assert_eq!(went_on["resumed"], true);
+    assert_eq!(went_on["seq"], seq);
+    // One who comes from before a restart has missed something, and is told so.
+    let elsewhere = json!({"bootId": "another", "seq": seq});
+    let params = json!({"sessionKey": key, "after": elsewhere});
+    let mut late = Program::at(&server).await?;
+    let not_resumed = late.result("sessions.subscribe", params).await?;
+    assert_eq!(not_resumed["resumed"], false);
+    assert!(not_resumed["seq"].as_u64() >= seq.as_u64(), "{not_resumed}");
     std::fs::write(go_on, "")?;
     let events = back.until_end(&run).await?;
     assert_eq!(heard_text(&events, "chat.delta"), "two", "{events:?}");

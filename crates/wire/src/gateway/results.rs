@@ -131,8 +131,12 @@ pub struct Run {
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Subscribed {
-    /// Where events go on; a later connection passes it as `after`.
+    /// A later connection passes it in `after`, with the `seq` of the last event it has heard.
     pub boot_id: String,
+    /// Events with higher numbers follow.
+    pub seq: u64,
+    /// Whether they go on right after `after`. If not, something was missed, and `chat.history` has it.
+    pub resumed: bool,
 }
 
 #[derive(Debug, Serialize, JsonSchema)]

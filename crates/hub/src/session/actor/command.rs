@@ -13,7 +13,7 @@ pub(crate) enum Command {
     Subscribe {
         feed: Feed,
         how: Subscribe,
-        reply: oneshot::Sender<Result<(), HubError>>,
+        reply: oneshot::Sender<Result<Shown, HubError>>,
     },
     Unsubscribe {
         connection: u64,
@@ -51,6 +51,15 @@ pub(crate) enum Command {
         for_good: bool,
         reply: oneshot::Sender<()>,
     },
+}
+
+/// How far one who was shown a session has come with it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Shown {
+    /// Whether it goes on right after what was known.
+    pub resumed: bool,
+    /// What follows has higher numbers.
+    pub seq: u64,
 }
 
 #[derive(Debug)]

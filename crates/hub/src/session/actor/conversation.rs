@@ -11,7 +11,7 @@ use jiff::Timestamp;
 use wire::{ChatEntry, Position, SessionInfo, ToolStatus, TurnEntry, TurnOutcome};
 
 use super::audience::{Audience, texts_before};
-use super::command::Page;
+use super::command::{Page, Shown};
 use super::record::Record;
 use crate::agents::entries::EntryChange;
 use crate::error::HubError;
@@ -150,7 +150,7 @@ impl Conversation {
         tail: Option<u32>,
         info: SessionInfo,
         origin: Origin,
-    ) -> Result<(), HubError> {
+    ) -> Result<Shown, HubError> {
         let info = Box::new(info);
         if let Some(after) = after
             && let Some(missed) = self.audience.since(&after)
@@ -165,7 +165,10 @@ impl Conversation {
             for event in missed {
                 self.audience.show_to(feed, event);
             }
-            return Ok(());
+            return Ok(Shown {
+                resumed: true,
+                seq: after.seq,
+            });
         }
         let total = self.record.total();
         let first = tail.map_or(0, |tail| total.saturating_sub(u64::from(tail)));
@@ -178,7 +181,10 @@ impl Conversation {
             origin,
         };
         self.audience.show_to(feed, Arc::new(history));
-        Ok(())
+        Ok(Shown {
+            resumed: false,
+            seq: self.audience.seq(),
+        })
     }
 
     pub(super) async fn page(&mut self, before: u64, limit: u32) -> Result<Page, HubError> {

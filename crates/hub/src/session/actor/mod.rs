@@ -24,7 +24,7 @@ use wire::{ChatEntry, PermissionPolicy, SessionState, TurnPhase};
 use self::audience::Audience;
 use self::command::refuse;
 pub(crate) use self::command::{Command, Subscribe};
-pub use self::command::{Done, Page};
+pub use self::command::{Done, Page, Shown};
 use self::conversation::Conversation;
 use self::guest::{Replay, pictures};
 use self::record::Record;
@@ -445,7 +445,11 @@ impl Actor {
         self.shown = Some(state);
     }
 
-    async fn subscribe(&mut self, feed: Feed, how: Subscribe) -> Result<(), HubError> {
+    async fn subscribe(&mut self, feed: Feed, how: Subscribe) -> Result<Shown, HubError> {
+        let mut shown = Shown {
+            resumed: false,
+            seq: self.conversation.audience.seq(),
+        };
         match how {
             Subscribe::Open {
                 after,
@@ -453,16 +457,15 @@ impl Actor {
                 origin,
             } => {
                 let info = self.state.info();
-                self.conversation
-                    .open(&feed, after, tail, info, origin)
-                    .await?;
+                let open = self.conversation.open(&feed, after, tail, info, origin);
+                shown = open.await?;
                 self.conversation.audience.join(feed);
                 self.step(Input::Watched).await;
             }
             Subscribe::Follow if self.conversation.audience.has(feed.connection()) => {}
             Subscribe::Follow => self.conversation.audience.join(feed),
         }
-        Ok(())
+        Ok(shown)
     }
 
     async fn title(&mut self, title: String) {
