@@ -269,3 +269,23 @@ async fn a_server_for_one_call_ends_with_it_however_it_ends() -> Result<()> {
     assert_eq!(listed[0]["state"], "failed", "{listed}");
     Ok(())
 }
+
+#[tokio::test]
+async fn a_server_that_does_not_answer_is_not_waited_for() -> Result<()> {
+    let setup = setup()?;
+    let silent = std::net::TcpListener::bind("127.0.0.1:0")?;
+    std::fs::create_dir_all(setup.data_dir())?;
+    let holder = format!(r#"{{"pid":1,"url":"http://{}"}}"#, silent.local_addr()?);
+    let path = setup.data_dir().join("lock");
+    std::fs::write(&path, holder)?;
+    let lock = std::fs::File::open(&path)?;
+    lock.lock()?;
+    let ended = setup.run(&["sessions"]).await?;
+    assert_eq!(ended.status.code(), Some(1));
+    assert!(
+        errors(&ended).contains("does not answer"),
+        "{}",
+        errors(&ended)
+    );
+    Ok(())
+}

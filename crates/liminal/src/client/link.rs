@@ -20,6 +20,8 @@ use crate::token::Token;
 
 /// A list of many thousand sessions is one frame.
 const FRAME_BYTES_MAX: usize = 256 * 1024 * 1024;
+/// How long a server may take to let us in.
+const ANSWER_DEADLINE: Duration = Duration::from_secs(10);
 /// How long a server of our own may take to be ready, and to end.
 const START_DEADLINE: Duration = Duration::from_secs(30);
 const END_DEADLINE: Duration = Duration::from_secs(10);
@@ -44,10 +46,16 @@ impl Link {
                 (url, Some(child))
             }
         };
+        let entering = tokio::time::timeout(ANSWER_DEADLINE, Self::enter(&url, &token, own));
+        let entered = entering.await.ok();
+        entered.with_context(|| format!("The server at {url} does not answer."))?
+    }
+
+    async fn enter(url: &str, token: &Token, own: Option<Child>) -> anyhow::Result<Self> {
         let address = url.trim_start_matches("http://").trim_end_matches('/');
         let stream = TcpStream::connect(address)
             .await
-            .with_context(|| format!("the server at {url} does not answer"))?;
+            .with_context(|| format!("The server at {url} does not answer."))?;
         let limits = WebSocketConfig::default()
             .max_message_size(Some(FRAME_BYTES_MAX))
             .max_frame_size(Some(FRAME_BYTES_MAX));
