@@ -83,6 +83,7 @@ pub(crate) fn run() -> anyhow::Result<()> {
     println!("\nmedian of {RUNS} (lowest to highest beside it); the runs of both alternate");
     agent_updates()?;
     sessions()?;
+    gateway()?;
     agent_store()?;
     markdown::run(&chromium)
 }
@@ -161,6 +162,29 @@ fn sessions() -> anyhow::Result<()> {
         let ratio = many.median / few.median;
         let (many, few) = (many.to_string(), few.to_string());
         println!("{name:<44}{many:>24}{few:>24}{ratio:>8.2} beside an ordinary one");
+    }
+    Ok(())
+}
+
+/// A program inside, while 1,000 strangers stand at the door and 1,000 knock wrongly, beside a quiet door.
+fn gateway() -> anyhow::Result<()> {
+    let spread = measured("gateway_crowd")?;
+    println!(
+        "\n{:<44}{:>24}{:>24}{:>8}",
+        "the gateway, us until an answer", "a crowd", "nobody", "ratio"
+    );
+    for (name, crowd) in [
+        ("while they arrive", "arriving"),
+        ("while they stand", "standing"),
+    ] {
+        for percentile in ["p50", "p99"] {
+            let many = spread(&format!("{crowd}_{percentile}"));
+            let quiet = spread(&format!("quiet_{percentile}"));
+            let ratio = many.median / quiet.median;
+            let (many, quiet) = (many.to_string(), quiet.to_string());
+            let name = format!("{name}, {percentile}");
+            println!("{name:<44}{many:>24}{quiet:>24}{ratio:>8.2}");
+        }
     }
     Ok(())
 }
