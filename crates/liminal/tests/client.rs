@@ -211,7 +211,7 @@ async fn a_folder_whose_name_is_no_text_is_refused() -> Result<()> {
     std::fs::create_dir(&folder)?;
     let mut command = setup.command();
     command.args(["send", "say hi", "--cwd"]).arg(&folder);
-    let refused = command.output().await?;
+    let refused = tokio::time::timeout(testkit::HANG_GUARD, command.output()).await??;
     assert_eq!(refused.status.code(), Some(1));
     assert!(
         errors(&refused).contains("not UTF-8"),
