@@ -7,6 +7,9 @@ import { unseen } from './stage.js';
 
 /** @typedef {import('../types/wire.js').PermissionQuestion} PermissionQuestion */
 
+/** Options that a key of the keyboard chooses. */
+const KEYS = 4;
+
 /** @param {PermissionQuestion} question @param {import('./stage.js').Stage} stage */
 export function questionView(question, stage) {
   const problem = h('p', { class: 'field-error', role: 'alert' });
@@ -21,7 +24,7 @@ export function questionView(question, stage) {
         for (const button of buttons) button.disabled = false;
       }
     };
-    const key = index < 4 && h('kbd', { 'aria-hidden': 'true' }, String(index + 1));
+    const key = index < KEYS && h('kbd', { 'aria-hidden': 'true' }, String(index + 1));
     return h(
       'button',
       { class: `button${allows ? ' allows' : ''}`, type: 'button', onclick: answer, 'data-option': option.optionId },
@@ -46,10 +49,8 @@ export function questionView(question, stage) {
       'p',
       { class: 'hint' },
       otherwise ? `The policy “allow” would have taken “${otherwise.name}”. ` : '',
-      'Keys ',
-      h('kbd', {}, '1'),
-      '–',
-      h('kbd', {}, '4'),
+      ...(buttons.length > 1 ? ['Keys ', h('kbd', {}, '1'), '–'] : ['Key ']),
+      h('kbd', {}, String(Math.min(buttons.length, KEYS))),
       ', while writing with ',
       h('kbd', {}, 'Alt'),
       '.',

@@ -24,7 +24,9 @@ export function startConnection(place, retryNow) {
     place.replaceChildren(
       h('span', { class: up ? 'connection-dot up' : 'connection-dot' }),
       h('span', {}, text),
-      offerRetry ? h('button', { class: 'link-button', type: 'button', onclick: retryNow }, 'Retry now') : '',
+      offerRetry
+        ? h('button', { class: 'link-button', type: 'button', 'aria-label': 'Retry now', onclick: retryNow }, 'Retry')
+        : '',
     );
   };
 

@@ -366,6 +366,7 @@ export function startSidebar(place, { filter, archived, count, tools }, actions)
   archived.addEventListener('click', () => {
     showsArchived = !showsArchived;
     archived.setAttribute('aria-pressed', String(showsArchived));
+    filter.placeholder = showsArchived ? 'Filter archived sessions' : 'Filter sessions';
     place.scrollTop = 0;
     actions.wantArchived(showsArchived);
     layOut();
