@@ -13,6 +13,7 @@ use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 use wire::{ChatEntry, Project, SessionListItem, SessionState};
 
+use super::grouped::Grouped;
 use super::title::UNTITLED;
 use crate::error::HubError;
 use crate::events::{Events, Origin, What};
@@ -98,6 +99,8 @@ pub(crate) struct Index {
     events: Events,
     /// What has happened since the index was written, by session id.
     news: Mutex<HashMap<String, News>>,
+    /// The last state that was asked about, by project.
+    grouped: Mutex<Option<(Arc<SessionsFile>, Arc<Grouped>)>>,
 }
 
 #[derive(Debug, Clone)]
@@ -138,6 +141,7 @@ impl Index {
             folder,
             events,
             news: Mutex::default(),
+            grouped: Mutex::default(),
         };
         Ok((index, unended))
     }
@@ -153,18 +157,28 @@ impl Index {
 
     /// The sessions of a project, the last active one first.
     pub(crate) fn list(&self, project: &Project, archived: bool) -> Vec<SessionListItem> {
-        let file = self.document.read();
+        let grouped = self.grouped();
         let news = self.news();
-        let wanted =
-            |meta: &&Arc<SessionMeta>| meta.archived == archived && meta.belongs_to(project);
-        let mut items: Vec<SessionListItem> = file
-            .sessions
-            .iter()
-            .filter(wanted)
+        let mut items: Vec<SessionListItem> = grouped
+            .of(project)
+            .filter(|meta| meta.archived == archived)
             .map(|meta| item(meta, &project.id, news.get(&meta.id)))
             .collect();
         items.sort_by(|a, b| b.last_active_at.cmp(&a.last_active_at));
         items
+    }
+
+    fn grouped(&self) -> Arc<Grouped> {
+        let file = self.document.read();
+        let mut last = self.grouped.lock().unwrap_or_else(PoisonError::into_inner);
+        match &*last {
+            Some((of, grouped)) if Arc::ptr_eq(of, &file) => grouped.clone(),
+            _ => {
+                let grouped = Arc::new(Grouped::new(&file.sessions));
+                *last = Some((file, grouped.clone()));
+                grouped
+            }
+        }
     }
 
     /// The session with this key.

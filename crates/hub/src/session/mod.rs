@@ -5,6 +5,7 @@
 
 mod actor;
 mod feed;
+mod grouped;
 mod index;
 mod reconcile;
 mod state;

@@ -1,0 +1,41 @@
+//! The sessions of one state of the index by project, so that listing each of many projects does not walk
+//! past all sessions of all the others.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use wire::Project;
+
+use super::index::SessionMeta;
+
+#[derive(Default)]
+pub(super) struct Grouped {
+    by_project: HashMap<String, Vec<Arc<SessionMeta>>>,
+    /// A folder that was removed and added again may be another project, with the same sessions.
+    by_path: HashMap<String, Vec<Arc<SessionMeta>>>,
+}
+
+impl Grouped {
+    pub(super) fn new(sessions: &[Arc<SessionMeta>]) -> Self {
+        let mut grouped = Self::default();
+        for meta in sessions {
+            add(&mut grouped.by_project, &meta.project_id, meta);
+            add(&mut grouped.by_path, &meta.project_path, meta);
+        }
+        grouped
+    }
+
+    pub(super) fn of(&self, project: &Project) -> impl Iterator<Item = &Arc<SessionMeta>> {
+        let named = self.by_project.get(&project.id).into_iter().flatten();
+        let there = self.by_path.get(&project.path).into_iter().flatten();
+        let id = project.id.clone();
+        named.chain(there.filter(move |meta| meta.project_id != id))
+    }
+}
+
+fn add(groups: &mut HashMap<String, Vec<Arc<SessionMeta>>>, key: &str, meta: &Arc<SessionMeta>) {
+    match groups.get_mut(key) {
+        Some(group) => group.push(meta.clone()),
+        None => drop(groups.insert(key.to_owned(), vec![meta.clone()])),
+    }
+}
