@@ -72,8 +72,8 @@ const fixtures = {
 
 export const test = base.extend(fixtures);
 
-/** For what is no test and ends it itself. @param {string} home */
-export async function startServer(home) {
+/** For what ends it itself. @param {string} home @param {Record<string, string>} [env]  beside the usual */
+export async function startServer(home, env = {}) {
   let port = '0';
   /** @type {import('node:child_process').ChildProcess} */
   let child;
@@ -91,7 +91,7 @@ export async function startServer(home) {
     url: '',
     origin: '',
     home,
-    env: /** @type {Record<string, string>} */ ({}),
+    env,
     agent,
     agentStarts,
     agentLog: () => (existsSync(log) ? readFileSync(log, 'utf8').trim().split('\n') : []),

@@ -6,6 +6,7 @@
     reason = "a tool for people, run in a terminal"
 )]
 
+mod agents;
 mod audit;
 mod bench;
 mod bench_web;
@@ -18,7 +19,8 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 const HELP: &str = "\
-cargo xtask test [rust|web|e2e]   run every check, or one part of them
+cargo xtask test [rust|web|e2e|agents]
+                                  run every check, or one part of them
 cargo xtask bench                 measure the release build beside its baseline
 cargo xtask bench web             measure the workspace in Chromium beside the plain way to show it
 cargo xtask audit                 check licences, sources, bans and advisories (cargo-deny)

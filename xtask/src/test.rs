@@ -1,7 +1,9 @@
 //! `cargo xtask test`: everything that must hold before a change lands.
 
 use std::path::Path;
+use std::process::Command;
 
+use crate::agents::{self, Agents};
 use crate::steps::{Steps, command, run as run_command};
 use crate::{root, target, tools};
 
@@ -10,16 +12,18 @@ pub(crate) enum Part {
     Rust,
     Web,
     E2e,
+    Agents,
 }
 
 impl Part {
-    pub(crate) const ALL: [Self; 3] = [Self::Rust, Self::Web, Self::E2e];
+    pub(crate) const ALL: [Self; 4] = [Self::Rust, Self::Web, Self::E2e, Self::Agents];
 
     pub(crate) fn parse(word: &str) -> Option<Self> {
         match word {
             "rust" => Some(Self::Rust),
             "web" => Some(Self::Web),
             "e2e" => Some(Self::E2e),
+            "agents" => Some(Self::Agents),
             _ => None,
         }
     }
@@ -31,6 +35,7 @@ pub(crate) fn run(parts: &[Part]) -> anyhow::Result<()> {
         Part::Rust => rust(&mut steps),
         Part::Web => web(&mut steps),
         Part::E2e => e2e(&mut steps),
+        Part::Agents => agents(&mut steps),
     });
     steps.print();
     result
@@ -89,13 +94,35 @@ fn web(steps: &mut Steps) -> anyhow::Result<()> {
 }
 
 fn e2e(steps: &mut Steps) -> anyhow::Result<()> {
+    let mut playwright = playwright(steps, "e2e/playwright.config.js")?;
+    steps.run("browser tests (Playwright)", &mut playwright)
+}
+
+/// The same product with the agents people use, where they can be had.
+fn agents(steps: &mut Steps) -> anyhow::Result<()> {
+    let folder = match steps.time("real agents (npm)", agents::install)? {
+        Agents::Installed(folder) => folder,
+        Agents::Unavailable(why) => {
+            println!("agents: skipped, because {why}.");
+            return Ok(());
+        }
+    };
+    let mut playwright = playwright(steps, "e2e/agents/playwright.config.js")?;
+    playwright
+        .env("AGENTS", folder)
+        .env("MODEL", target().join("debug/stand-in-model"));
+    steps.run("real agents (Playwright)", &mut playwright)
+}
+
+/// Playwright with everything that its tests need beside it.
+fn playwright(steps: &mut Steps, config: &str) -> anyhow::Result<Command> {
     steps.time("npm packages", tools::npm_packages)?;
     let chromium = steps.time("Chromium", tools::chromium)?;
     steps.run(
         "release build",
         &mut command(&["cargo", "build", "--quiet", "--release"]),
     )?;
-    let agent = [
+    let stand_ins = [
         "cargo",
         "build",
         "--quiet",
@@ -103,14 +130,14 @@ fn e2e(steps: &mut Steps) -> anyhow::Result<()> {
         "testkit",
         "--bins",
     ];
-    steps.run("scripted agent", &mut command(&agent))?;
+    steps.run("scripted agent, stand-in model", &mut command(&stand_ins))?;
     let mut playwright = tools::npm_tool("playwright");
     playwright
-        .args(["test", "--config", "e2e/playwright.config.js"])
+        .args(["test", "--config", config])
         .env("CHROMIUM", chromium)
         .env("LIMINAL", target().join("release/liminal"))
         .env("AGENT", target().join("debug/scripted-agent"));
-    steps.run("browser tests (Playwright)", &mut playwright)
+    Ok(playwright)
 }
 
 /// What is made from the code and kept beside it.

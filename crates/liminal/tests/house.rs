@@ -118,7 +118,6 @@ fn http_stays_in_the_binary() {
         "crates/wire",
         "crates/hub",
         "crates/render",
-        "crates/testkit",
         "xtask",
     ] {
         for name in ["axum", "hyper", "hyper-util", "tower-http"] {

@@ -5,6 +5,7 @@
 mod agent;
 mod conversation;
 mod http;
+pub mod model;
 mod person;
 mod program;
 mod server;

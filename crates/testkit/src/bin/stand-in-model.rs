@@ -1,0 +1,17 @@
+//! The stand-in model by itself, for real agents started by hand: `stand-in-model [PORT]`.
+//!
+//! Prints its address and runs until it is ended. What it does is said in `testkit::model`.
+
+#![expect(clippy::print_stdout, reason = "the address is what it is asked for")]
+
+use testkit::model::StandInModel;
+
+#[tokio::main]
+async fn main() -> anyhow::Result<()> {
+    let port = std::env::args().nth(1);
+    let port = port.map_or(Ok(0), |word| word.parse())?;
+    let model = StandInModel::start(port).await?;
+    println!("{}", model.url());
+    model.serve().await;
+    Ok(())
+}

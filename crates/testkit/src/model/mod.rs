@@ -1,0 +1,144 @@
+//! A model that answers on loopback in the place of a provider, so that real agents can be driven
+//! whole: prompt, stream, tools, errors.
+//!
+//! It speaks Anthropic's Messages (`POST /v1/messages`) and OpenAI's Responses (`POST /v1/responses`),
+//! streamed. What it does is written in the last prompt: the last line that begins with one of these
+//! words decides.
+//!
+//! | words | what it does |
+//! |---|---|
+//! | `say TEXT` | says the text |
+//! | `markdown` | says a page of markdown: headings, code, a table, a list |
+//! | `think TEXT` | thinks the text, then says that it has |
+//! | `run COMMAND` | runs it, then says what the last line of its output was |
+//! | `ask COMMAND` | the same, with the person's leave asked for where the agent lets a model ask |
+//! | `write PATH TEXT` | makes a file of one line |
+//! | `edit PATH OLD => NEW` | changes a text in a file |
+//! | `slow COUNT` | says that many numbered words, 20 in a second |
+//! | `refuse STATUS` | answers with that HTTP status, as the provider would |
+//! | `cut` | says half a sentence and hangs up |
+//! | `recall` | says every earlier prompt it was handed, and what it was handed as its own answers |
+//! | `look` | says how many pictures came with the prompt |
+//! | anything else | says what was said |
+//!
+//! An agent's asides, such as the wish for a title, are answered with [`TITLE`] and with none of the
+//! above: requests without tools, and Claude Code's guess at what the person might say next. `GET /said` lists what was said, and to which prompt: what a
+//! screen should show is compared with that.
+
+mod messages;
+mod responses;
+mod scenario;
+mod speech;
+
+use std::collections::VecDeque;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use axum::extract::{DefaultBodyLimit, State};
+use axum::http::StatusCode;
+use axum::response::Response;
+use axum::routing::{get, post};
+use axum::{Json, Router};
+use serde_json::{Value, json};
+use tokio::net::TcpListener;
+
+pub use scenario::{MARKDOWN, TITLE};
+use speech::Said;
+
+/// Pictures come inside a request.
+const REQUEST_MAX: usize = 64 << 20;
+/// What is remembered of what was said.
+const SAID_MAX: usize = 4096;
+
+/// A running one. It ends with the value.
+pub struct StandInModel {
+    address: SocketAddr,
+    heard: Heard,
+    task: tokio::task::JoinHandle<()>,
+}
+
+impl StandInModel {
+    /// On the given port, or on any that is free if that is 0.
+    pub async fn start(port: u16) -> anyhow::Result<Self> {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port)).await?;
+        let address = listener.local_addr()?;
+        let heard = Heard::default();
+        let routes = Router::new()
+            .route("/v1/messages", post(messages::answer))
+            .route("/v1/messages/count_tokens", post(messages::count_tokens))
+            .route("/v1/responses", post(responses::answer))
+            .route("/said", get(said))
+            .layer(DefaultBodyLimit::max(REQUEST_MAX))
+            .with_state(heard.clone());
+        let task = tokio::spawn(async move {
+            let _ = axum::serve(listener, routes).await;
+        });
+        Ok(Self {
+            address,
+            heard,
+            task,
+        })
+    }
+
+    /// For `ANTHROPIC_BASE_URL`; with `/v1` for providers in OpenAI's way.
+    pub fn url(&self) -> String {
+        format!("http://{}", self.address)
+    }
+
+    /// What was said so far: the prompt and the words, as far as they were sent.
+    pub fn said(&self) -> Vec<(String, String)> {
+        let said = self.heard.list();
+        let whole = said.iter().filter(|said| !said.aside);
+        whole
+            .map(|said| (said.prompt.clone(), said.text()))
+            .collect()
+    }
+
+    /// Runs until the process ends.
+    pub async fn serve(mut self) {
+        let _ = (&mut self.task).await;
+    }
+}
+
+impl Drop for StandInModel {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+/// What was asked and said so far, the newest [`SAID_MAX`] of it.
+#[derive(Clone, Default)]
+struct Heard(Arc<Mutex<VecDeque<Said>>>);
+
+impl Heard {
+    fn add(&self, said: Said) {
+        let mut list = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if list.len() == SAID_MAX {
+            list.pop_front();
+        }
+        list.push_back(said);
+    }
+
+    fn list(&self) -> Vec<Said> {
+        let list = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        list.iter().cloned().collect()
+    }
+}
+
+async fn said(State(heard): State<Heard>) -> Json<Value> {
+    let list = heard.list();
+    Json(list.iter().map(Said::to_json).collect())
+}
+
+/// A provider's no, in the shape that both kinds use.
+fn refusal(status: u16, kind: &str, message: &str) -> Response {
+    let body = json!({"type": "error", "error": {"type": kind, "code": kind, "message": message}});
+    let mut response = Response::new(body.to_string().into());
+    *response.status_mut() = StatusCode::from_u16(status).unwrap_or(StatusCode::BAD_REQUEST);
+    let headers = response.headers_mut();
+    headers.insert(
+        "content-type",
+        axum::http::HeaderValue::from_static("application/json"),
+    );
+    response
+}

@@ -1,0 +1,175 @@
+//! OpenAI's Responses: what Codex asks, and what it is answered.
+
+use axum::Json;
+use axum::extract::State;
+use axum::response::Response;
+use serde_json::{Value, json};
+
+use super::messages::spoken;
+use super::scenario::{Answer, Asked, Speech, Work, decide};
+use super::speech::{Event, Said, fresh_id, stream_of};
+use super::{Heard, refusal};
+
+pub(super) async fn answer(State(heard): State<Heard>, Json(request): Json<Value>) -> Response {
+    let asked = asked(&request);
+    let said = Said::new(&asked.prompt, asked.aside);
+    heard.add(said.clone());
+    match decide(&asked, |_| 1) {
+        Answer::Refused(status) => {
+            let kind = match status {
+                429 => "rate_limit_exceeded",
+                500.. => "server_error",
+                _ => "invalid_request_error",
+            };
+            refusal(status, kind, "the stand-in model was told to refuse")
+        }
+        Answer::Spoken(speech) => stream_of(events(&request, &speech), speech.cut, said),
+    }
+}
+
+fn asked(request: &Value) -> Asked {
+    let mut asked = Asked {
+        aside: request["tools"].as_array().is_none_or(Vec::is_empty),
+        ..Asked::default()
+    };
+    for item in request["input"].as_array().into_iter().flatten() {
+        if item["type"]
+            .as_str()
+            .is_some_and(|kind| kind.ends_with("_output"))
+        {
+            asked.results.push(result(&item["output"]));
+            continue;
+        }
+        let parts = || item["content"].as_array().into_iter().flatten();
+        let text = spoken(parts().filter_map(|part| part["text"].as_str()));
+        match (item["role"].as_str(), text) {
+            (Some("assistant"), text) => asked.before.extend(text),
+            (Some("user"), Some(text)) => {
+                let pictures = parts().filter(|part| part["type"] == "input_image");
+                asked.pictures = pictures.count();
+                asked.results.clear();
+                let earlier = std::mem::replace(&mut asked.prompt, text);
+                asked
+                    .before
+                    .extend(Some(earlier).filter(|text| !text.is_empty()));
+            }
+            _ => {}
+        }
+    }
+    asked
+}
+
+/// A text, or a list of parts.
+fn result(output: &Value) -> String {
+    if let Some(text) = output.as_str() {
+        return text.to_owned();
+    }
+    let parts = output.as_array().into_iter().flatten();
+    let texts = parts.filter_map(|part| part["text"].as_str());
+    texts.collect::<Vec<_>>().join("\n")
+}
+
+/// The item of a call, finished. Codex takes patches as plain text, everything else as JSON.
+fn call(work: &Work) -> Value {
+    let patch = |lines: String| {
+        json!({"id": fresh_id("ctc"), "type": "custom_tool_call", "status": "completed", "call_id": fresh_id("call"),
+            "name": "apply_patch", "input": format!("*** Begin Patch\n{lines}*** End Patch\n")})
+    };
+    match work {
+        Work::Run { command, ask } => {
+            let mut arguments = json!({"cmd": command});
+            if *ask {
+                arguments["sandbox_permissions"] = "require_escalated".into();
+                arguments["justification"] = "It was asked for.".into();
+            }
+            json!({"id": fresh_id("fc"), "type": "function_call", "status": "completed", "call_id": fresh_id("call"),
+                "name": "exec_command", "arguments": arguments.to_string()})
+        }
+        Work::Write { path, text } => patch(format!("*** Add File: {path}\n+{text}")),
+        Work::Edit { path, old, new } => {
+            patch(format!("*** Update File: {path}\n@@\n-{old}\n+{new}\n"))
+        }
+    }
+}
+
+fn events(request: &Value, speech: &Speech) -> Vec<Event> {
+    let mut output = vec![];
+    let response = json!({"id": fresh_id("resp"), "object": "response", "created_at": 0, "model": request["model"],
+        "status": "in_progress", "output": []});
+    let mut events = vec![Event::new(
+        json!({"type": "response.created", "response": response}),
+    )];
+    if let Some(thought) = &speech.thought {
+        let item = json!({"id": fresh_id("rs"), "type": "reasoning", "summary": []});
+        let part = |kind: &str, more: Value| about(kind, &item, 0, "summary_index", more);
+        events.push(of_item("added", &item, 0));
+        events.push(Event::new(part(
+            "response.reasoning_summary_part.added",
+            json!({"part": {"type": "summary_text", "text": ""}}),
+        )));
+        events.push(Event::new(part(
+            "response.reasoning_summary_text.delta",
+            json!({"delta": thought}),
+        )));
+        events.push(Event::new(part(
+            "response.reasoning_summary_text.done",
+            json!({"text": thought}),
+        )));
+        let mut done = item.clone();
+        done["summary"] = json!([{"type": "summary_text", "text": thought}]);
+        events.push(of_item("done", &done, 0));
+        output.push(done);
+    }
+    let at = output.len();
+    let mut item = json!({"id": fresh_id("msg"), "type": "message", "role": "assistant", "status": "in_progress", "content": []});
+    events.push(of_item("added", &item, at));
+    let part = |kind: &str, more: Value| about(kind, &item, at, "content_index", more);
+    let empty = json!({"part": {"type": "output_text", "text": "", "annotations": []}});
+    events.push(Event::new(part("response.content_part.added", empty)));
+    for piece in &speech.pieces {
+        let delta = part("response.output_text.delta", json!({"delta": piece}));
+        events.push(Event::with_text(delta, piece, speech.pace));
+    }
+    if speech.cut {
+        return events;
+    }
+    let text = speech.pieces.concat();
+    let done = part("response.output_text.done", json!({"text": text}));
+    events.push(Event::new(done));
+    item["status"] = "completed".into();
+    item["content"] = json!([{"type": "output_text", "text": text, "annotations": []}]);
+    events.push(of_item("done", &item, at));
+    output.push(item);
+    if let Some(call) = speech.work.as_ref().map(call) {
+        events.push(of_item("added", &call, output.len()));
+        events.push(of_item("done", &call, output.len()));
+        output.push(call);
+    }
+    let mut response = response;
+    response["status"] = "completed".into();
+    response["output"] = output.into();
+    response["usage"] = json!({"input_tokens": 100, "input_tokens_details": {"cached_tokens": 0},
+        "output_tokens": 42, "output_tokens_details": {"reasoning_tokens": 0}, "total_tokens": 142});
+    events.push(Event::new(
+        json!({"type": "response.completed", "response": response}),
+    ));
+    for (number, event) in events.iter_mut().enumerate() {
+        event.number(number);
+    }
+    events
+}
+
+/// An item begins, or is there.
+fn of_item(what: &str, item: &Value, at: usize) -> Event {
+    let kind = format!("response.output_item.{what}");
+    Event::new(json!({"type": kind, "output_index": at, "item": item}))
+}
+
+/// A change to the first part of an item.
+fn about(kind: &str, item: &Value, at: usize, part: &str, more: Value) -> Value {
+    let mut data = json!({"type": kind, "item_id": item["id"], "output_index": at, part: 0});
+    for (name, value) in more.as_object().into_iter().flatten() {
+        data[name] = value.clone();
+    }
+    data
+}

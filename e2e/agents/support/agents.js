@@ -1,0 +1,110 @@
+/**
+ * The real agents in front of a stand-in model, one home for each test.
+ *
+ * @typedef {object} Agent
+ * @property {'claude-code' | 'codex'} cliType
+ * @property {'Claude Code' | 'Codex'} name
+ * @property {string} command  how its adapter is started
+ *
+ * @typedef {object} Said  what the model said to one request
+ * @property {string} prompt
+ * @property {string} text
+ * @property {boolean} aside  an errand of the agent, not the conversation
+ *
+ * @typedef {object} Model
+ * @property {string} url
+ * @property {() => Promise<Said[]>} said
+ * @property {() => void} stop
+ */
+
+import { spawn } from 'node:child_process';
+import { mkdirSync, mkdtempSync, realpathSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+import { test as base, startServer } from '../../support/liminal.js';
+
+const FOLDER = join(process.env.AGENTS ?? '', 'node_modules');
+const MODEL = process.env.MODEL ?? new URL('../../../target/debug/stand-in-model', import.meta.url).pathname;
+
+/** @param {string} name */
+const adapter = (name) => `${FOLDER}/node/bin/node ${FOLDER}/.bin/${name}`;
+
+/** @type {Agent} */
+export const CLAUDE = { cliType: 'claude-code', name: 'Claude Code', command: adapter('claude-agent-acp') };
+/** @type {Agent} */
+export const CODEX = { cliType: 'codex', name: 'Codex', command: adapter('codex-acp') };
+
+/**
+ * What the agents find in the environment and in their home.
+ * @param {string} home @param {string} url  of the model
+ * @returns {Record<string, string>}
+ */
+export function settings(home, url) {
+  mkdirSync(join(home, '.codex'), { recursive: true });
+  const codex = [
+    'model = "gpt-5.5"',
+    'model_provider = "stand-in"',
+    '[model_providers.stand-in]',
+    'name = "Stand-in"',
+    `base_url = "${url}/v1"`,
+    'wire_api = "responses"',
+    'env_key = "STAND_IN_KEY"',
+    // A refusal is what is tested, not patience.
+    'request_max_retries = 0',
+    'stream_max_retries = 0',
+  ];
+  writeFileSync(join(home, '.codex', 'config.toml'), `${codex.join('\n')}\n`);
+  return {
+    CLAUDE_ACP_CMD: CLAUDE.command,
+    CODEX_ACP_CMD: CODEX.command,
+    ANTHROPIC_BASE_URL: url,
+    ANTHROPIC_API_KEY: 'sk-stand-in',
+    CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC: '1',
+    CLAUDE_CODE_MAX_RETRIES: '0',
+    CLAUDE_CODE_DISABLE_NONSTREAMING_FALLBACK: '1',
+    STAND_IN_KEY: 'x',
+    NO_BROWSER: '1',
+  };
+}
+
+/** @returns {Promise<Model>} */
+export async function startModel() {
+  const child = spawn(MODEL, { stdio: ['ignore', 'pipe', 'inherit'] });
+  const lines = createInterface(child.stdout);
+  /** @type {string} */
+  const url = await new Promise((resolve, reject) => {
+    lines.once('line', resolve);
+    child.once('error', reject);
+    child.once('exit', (code) => reject(new Error(`the stand-in model ended with ${code}`)));
+  });
+  return {
+    url,
+    said: async () => /** @type {Promise<Said[]>} */ ((await fetch(`${url}/said`)).json()),
+    stop: () => void child.kill(),
+  };
+}
+
+/**
+ * @typedef {import('../../support/liminal.js').Liminal} Liminal
+ * @type {import('@playwright/test').Fixtures<{ model: Model }, {}, { liminal: Liminal }>}
+ */
+const fixtures = {
+  // biome-ignore lint/correctness/noEmptyPattern: Playwright reads the fixtures it needs from this pattern
+  model: async ({}, use) => {
+    const model = await startModel();
+    await use(model);
+    model.stop();
+  },
+};
+
+export const test = base.extend(fixtures).extend({
+  liminal: async ({ model }, use) => {
+    const home = realpathSync(mkdtempSync(join(tmpdir(), 'liminal-agents-')));
+    const server = await startServer(home, settings(home, model.url));
+    await use(server);
+    await server.stop();
+    // An agent that is being ended may still write.
+    rmSync(home, { recursive: true, force: true, maxRetries: 10, retryDelay: 200 });
+  },
+});
