@@ -1,4 +1,4 @@
 import { scenarios } from './scenarios.js';
 import { CLAUDE } from './support/agents.js';
 
-scenarios(CLAUDE, 'TC-2.2d');
+scenarios(CLAUDE);

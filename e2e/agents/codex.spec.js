@@ -1,4 +1,4 @@
 import { scenarios } from './scenarios.js';
 import { CODEX } from './support/agents.js';
 
-scenarios(CODEX, 'TC-2.2e');
+scenarios(CODEX);

@@ -4,17 +4,32 @@
  * @typedef {object} Agent
  * @property {'claude-code' | 'codex'} cliType
  * @property {'Claude Code' | 'Codex'} name
- * @property {string} command  how its adapter is started
+ * @property {string} testCase  of the feature spec: a whole turn
+ * @property {string} adapter  how it is started
+ * @property {string} askingMode  in which it asks before it changes anything
+ * @property {string} quietMode  in which it does not
+ * @property {{ value: string, named: string }} otherModel  what is chosen, and what the provider is then asked for
+ * @property {Command} command
+ * @property {RegExp} cutSign  what it says when the provider hangs up
+ *
+ * @typedef {object} Command  one with a slash
+ * @property {string} name
+ * @property {string} words  that follow it
+ * @property {string} answer
+ * @property {(folder: string) => void} prepare
  *
  * @typedef {object} Said  what the model said to one request
  * @property {string} prompt
  * @property {string} text
+ * @property {string} model  which the agent thinks it speaks to
  * @property {boolean} aside  an errand of the agent, not the conversation
  *
  * @typedef {object} Model
  * @property {string} url
  * @property {() => Promise<Said[]>} said
  * @property {() => void} stop
+ *
+ * @typedef {import('../../support/liminal.js').Liminal} Liminal
  */
 
 import { spawn } from 'node:child_process';
@@ -31,9 +46,40 @@ const MODEL = process.env.MODEL ?? new URL('../../../target/debug/stand-in-model
 const adapter = (name) => `${FOLDER}/node/bin/node ${FOLDER}/.bin/${name}`;
 
 /** @type {Agent} */
-export const CLAUDE = { cliType: 'claude-code', name: 'Claude Code', command: adapter('claude-agent-acp') };
+export const CLAUDE = {
+  cliType: 'claude-code',
+  name: 'Claude Code',
+  testCase: 'TC-2.2d',
+  adapter: adapter('claude-agent-acp'),
+  askingMode: 'default',
+  quietMode: 'acceptEdits',
+  otherModel: { value: 'sonnet', named: 'sonnet' },
+  command: {
+    name: 'parrot',
+    words: 'Hello from the command.',
+    answer: 'Hello from the command.',
+    prepare: (folder) => {
+      mkdirSync(join(folder, '.claude', 'commands'), { recursive: true });
+      const text = '---\ndescription: Says it again\n---\nsay $ARGUMENTS\n';
+      writeFileSync(join(folder, '.claude', 'commands', 'parrot.md'), text);
+    },
+  },
+  cutSign: /Connection to the API was lost/,
+};
+
 /** @type {Agent} */
-export const CODEX = { cliType: 'codex', name: 'Codex', command: adapter('codex-acp') };
+export const CODEX = {
+  cliType: 'codex',
+  name: 'Codex',
+  testCase: 'TC-2.2e',
+  adapter: adapter('codex-acp'),
+  askingMode: 'read-only',
+  quietMode: 'agent-full-access',
+  otherModel: { value: 'gpt-6-luna', named: 'gpt-6-luna' },
+  // Answered by the adapter itself.
+  command: { name: 'status', words: '', answer: 'Model: gpt-5.5', prepare: () => {} },
+  cutSign: /stream disconnected/,
+};
 
 /**
  * What the agents find in the environment and in their home.
@@ -56,8 +102,8 @@ export function settings(home, url) {
   ];
   writeFileSync(join(home, '.codex', 'config.toml'), `${codex.join('\n')}\n`);
   return {
-    CLAUDE_ACP_CMD: CLAUDE.command,
-    CODEX_ACP_CMD: CODEX.command,
+    CLAUDE_ACP_CMD: CLAUDE.adapter,
+    CODEX_ACP_CMD: CODEX.adapter,
     ANTHROPIC_BASE_URL: url,
     ANTHROPIC_API_KEY: 'sk-stand-in',
     CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC: '1',
@@ -66,6 +112,11 @@ export function settings(home, url) {
     STAND_IN_KEY: 'x',
     NO_BROWSER: '1',
   };
+}
+
+/** The environment of an adapter that somebody else starts in the same home. @param {Liminal} liminal */
+export function outside(liminal) {
+  return { HOME: liminal.home, PATH: process.env.PATH, ...liminal.env };
 }
 
 /** @returns {Promise<Model>} */
@@ -85,10 +136,7 @@ export async function startModel() {
   };
 }
 
-/**
- * @typedef {import('../../support/liminal.js').Liminal} Liminal
- * @type {import('@playwright/test').Fixtures<{ model: Model }, {}, { liminal: Liminal }>}
- */
+/** @type {import('@playwright/test').Fixtures<{ model: Model }, {}, { liminal: Liminal }>} */
 const fixtures = {
   // biome-ignore lint/correctness/noEmptyPattern: Playwright reads the fixtures it needs from this pattern
   model: async ({}, use) => {

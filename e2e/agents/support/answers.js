@@ -26,6 +26,7 @@ export function shownAnswers(page) {
         .map((prose) => {
           const copy = /** @type {Element} */ (prose.cloneNode(true));
           for (const ours of copy.querySelectorAll('figcaption, button')) ours.remove();
+          for (const block of copy.querySelectorAll('h1, p, pre, td, th, li')) block.append(' ');
           return (copy.textContent ?? '').replace(/\s+/g, ' ').trim();
         });
     });

@@ -18,7 +18,7 @@ pub(super) async fn count_tokens() -> Json<Value> {
 
 pub(super) async fn answer(State(heard): State<Heard>, Json(request): Json<Value>) -> Response {
     let asked = asked(&request);
-    let said = Said::new(&asked.prompt, asked.aside);
+    let said = Said::new(&asked.prompt, &request["model"], asked.aside);
     heard.add(said.clone());
     match decide(&asked, |work| calls(work).len()) {
         Answer::Refused(status) => {
@@ -31,6 +31,7 @@ pub(super) async fn answer(State(heard): State<Heard>, Json(request): Json<Value
             refusal(status, kind, "the stand-in model was told to refuse")
         }
         Answer::Spoken(speech) => {
+            heard.meet(speech.meet).await;
             if request["stream"] != true {
                 return whole(
                     &message(&request, &speech.pieces.concat()),
@@ -59,7 +60,7 @@ fn asked(request: &Value) -> Asked {
         let texts = texts.filter_map(|block| block["text"].as_str());
         let text = spoken(texts);
         if role == "assistant" {
-            asked.before.extend(text);
+            asked.since.extend(text);
             continue;
         }
         let results = blocks.iter().filter(|block| block["type"] == "tool_result");
@@ -67,12 +68,7 @@ fn asked(request: &Value) -> Asked {
         if let Some(text) = text {
             asked.aside |= text.starts_with(GUESS);
             let pictures = blocks.iter().filter(|block| block["type"] == "image");
-            asked.pictures = pictures.count();
-            asked.results.clear();
-            let earlier = std::mem::replace(&mut asked.prompt, text);
-            asked
-                .before
-                .extend(Some(earlier).filter(|text| !text.is_empty()));
+            asked.hear(text, pictures.count());
         }
     }
     asked

@@ -15,6 +15,7 @@
 //! | `write PATH TEXT` | makes a file of one line |
 //! | `edit PATH OLD => NEW` | changes a text in a file |
 //! | `slow COUNT` | says that many numbered words, 20 in a second |
+//! | `meet COUNT` | waits until that many requests have said so, then answers them all |
 //! | `refuse STATUS` | answers with that HTTP status, as the provider would |
 //! | `cut` | says half a sentence and hangs up |
 //! | `recall` | says every earlier prompt it was handed, and what it was handed as its own answers |
@@ -22,7 +23,7 @@
 //! | anything else | says what was said |
 //!
 //! An agent's asides, such as the wish for a title, are answered with [`TITLE`] and with none of the
-//! above: requests without tools, and Claude Code's guess at what the person might say next. `GET /said` lists what was said, and to which prompt: what a
+//! above: Claude Code's have no tools, or ask what the person might say next; Codex's want a schema. `GET /said` lists what was said, and to which prompt: what a
 //! screen should show is compared with that.
 
 mod messages;
@@ -41,6 +42,7 @@ use axum::routing::{get, post};
 use axum::{Json, Router};
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
+use tokio::sync::watch;
 
 pub use scenario::{MARKDOWN, TITLE};
 use speech::Said;
@@ -108,11 +110,15 @@ impl Drop for StandInModel {
 
 /// What was asked and said so far, the newest [`SAID_MAX`] of it.
 #[derive(Clone, Default)]
-struct Heard(Arc<Mutex<VecDeque<Said>>>);
+struct Heard {
+    list: Arc<Mutex<VecDeque<Said>>>,
+    /// How many came to meet others.
+    met: Arc<watch::Sender<usize>>,
+}
 
 impl Heard {
     fn add(&self, said: Said) {
-        let mut list = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut list = self.list.lock().unwrap_or_else(PoisonError::into_inner);
         if list.len() == SAID_MAX {
             list.pop_front();
         }
@@ -120,8 +126,23 @@ impl Heard {
     }
 
     fn list(&self) -> Vec<Said> {
-        let list = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let list = self.list.lock().unwrap_or_else(PoisonError::into_inner);
         list.iter().cloned().collect()
+    }
+
+    /// Returns when a multiple of `count` has come.
+    async fn meet(&self, count: usize) {
+        if count == 0 {
+            return;
+        }
+        let mut place = 0;
+        self.met.send_modify(|met| {
+            *met += 1;
+            place = *met;
+        });
+        let complete = place.next_multiple_of(count);
+        let mut met = self.met.subscribe();
+        let _ = met.wait_for(|met| *met >= complete).await;
     }
 }
 

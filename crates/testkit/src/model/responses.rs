@@ -12,7 +12,7 @@ use super::{Heard, refusal};
 
 pub(super) async fn answer(State(heard): State<Heard>, Json(request): Json<Value>) -> Response {
     let asked = asked(&request);
-    let said = Said::new(&asked.prompt, asked.aside);
+    let said = Said::new(&asked.prompt, &request["model"], asked.aside);
     heard.add(said.clone());
     match decide(&asked, |_| 1) {
         Answer::Refused(status) => {
@@ -23,13 +23,16 @@ pub(super) async fn answer(State(heard): State<Heard>, Json(request): Json<Value
             };
             refusal(status, kind, "the stand-in model was told to refuse")
         }
-        Answer::Spoken(speech) => stream_of(events(&request, &speech), speech.cut, said),
+        Answer::Spoken(speech) => {
+            heard.meet(speech.meet).await;
+            stream_of(events(&request, &speech), speech.cut, said)
+        }
     }
 }
 
 fn asked(request: &Value) -> Asked {
     let mut asked = Asked {
-        aside: request["tools"].as_array().is_none_or(Vec::is_empty),
+        aside: !request["text"]["format"].is_null(),
         ..Asked::default()
     };
     for item in request["input"].as_array().into_iter().flatten() {
@@ -43,20 +46,21 @@ fn asked(request: &Value) -> Asked {
         let parts = || item["content"].as_array().into_iter().flatten();
         let text = spoken(parts().filter_map(|part| part["text"].as_str()));
         match (item["role"].as_str(), text) {
-            (Some("assistant"), text) => asked.before.extend(text),
+            (Some("assistant"), text) => asked.since.extend(text),
             (Some("user"), Some(text)) => {
                 let pictures = parts().filter(|part| part["type"] == "input_image");
-                asked.pictures = pictures.count();
-                asked.results.clear();
-                let earlier = std::mem::replace(&mut asked.prompt, text);
-                asked
-                    .before
-                    .extend(Some(earlier).filter(|text| !text.is_empty()));
+                asked.hear(text, pictures.count());
             }
             _ => {}
         }
     }
     asked
+}
+
+/// For its newer models Codex offers the tools inside of the input, to be called by JavaScript.
+fn wants_scripts(request: &Value) -> bool {
+    let items = request["input"].as_array();
+    items.is_some_and(|items| items.iter().any(|item| item["type"] == "additional_tools"))
 }
 
 /// A text, or a list of parts.
@@ -69,26 +73,36 @@ fn result(output: &Value) -> String {
     texts.collect::<Vec<_>>().join("\n")
 }
 
-/// The item of a call, finished. Codex takes patches as plain text, everything else as JSON.
-fn call(work: &Work) -> Value {
-    let patch = |lines: String| {
+/// The item of a call, finished. Patches and scripts are plain text, everything else is JSON.
+fn call(work: &Work, scripts: bool) -> Value {
+    let plain = |name: &str, input: String| {
         json!({"id": fresh_id("ctc"), "type": "custom_tool_call", "status": "completed", "call_id": fresh_id("call"),
-            "name": "apply_patch", "input": format!("*** Begin Patch\n{lines}*** End Patch\n")})
+            "name": name, "input": input})
     };
-    match work {
+    let patch = match work {
         Work::Run { command, ask } => {
             let mut arguments = json!({"cmd": command});
             if *ask {
                 arguments["sandbox_permissions"] = "require_escalated".into();
                 arguments["justification"] = "It was asked for.".into();
             }
-            json!({"id": fresh_id("fc"), "type": "function_call", "status": "completed", "call_id": fresh_id("call"),
-                "name": "exec_command", "arguments": arguments.to_string()})
+            if scripts {
+                let script = format!("text((await tools.exec_command({arguments})).output)");
+                return plain("exec", script);
+            }
+            return json!({"id": fresh_id("fc"), "type": "function_call", "status": "completed", "call_id": fresh_id("call"),
+                "name": "exec_command", "arguments": arguments.to_string()});
         }
-        Work::Write { path, text } => patch(format!("*** Add File: {path}\n+{text}")),
-        Work::Edit { path, old, new } => {
-            patch(format!("*** Update File: {path}\n@@\n-{old}\n+{new}\n"))
-        }
+        Work::Write { path, text } => format!("*** Add File: {path}\n+{text}"),
+        Work::Edit { path, old, new } => format!("*** Update File: {path}\n@@\n-{old}\n+{new}\n"),
+    };
+    let patch = format!("*** Begin Patch\n{patch}*** End Patch\n");
+    match scripts {
+        true => plain(
+            "exec",
+            format!("text(await tools.apply_patch({}))", Value::from(patch)),
+        ),
+        false => plain("apply_patch", patch),
     }
 }
 
@@ -140,7 +154,8 @@ fn events(request: &Value, speech: &Speech) -> Vec<Event> {
     item["content"] = json!([{"type": "output_text", "text": text, "annotations": []}]);
     events.push(of_item("done", &item, at));
     output.push(item);
-    if let Some(call) = speech.work.as_ref().map(call) {
+    if let Some(work) = speech.work.as_ref() {
+        let call = call(work, wants_scripts(request));
         events.push(of_item("added", &call, output.len()));
         events.push(of_item("done", &call, output.len()));
         output.push(call);

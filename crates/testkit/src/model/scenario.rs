@@ -21,13 +21,28 @@ const PIECE: usize = 9;
 pub(super) struct Asked {
     /// What the person wrote last.
     pub(super) prompt: String,
-    /// Everything said before, in order.
+    /// Everything said before that, in order.
     pub(super) before: Vec<String>,
+    /// What the model itself has said since the prompt.
+    pub(super) since: Vec<String>,
     /// What the tools called since the prompt gave back.
     pub(super) results: Vec<String>,
     pub(super) pictures: usize,
     /// An agent's own errand, not the conversation.
     pub(super) aside: bool,
+}
+
+impl Asked {
+    /// What the person said, and whatever was said since the last time they did.
+    pub(super) fn hear(&mut self, prompt: String, pictures: usize) {
+        let earlier = std::mem::replace(&mut self.prompt, prompt);
+        if !earlier.is_empty() {
+            self.before.push(earlier);
+        }
+        self.before.append(&mut self.since);
+        self.results.clear();
+        self.pictures = pictures;
+    }
 }
 
 #[derive(Debug, PartialEq)]
@@ -45,6 +60,8 @@ pub(super) struct Speech {
     pub(super) work: Option<Work>,
     /// The connection ends before the answer does.
     pub(super) cut: bool,
+    /// It begins when this many wait for each other.
+    pub(super) meet: usize,
 }
 
 /// What it wants done, for the protocol to turn into a call of a tool the agent offers.
@@ -100,6 +117,15 @@ pub(super) fn decide(asked: &Asked, steps: impl Fn(&Work) -> usize) -> Answer {
             speech.cut = true;
             Answer::Spoken(speech)
         }
+        "meet" => {
+            let count = rest.parse().unwrap_or(1);
+            let mut speech = speech(&format!(
+                "We are {count}. You said: {}",
+                asked.prompt.trim()
+            ));
+            speech.meet = count;
+            Answer::Spoken(speech)
+        }
         "recall" => says(&format!(
             "Before this I heard: {}",
             asked.before.join(" / ")
@@ -111,8 +137,8 @@ pub(super) fn decide(asked: &Asked, steps: impl Fn(&Work) -> usize) -> Answer {
 
 /// The word that decides, and what follows it on its line.
 fn command(prompt: &str) -> (&str, &str) {
-    const WORDS: [&str; 12] = [
-        "say", "markdown", "think", "run", "ask", "write", "edit", "slow", "refuse", "cut",
+    const WORDS: [&str; 13] = [
+        "say", "markdown", "think", "run", "ask", "write", "edit", "slow", "meet", "refuse", "cut",
         "recall", "look",
     ];
     let lines = prompt.lines().rev().map(str::trim);
@@ -172,6 +198,7 @@ fn speech(text: &str) -> Speech {
         pace: ORDINARY_PACE,
         work: None,
         cut: false,
+        meet: 0,
     }
 }
 

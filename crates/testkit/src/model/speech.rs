@@ -18,14 +18,17 @@ const BEFORE_CUT: Duration = Duration::from_millis(50);
 #[derive(Clone)]
 pub(super) struct Said {
     pub(super) prompt: String,
+    /// Which model the agent thinks it speaks to.
+    model: String,
     pub(super) aside: bool,
     text: Arc<Mutex<String>>,
 }
 
 impl Said {
-    pub(super) fn new(prompt: &str, aside: bool) -> Self {
+    pub(super) fn new(prompt: &str, model: &Value, aside: bool) -> Self {
         Self {
             prompt: prompt.to_owned(),
+            model: model.as_str().unwrap_or_default().to_owned(),
             aside,
             text: Arc::default(),
         }
@@ -37,7 +40,7 @@ impl Said {
     }
 
     pub(super) fn to_json(&self) -> Value {
-        json!({"prompt": self.prompt, "text": self.text(), "aside": self.aside})
+        json!({"prompt": self.prompt, "text": self.text(), "model": self.model, "aside": self.aside})
     }
 
     fn add(&self, piece: &str) {
