@@ -306,8 +306,11 @@ export function scenarios(agent) {
     ])) {
       await say(page, prompt);
       await expectEnded(page);
-      await expect(frame.locator('.row').filter({ hasText: sign }).last()).toBeVisible();
+      await expect(frame.locator('.turn-end').last()).toHaveAttribute('data-outcome', 'failed');
+      expect((await shownAnswers(page)).join('\n')).toMatch(sign);
     }
+    // What was said before the line broke stays as it was, apart from the news of that.
+    expect((await shownAnswers(page))[0]).toBe('This sentence will not be');
     await turn(page, model, 'say And on it goes.');
   });
 }

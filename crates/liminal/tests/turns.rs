@@ -334,6 +334,52 @@ async fn how_a_turn_ended_is_told_as_it_was() -> Result<()> {
     Ok(())
 }
 
+/// As Claude Code tells it: text, and an error with the same words.
+#[tokio::test]
+async fn a_failure_is_told_in_the_agents_words_alone() -> Result<()> {
+    let (_setup, _server, mut person, mut talk) = one("").await?;
+    let fails = "fail -32603 Internal error: API Error: 429";
+    person.turn(&mut talk, fails).await?;
+    let last = talk.entries.last().context("an end")?;
+    assert_eq!(last["message"], "API Error: 429");
+    Ok(())
+}
+
+/// As Codex tells it: text without a name behind a message that has one, a mark, and a usual end.
+#[tokio::test]
+async fn a_turn_that_ends_as_usual_after_a_failure_has_failed() -> Result<()> {
+    let (_setup, _server, mut person, mut talk) = one("").await?;
+    let says = |id: Value, text: &str| {
+        let content = json!({"type": "text", "text": text});
+        let mut update = json!({"sessionUpdate": "agent_message_chunk", "content": content});
+        if !id.is_null() {
+            update["messageId"] = id;
+        }
+        format!("update {update}\n")
+    };
+    let status = json!({"codex": {"threadStatus": {"type": "systemError"}}});
+    let trouble = json!({"sessionUpdate": "session_info_update", "_meta": status});
+    let script = [
+        says("m1".into(), "This will not"),
+        says("m1".into(), " be said."),
+        says(Value::Null, "stream disconnected"),
+        format!("update {trouble}"),
+    ];
+    person.turn(&mut talk, &script.concat()).await?;
+    assert_eq!(
+        talk.said()[1..],
+        [
+            "assistant: This will not be said.",
+            "assistant: stream disconnected",
+            "turn failed"
+        ]
+    );
+    assert_eq!(talk.info["state"], "failed");
+    person.turn(&mut talk, "say next").await?;
+    assert_eq!(talk.said()[5..], ["assistant: next", "turn ended"]);
+    Ok(())
+}
+
 #[tokio::test]
 async fn what_an_agent_says_after_the_end_is_kept() -> Result<()> {
     let (setup, server, mut person, mut talk) = one("").await?;

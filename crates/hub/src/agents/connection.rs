@@ -383,10 +383,12 @@ fn refused(
         let methods = methods.iter().map(in_a_line).collect();
         return AgentError::SignInNeeded { name, methods };
     }
+    // The name of the code says nothing to a person; what follows it does.
+    let message = error.message.strip_prefix("Internal error: ");
     AgentError::Refused {
         name,
         code,
-        message: error.message,
+        message: message.map_or(error.message.clone(), str::to_owned),
         data: error.data.map(Box::new),
     }
 }

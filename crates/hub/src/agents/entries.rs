@@ -209,11 +209,9 @@ impl Entries {
         if text.is_empty() {
             return;
         }
-        if let Some(open) = &mut self.open {
-            let same_message =
-                open.message_id.is_none() || message_id.is_none() || open.message_id == message_id;
-            if open.author == author && same_message {
-                open.message_id = open.message_id.take().or(message_id);
+        if let Some(open) = &self.open {
+            // One has a name and one has none: Codex says so what went wrong behind a cut answer.
+            if open.author == author && open.message_id == message_id {
                 changes.push(EntryChange::Append {
                     entry_id: open.entry_id.clone(),
                     text,

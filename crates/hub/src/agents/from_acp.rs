@@ -50,6 +50,8 @@ pub enum SessionChange {
     ConfigOptions(Vec<Value>),
     Usage(ContextUsage),
     Title(String),
+    /// The turn fails, whatever its answer will say.
+    Failing,
 }
 
 impl Update {
@@ -159,6 +161,7 @@ fn update(said: acp::SessionUpdate) -> Update {
         }
         acp::SessionUpdate::SessionInfoUpdate(info) => match info.title.value() {
             Some(title) => Update::Session(SessionChange::Title(title.clone())),
+            None if in_trouble(info.meta.as_ref()) => Update::Session(SessionChange::Failing),
             None => Update::Ignored,
         },
         acp::SessionUpdate::Notice(notice) => Update::Notice {
@@ -174,6 +177,12 @@ fn update(said: acp::SessionUpdate) -> Update {
             kind: kind_of(&other),
         },
     }
+}
+
+/// Codex ends a turn as usual when its provider refuses; it says only here that the turn failed.
+fn in_trouble(meta: Option<&acp::Meta>) -> bool {
+    let status = meta.and_then(|meta| meta.get("codex"));
+    status.is_some_and(|codex| codex["threadStatus"]["type"] == "systemError")
 }
 
 /// The name of an update that the schema knows and we have no use for.

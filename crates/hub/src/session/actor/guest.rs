@@ -14,7 +14,9 @@ use super::record::keep;
 use super::{Actor, Own};
 use crate::agents::entries::{Entries, entry_number};
 use crate::agents::from_acp::{self, Update};
-use crate::agents::{AgentSession, Answer, Attach, AuditWhat, DecidedBy, FromAgent, Host, Picture};
+use crate::agents::{
+    AgentError, AgentSession, Answer, Attach, AuditWhat, DecidedBy, FromAgent, Host, Picture,
+};
 use crate::error::HubError;
 use crate::session::index::trash;
 use crate::session::reconcile::{Reconciled, reconcile};
@@ -109,10 +111,14 @@ impl Actor {
             }
             FromAgent::Answered { turn, result } => {
                 self.cancel_deadline = None;
-                let lost = matches!(result, Err(crate::agents::AgentError::Lost { .. }));
+                let lost = matches!(result, Err(AgentError::Lost { .. }));
                 // What ended it is told by the end of the process, which follows.
                 if !lost {
-                    let result = result.map_err(|error| error.to_string());
+                    let result = result.map_err(|error| match error {
+                        // Whose turn it was is plain to see.
+                        AgentError::Refused { message, .. } => message,
+                        error => error.to_string(),
+                    });
                     self.step(Input::Answered { turn, result }).await;
                 }
             }

@@ -23,7 +23,7 @@ use self::queue::Queue;
 use super::title;
 use crate::agents::TerminalOutput;
 use crate::agents::entries::{Entries, EntryChange};
-use crate::agents::from_acp::{ToolCallPatch, Update};
+use crate::agents::from_acp::{SessionChange, ToolCallPatch, Update};
 
 #[derive(Debug)]
 struct Turn {
@@ -36,6 +36,8 @@ struct Turn {
     texts: Vec<String>,
     /// What to name when there are none.
     last_entry: String,
+    /// The agent said that it fails, before it answered.
+    failing: bool,
 }
 
 #[derive(Debug)]
@@ -114,12 +116,15 @@ impl State {
                 self.change(changes, &mut effects);
             }
             Input::Answered { turn, result } => {
-                if self
-                    .turn
-                    .as_ref()
-                    .is_some_and(|running| running.number == turn)
+                if let Some(running) = &self.turn
+                    && running.number == turn
                 {
-                    let (outcome, message, tokens) = outcome(result);
+                    let (outcome, message, tokens) = match outcome(result) {
+                        (TurnOutcome::Ended, ..) if running.failing => {
+                            (TurnOutcome::Failed, None, None)
+                        }
+                        told => told,
+                    };
                     self.end_turn(outcome, message, tokens, now, &mut effects);
                 }
             }
@@ -329,6 +334,7 @@ impl State {
             quiet_since: None,
             texts: vec![],
             last_entry,
+            failing: false,
         });
         if attached {
             let turn = number;
@@ -368,6 +374,11 @@ impl State {
             effects.push(Effect::Info);
         }
         match update {
+            Update::Session(SessionChange::Failing) => {
+                if let Some(turn) = &mut self.turn {
+                    turn.failing = true;
+                }
+            }
             Update::Session(change) => {
                 self.offer.change(change);
                 effects.push(Effect::Info);

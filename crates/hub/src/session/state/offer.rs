@@ -42,6 +42,8 @@ impl Offer {
             SessionChange::Usage(usage) => self.usage = Some(usage),
             // Titles are ours: from the first message, or from the person.
             SessionChange::Title(_) => {}
+            // About the turn, not about what can be chosen.
+            SessionChange::Failing => {}
         }
     }
 }
