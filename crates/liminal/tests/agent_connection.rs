@@ -461,7 +461,11 @@ async fn killed_at_any_moment_of_a_stream_each_turn_ends_exactly_once_and_nothin
         start.env.push((OsString::from(&word), OsString::new()));
         let mut talk = talk_to(start).await?;
         let session = talk.session().await?;
-        talk.prompt(&session, "flood 3000 20\nlinger 1000\nflood 3000 20\nhang");
+        // What it last wrote is not why it ended.
+        talk.prompt(
+            &session,
+            "stderr all is well\nflood 3000 20\nlinger 1000\nflood 3000 20\nhang",
+        );
         let agent = agent_below(&word).context("the agent's process")?;
         tokio::spawn(async move {
             tokio::time::sleep(Duration::from_micros(round % 50 * 400)).await;

@@ -639,9 +639,15 @@ fn in_words(error: agent_client_protocol::Error) -> String {
     }
 }
 
+/// How a process that was sent SIGKILL or SIGTERM ends, as a shell and our keeper tell it.
+const KILLED: i32 = 128 + 9;
+const TERMINATED: i32 = 128 + 15;
+
 /// How the process ended, with its last words if it had any.
 fn ending(status: Option<std::process::ExitStatus>, stderr: &str) -> String {
     let how = match status.and_then(|status| status.code()) {
+        // Somebody else's doing: what it wrote before that has nothing to do with it.
+        Some(code @ (KILLED | TERMINATED)) => return format!("ended by signal {}", code - 128),
         Some(code) if code > 128 => format!("ended by signal {}", code - 128),
         Some(code) => format!("exit code {code}"),
         None => "ended".to_owned(),
