@@ -163,3 +163,70 @@ fn refusal(status: u16, kind: &str, message: &str) -> Response {
     );
     response
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    async fn asked(model: &StandInModel, path: &str, request: Value) -> crate::HttpResponse {
+        let head = [
+            format!("POST {path} HTTP/1.1"),
+            format!("Host: {}", model.address),
+            "Content-Type: application/json".to_owned(),
+        ];
+        crate::http(model.address, &head, &request.to_string())
+            .await
+            .unwrap()
+    }
+
+    fn message(prompt: &str) -> Value {
+        let content = json!([{"type": "text", "text": prompt}]);
+        let messages = json!([{"role": "user", "content": content}]);
+        json!({"model": "m", "stream": true, "tools": [{"name": "Bash"}], "messages": messages})
+    }
+
+    fn input(prompt: &str) -> Value {
+        let content = json!([{"type": "input_text", "text": prompt}]);
+        json!({"model": "m", "stream": true, "input": [{"type": "message", "role": "user", "content": content}]})
+    }
+
+    #[tokio::test]
+    async fn both_protocols_say_the_same() {
+        let model = StandInModel::start(0).await.unwrap();
+        for (path, request, end) in [
+            ("/v1/messages", message("say Hello."), "message_stop"),
+            ("/v1/responses", input("say Hello."), "response.completed"),
+        ] {
+            let answer = asked(&model, path, request).await;
+            assert_eq!(answer.status, 200, "{path}");
+            assert!(answer.text().contains(end), "{}", answer.text());
+        }
+        let one = ("say Hello.".to_owned(), "Hello.".to_owned());
+        assert_eq!(model.said(), [one.clone(), one]);
+    }
+
+    #[tokio::test]
+    async fn a_cut_answer_has_no_end_and_a_refusal_its_status() {
+        let model = StandInModel::start(0).await.unwrap();
+        for (path, ask) in [
+            ("/v1/messages", message as fn(&str) -> Value),
+            ("/v1/responses", input),
+        ] {
+            let cut = asked(&model, path, ask("cut")).await.text();
+            assert!(cut.contains("not be"), "{cut}");
+            assert!(!cut.ends_with("0\r\n\r\n"), "{cut}");
+            assert_eq!(asked(&model, path, ask("refuse 429")).await.status, 429);
+        }
+    }
+
+    #[tokio::test]
+    async fn those_who_meet_are_answered_together() {
+        let model = StandInModel::start(0).await.unwrap();
+        let first = asked(&model, "/v1/messages", message("meet 2"));
+        let mut first = std::pin::pin!(first);
+        let alone = tokio::time::timeout(std::time::Duration::from_millis(200), &mut first).await;
+        assert!(alone.is_err(), "it did not wait");
+        let second = asked(&model, "/v1/responses", input("meet 2")).await;
+        assert_eq!((first.await.status, second.status), (200, 200));
+    }
+}
