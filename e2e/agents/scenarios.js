@@ -77,7 +77,7 @@ export function scenarios(agent) {
     await expect(answer.getByRole('cell', { name: 'done' })).toBeVisible();
   });
 
-  test('a thought is shown apart from the answer, and the next turn knows what was said', async ({
+  test(`${agent.testCase}: a thought is shown apart from the answer, and the next turn knows what was said`, async ({
     page,
     liminal,
     model,
@@ -91,7 +91,11 @@ export function scenarios(agent) {
     expect((await shownAnswers(page)).join()).toContain('think The tests come first. / I have thought about it.');
   });
 
-  test('a command is shown with its output, and a change to a file as a diff', async ({ page, liminal, model }) => {
+  test(`${agent.testCase}: a command is shown with its output, and a change to a file as a diff`, async ({
+    page,
+    liminal,
+    model,
+  }) => {
     const file = join(liminal.folder('app'), 'notes.txt');
     writeFileSync(file, 'one\ntwo\nthree\n');
     const frame = await open(page, liminal, agent);
@@ -139,6 +143,38 @@ export function scenarios(agent) {
     await expectAnswered(page, model, 'ask touch refused.txt');
     expect(made('refused.txt')).toBe(false);
     await turn(page, model, 'say And on it goes.');
+  });
+
+  test('a turn that is stopped while it asks leaves no question and nothing that runs', async ({
+    page,
+    liminal,
+    model,
+  }) => {
+    liminal.env.LIMINAL_PERMISSIONS = 'ask';
+    await liminal.stop();
+    await liminal.start();
+    const frame = await open(page, liminal, agent);
+    await choose(page, 'Mode', agent.askingMode);
+    await say(page, 'ask touch never.txt');
+    const question = frame.getByRole('region', { name: `${agent.name} asks` });
+    await expect(question).toBeVisible();
+    await frame.getByRole('button', { name: 'Stop' }).click();
+    await expectEnded(page);
+    await expect(frame.locator('.turn-end')).toHaveAttribute('data-outcome', 'cancelled');
+    await expect(question).toHaveCount(0);
+    await expect(frame.locator('.tool-state.running')).toHaveCount(0);
+    expect(existsSync(join(liminal.home, 'app', 'never.txt'))).toBe(false);
+    await turn(page, model, 'say And on it goes.');
+  });
+
+  test('under the policy “allow” what it asks is granted at once', async ({ page, liminal, model }) => {
+    const frame = await open(page, liminal, agent);
+    await choose(page, 'Mode', agent.askingMode);
+    await turn(page, model, 'ask touch allowed.txt');
+    expect(existsSync(join(liminal.home, 'app', 'allowed.txt'))).toBe(true);
+    await expect(frame.getByRole('region', { name: `${agent.name} asks` })).toHaveCount(0);
+    const audit = readFileSync(join(liminal.home, '.liminal-builder', 'audit.jsonl'), 'utf8');
+    expect(audit).toContain('touch allowed.txt');
   });
 
   test('a turn is stopped in mid-stream: what was said stays, and the next turn works', async ({
@@ -215,7 +251,9 @@ export function scenarios(agent) {
     await expect(frame.locator('.row-assistant').last()).toContainText('word5 ');
     process.kill(before[0], 'SIGKILL');
     await expectEnded(page);
-    await expect(frame.locator('.turn-end').last()).toHaveAttribute('data-outcome', 'interrupted');
+    const end = frame.locator('.turn-end').last();
+    await expect(end).toHaveAttribute('data-outcome', 'interrupted');
+    await expect(end).toContainText(`Connection to ${agent.name} lost (ended by signal 9).`);
     const [said] = await saidTo(model, 'slow 2000');
     const [shown] = await shownAnswers(page);
     expect(said).toContain(shown);

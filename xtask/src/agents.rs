@@ -9,8 +9,8 @@ use std::process::{Command, Stdio};
 
 use anyhow::Context;
 
-use crate::root;
 use crate::steps::{command, run};
+use crate::{root, tools};
 
 /// Where `package.json` and its lock file are.
 const PINNED: &str = "e2e/agents";
@@ -30,6 +30,9 @@ pub(crate) fn install() -> anyhow::Result<Agents> {
     let lock = std::fs::read(pinned.join("package-lock.json"))?;
     let folder = cache()?.join(format!("agents-{:016x}", hash(&lock)));
     if !folder.exists() {
+        if !tools::answers("npm") {
+            return Ok(Agents::Unavailable("npm was not found".to_owned()));
+        }
         let quick = ["--fetch-retries=1", "--fetch-timeout=20000"];
         let asked = command(&["npm", "view", "@agentclientprotocol/codex-acp", "version"])
             .args(quick)

@@ -1,0 +1,81 @@
+/**
+ * How long a person waits for a real agent, and what it weighs: prints the table of docs/agents.md.
+ *
+ * `AGENTS=~/.cache/liminal-builder-tests/agents-… node e2e/agents/measure.js [RUNS]`, after `cargo xtask test agents`.
+ * Each run has a fresh home, server and agent. Trust the order of magnitude; the numbers are this machine's.
+ */
+
+import { mkdtempSync, readFileSync, realpathSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { chromium } from '@playwright/test';
+import { LAUNCH } from '../support/browser.js';
+import { startServer } from '../support/liminal.js';
+import { addProject, enter, sessionPage } from '../support/workspace.js';
+import { CLAUDE, CODEX, settings, startModel } from './support/agents.js';
+import { adapters, treeMemory } from './support/processes.js';
+
+const RUNS = Number(process.argv[2] ?? 5);
+
+/** @typedef {{ ready: number, first: number, again: number, memory: number }} Run */
+
+/** @param {import('./support/agents.js').Agent} agent @param {import('@playwright/test').Browser} browser */
+async function measure(agent, browser) {
+  const model = await startModel();
+  const home = realpathSync(mkdtempSync(join(tmpdir(), 'liminal-measure-')));
+  const liminal = await startServer(home, settings(home, model.url));
+  const page = await browser.newPage();
+  await enter(page, liminal);
+  await addProject(page, liminal.folder('app'));
+  const frame = sessionPage(page);
+  const input = frame.getByRole('textbox', { name: 'Message', exact: true });
+
+  /** From the click on the agent's name to an input that sends, and to the first word of an answer. */
+  const session = async () => {
+    await page.getByRole('button', { name: 'New session in app', exact: true }).click();
+    const tabs = await page.locator('.tab-place').count();
+    const clicked = performance.now();
+    await page.getByRole('menuitem', { name: agent.name }).click();
+    await page.waitForFunction((before) => document.querySelectorAll('.tab-place').length > before, tabs);
+    await frame.getByRole('button', { name: 'Send', exact: true }).waitFor();
+    await input.fill('say One.');
+    await frame.locator('button.primary:enabled').waitFor();
+    const ready = performance.now() - clicked;
+    await input.press('Enter');
+    await frame.locator('.row-assistant').first().waitFor();
+    return { ready, first: performance.now() - clicked };
+  };
+  const { ready, first } = await session();
+  const memory = treeMemory(adapters(agent.adapter, home)[0]);
+  await page.goto(liminal.origin);
+  const again = (await session()).first;
+  await page.close();
+  await liminal.stop();
+  model.stop();
+  rmSync(home, { recursive: true, force: true, maxRetries: 10, retryDelay: 200 });
+  return { ready, first, again, memory };
+}
+
+/** @param {number[]} list */
+function spread(list) {
+  const sorted = list.toSorted((one, other) => one - other);
+  const whole = sorted.map((one) => Math.round(one));
+  return `${whole[Math.floor(whole.length / 2)]} (${whole[0]}–${whole.at(-1)})`;
+}
+
+const browser = await chromium.launch(LAUNCH);
+console.log(
+  `machine load before: ${readFileSync('/proc/loadavg', 'utf8').trim()}; median of ${RUNS} (lowest–highest)\n`,
+);
+console.log(
+  '| | click to ready, ms | click to first token, ms | another session, click to first token, ms | memory, MiB |',
+);
+console.log('|---|---|---|---|---|');
+for (const agent of [CLAUDE, CODEX]) {
+  /** @type {Run[]} */
+  const runs = [];
+  for (let run = 0; run < RUNS; run += 1) runs.push(await measure(agent, browser));
+  const of = (/** @type {keyof Run} */ what) => spread(runs.map((run) => run[what]));
+  console.log(`| ${agent.name} | ${of('ready')} | ${of('first')} | ${of('again')} | ${of('memory')} |`);
+}
+await browser.close();
