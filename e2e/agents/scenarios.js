@@ -296,15 +296,18 @@ export function scenarios(agent) {
     expect(sessions.length).toBe(1);
     const { sessionId } = sessions[0];
     await adapter.call('session/load', { sessionId, cwd: folder, mcpServers: [] });
-    await adapter.call('session/prompt', { sessionId, prompt: [{ type: 'text', text: 'say Said outside.' }] });
+    // What an agent dates a few seconds after our turn may be that turn itself, so this takes longer.
+    for (const text of ['slow 140', 'say Said outside.']) {
+      await adapter.call('session/prompt', { sessionId, prompt: [{ type: 'text', text }] });
+    }
     await adapter.stop();
 
     await liminal.start();
     await enter(page, liminal);
     await sessionRows(page).first().click();
     const said = sessionPage(page).locator('.row-user, .row-assistant');
-    const texts = [/say Said inside\.$/, /Said inside\.$/, /say Said outside\.$/, /Said outside\.$/];
-    await expect(said).toHaveText(texts);
+    const inside = [/say Said inside\.$/, /Said inside\.$/];
+    await expect(said).toHaveText([...inside, /slow 140$/, /word140\s*$/, /say Said outside\.$/, /Said outside\.$/]);
     await turn(page, model, 'recall');
     expect((await shownAnswers(page)).join()).toContain('say Said outside. / Said outside.');
   });

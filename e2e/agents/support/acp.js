@@ -36,8 +36,9 @@ export async function startAdapter(command, env, folder) {
   });
   return {
     call,
+    /** Goes away as an editor does: the agent may still write down what was said. */
     stop: async () => {
-      child.kill();
+      child.stdin.end();
       await ended;
     },
   };
