@@ -10,5 +10,9 @@ export default defineConfig({
   timeout: 60_000,
   expect: { timeout: 15_000 },
   reporter: [['list']],
-  use: { launchOptions: LAUNCH, viewport: { width: 1440, height: 900 }, trace: 'retain-on-failure' },
+  use: {
+    launchOptions: LAUNCH,
+    viewport: { width: 1440, height: 900 },
+    trace: process.env.TRACE ? 'retain-on-failure' : 'off',
+  },
 });
