@@ -104,7 +104,7 @@ test('three finished tool calls fold into one line that opens', async ({ page, l
 test('TC-3.4a: thoughts are muted, open while they come, and closed after', async ({ page, liminal }) => {
   const { frame, send } = await openSession(page, liminal);
   const seen = join(liminal.home, 'seen');
-  await send(`think weighing it\nsleep 1000\nuntil ${seen}\nsay decided\nhang`);
+  await send(`think weighing it\nsleep 1500\nuntil ${seen}\nsay decided\nhang`);
   await expect(frame.getByText('Thinking…')).toBeVisible();
   await expect(frame.getByText('weighing it', { exact: true })).toBeVisible();
   writeFileSync(seen, '');

@@ -324,6 +324,8 @@ function openPortlet({ panel, bridge: first }, session, workspace, connected, pl
 
   const focus = () => {
     wantsFocus = waiting !== null;
+    // The keyboard leaves for a page that is still loading; who writes elsewhere from now on keeps it.
+    if (wantsFocus && document.activeElement instanceof HTMLInputElement) document.activeElement.blur();
     if (wantsFocus || !inView) return;
     bridge.frame.focus();
     bridge.say({ type: 'focus' });
