@@ -1,7 +1,10 @@
 //! Packs `web/` into the binary: for each file its hash, and its bytes plain, gzipped and brotlied. A
 //! page gets its style sheets put inside, which brings its first paint a round trip earlier; their
-//! hashes go into its Content-Security-Policy. A debug build packs nothing and reads `web/` from disk
+//! hashes go into its Content-Security-Policy. Its module is joined with those it imports. A debug build packs nothing and reads `web/` from disk
 //! instead (`src/assets.rs`).
+
+#[path = "build/join.rs"]
+mod join;
 
 use std::fmt::Write as _;
 use std::fs;
@@ -10,6 +13,11 @@ use std::path::{Path, PathBuf};
 
 use base64::prelude::{BASE64_STANDARD, Engine};
 use sha2::{Digest, Sha256};
+
+/// The modules that pages name; all others come with them.
+const ENTRIES: [&str; 3] = ["login/login.js", "portlet/main.js", "shell/main.js"];
+/// Runs before the modules, and is none.
+const BOOT: &str = "shared/boot.js";
 
 fn main() {
     println!("cargo::rustc-check-cfg=cfg(embedded_web)");
@@ -33,11 +41,17 @@ fn main() {
             .expect("below web/")
             .to_str()
             .expect("file names are UTF-8");
+        if name.ends_with(".js") && name != BOOT && !ENTRIES.contains(&name) {
+            continue;
+        }
         let mut bytes = fs::read(path).expect("web/ is readable");
         let mut style_hashes = String::new();
         if name.ends_with(".html") {
             let page = String::from_utf8(bytes).expect("pages are UTF-8");
             bytes = with_styles_inside(&page, &web, &mut style_hashes).into_bytes();
+        }
+        if ENTRIES.contains(&name) {
+            bytes = join::join(&web, name).into_bytes();
         }
         let packed = |kind: &str, content: &[u8]| {
             let file = out.join(format!("{number}.{kind}"));
