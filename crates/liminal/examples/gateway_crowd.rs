@@ -1,5 +1,6 @@
-//! For `cargo xtask bench`: how long a program inside waits for an answer while a crowd of strangers stands at the
-//! door, beside a quiet door. Quiet and crowded phases alternate. Prints one JSON object of lists, in microseconds.
+//! For `cargo xtask bench`: how long a program inside waits for an answer while a crowd of strangers comes to the door
+//! and stands there, beside a quiet door. The crowd needs the machine as well, so a second server that nobody bothers
+//! is asked in turn with the first: what it waits for is the machine. Prints one JSON object of lists, in microseconds.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -10,12 +11,12 @@ use serde_json::{Value, json};
 use testkit::{Program, Server, ServerSetup};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
-use tokio::task::JoinSet;
+use tokio::runtime::{self, Runtime};
 
 const RUNS: usize = 5;
 const QUESTIONS: usize = 150;
-/// Below what a connection may ask.
-const PACE: Duration = Duration::from_millis(12);
+/// Each of two in turn: below what a connection may ask.
+const PACE: Duration = Duration::from_millis(6);
 const IDLE: usize = 1000;
 const BROKEN: usize = 1000;
 
@@ -29,32 +30,41 @@ async fn main() -> Result<()> {
     for _ in 0..RUNS {
         let setup = ServerSetup::new(program.to_str().context("a path")?)?;
         let server = setup.start().await?;
-        let mut inside = Program::at(&server).await?;
-        measure(&mut inside, &mut measured, "quiet").await?;
-        let crowd = Crowd::gather(&server);
-        measure(&mut inside, &mut measured, "arriving").await?;
+        let quiet_setup = ServerSetup::new(program.to_str().context("a path")?)?;
+        let quiet_server = quiet_setup.start().await?;
+        let mut both = [
+            Program::at(&server).await?,
+            Program::at(&quiet_server).await?,
+        ];
+        measure(&mut both, &mut measured, "quiet").await?;
+        let crowd = Crowd::gather(&server)?;
+        measure(&mut both, &mut measured, "arriving").await?;
         crowd.is_there().await;
-        measure(&mut inside, &mut measured, "standing").await?;
+        measure(&mut both, &mut measured, "standing").await?;
     }
     println!("{measured}");
     Ok(())
 }
 
-async fn measure(inside: &mut Program, measured: &mut Value, what: &str) -> Result<()> {
+async fn measure(both: &mut [Program; 2], measured: &mut Value, what: &str) -> Result<()> {
     let mut pace = tokio::time::interval(PACE);
-    let mut waited = vec![];
+    let mut waited = [vec![], vec![]];
     for _ in 0..QUESTIONS {
-        pace.tick().await;
-        let asked = Instant::now();
-        inside.result("health.check", json!({})).await?;
-        waited.push(asked.elapsed().as_secs_f64() * 1e6);
+        for (program, waited) in both.iter_mut().zip(&mut waited) {
+            pace.tick().await;
+            let asked = Instant::now();
+            program.result("health.check", json!({})).await?;
+            waited.push(asked.elapsed().as_secs_f64() * 1e6);
+        }
     }
-    waited.sort_by(f64::total_cmp);
-    for (name, share) in [("p50", 0.5), ("p99", 0.99)] {
-        let value = waited[(waited.len() as f64 * share) as usize];
-        match &mut measured[format!("{what}_{name}")] {
-            Value::Array(list) => list.push(json!(value)),
-            missing => *missing = json!([value]),
+    for (whose, mut waited) in ["", "elsewhere_"].into_iter().zip(waited) {
+        waited.sort_by(f64::total_cmp);
+        for (name, share) in [("p50", 0.5), ("p99", 0.99)] {
+            let value = waited[(waited.len() as f64 * share) as usize];
+            match &mut measured[format!("{whose}{what}_{name}")] {
+                Value::Array(list) => list.push(json!(value)),
+                missing => *missing = json!([value]),
+            }
         }
     }
     Ok(())
@@ -62,29 +72,28 @@ async fn measure(inside: &mut Program, measured: &mut Value, what: &str) -> Resu
 
 /// Strangers who knock and say nothing more, and others who knock wrongly. They leave when this is dropped.
 struct Crowd {
-    strangers: JoinSet<()>,
     arrived: Arc<AtomicUsize>,
+    /// Threads of their own: they do not stand in the way of who measures.
+    runtime: Option<Runtime>,
 }
 
 impl Crowd {
-    fn gather(server: &Server) -> Self {
+    fn gather(server: &Server) -> Result<Self> {
         let upgrade = format!(
             "GET /gateway HTTP/1.1\r\nHost: {}\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\
              Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n",
             server.address
         );
         let broken = upgrade.replace("Version: 13", "Version: 7");
-        let mut crowd = Self {
-            strangers: JoinSet::new(),
-            arrived: Arc::default(),
-        };
+        let runtime = runtime::Builder::new_multi_thread().enable_all().build()?;
+        let arrived = Arc::<AtomicUsize>::default();
         for number in 0..IDLE + BROKEN {
             let words = match number % 2 == 0 {
                 true => upgrade.clone(),
                 false => broken.clone(),
             };
-            let (address, arrived) = (server.address, crowd.arrived.clone());
-            crowd.strangers.spawn(async move {
+            let (address, arrived) = (server.address, arrived.clone());
+            runtime.spawn(async move {
                 let connected = TcpStream::connect(address).await;
                 if let Ok(mut stream) = connected {
                     let _ = stream.write_all(words.as_bytes()).await;
@@ -95,13 +104,22 @@ impl Crowd {
                 std::future::pending::<()>().await;
             });
         }
-        crowd
+        let runtime = Some(runtime);
+        Ok(Self { arrived, runtime })
     }
 
     /// As many as the system lets stand there: the last ones wait for a place in the line.
     async fn is_there(&self) {
         while self.arrived.load(Ordering::Relaxed) < (IDLE + BROKEN) / 2 {
             tokio::time::sleep(PACE).await;
+        }
+    }
+}
+
+impl Drop for Crowd {
+    fn drop(&mut self) {
+        if let Some(runtime) = self.runtime.take() {
+            runtime.shutdown_background();
         }
     }
 }

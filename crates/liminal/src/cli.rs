@@ -52,7 +52,10 @@ pub(crate) enum Command {
     /// Print completions for a shell
     Completions { shell: clap_complete::Shell },
     /// Print a man page
-    Man,
+    Man {
+        /// The command it is about
+        command: Option<String>,
+    },
     /// Be an agent for any ACP client, over standard input and output
     Agent,
     /// Keep an agent (started by the server itself)

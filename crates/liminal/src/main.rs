@@ -11,6 +11,7 @@ mod config;
 mod doctor;
 mod door;
 mod gateway;
+mod guests;
 mod http;
 mod open_browser;
 mod serve;
@@ -23,11 +24,13 @@ use std::env::VarError::NotUnicode;
 use std::io::{IsTerminal, Write};
 use std::process::ExitCode;
 
+use anyhow::Context;
 use clap::{CommandFactory, Parser};
 use cli::{Cli, Command, GatewayCommand};
 use config::Settings;
+use hub::HubError;
 use hub::agents::keeper;
-use hub::store::DataDir;
+use hub::store::{DataDir, OpenError};
 use token::Token;
 use tracing_subscriber::filter::{LevelFilter, Targets};
 use tracing_subscriber::prelude::*;
@@ -70,10 +73,8 @@ fn run(cli: &Cli) -> anyhow::Result<ExitCode> {
             print(&String::from_utf8_lossy(&script))?;
             return Ok(ExitCode::SUCCESS);
         }
-        Some(Command::Man) => {
-            let mut page = vec![];
-            clap_mangen::Man::new(Cli::command()).render(&mut page)?;
-            print(&String::from_utf8_lossy(&page))?;
+        Some(Command::Man { command }) => {
+            print(&man_page(command.as_deref())?)?;
             return Ok(ExitCode::SUCCESS);
         }
         _ => {}
@@ -98,7 +99,11 @@ fn run(cli: &Cli) -> anyhow::Result<ExitCode> {
                 .enable_all()
                 .build()?;
             let ends_with_stdin = Command::ends_with_stdin(cli.command.as_ref());
-            runtime.block_on(serve::serve(settings, ends_with_stdin))?;
+            let served = runtime.block_on(serve::serve(settings, ends_with_stdin));
+            if ends_with_stdin && served.as_ref().is_err_and(is_locked) {
+                return Ok(serve::DATA_DIR_TAKEN.into());
+            }
+            served?;
             // A stuck disk must not keep a stopped server alive.
             runtime.shutdown_timeout(std::time::Duration::from_millis(200));
         }
@@ -130,11 +135,33 @@ fn run(cli: &Cli) -> anyhow::Result<ExitCode> {
             Command::Agent
             | Command::Gateway { .. }
             | Command::Completions { .. }
-            | Command::Man
+            | Command::Man { .. }
             | Command::Keeper { .. },
         ) => {}
     }
     Ok(ExitCode::SUCCESS)
+}
+
+fn man_page(command: Option<&str>) -> anyhow::Result<String> {
+    let mut page = Cli::command();
+    // So that the flags for every command stand on its page, too.
+    page.build();
+    // As one page refers to another: `gateway-schema` is below `gateway`.
+    for name in command.iter().flat_map(|command| command.split('-')) {
+        let found = page.find_subcommand(name).cloned();
+        let found = found.filter(|found| !found.is_hide_set());
+        page = found.with_context(|| {
+            format!("There is no command `{name}`. `liminal --help` lists them.")
+        })?;
+    }
+    let mut text = vec![];
+    clap_mangen::Man::new(page).render(&mut text)?;
+    Ok(String::from_utf8_lossy(&text).into_owned())
+}
+
+fn is_locked(error: &anyhow::Error) -> bool {
+    let error = error.downcast_ref();
+    matches!(error, Some(HubError::Open(OpenError::Locked { .. })))
 }
 
 /// A closed pipe (`liminal doctor | head`) is the reader's choice, not an error.

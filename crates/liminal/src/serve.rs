@@ -16,12 +16,17 @@ use tokio::sync::Semaphore;
 
 use crate::config::{Settings, Source, StallAction};
 use crate::door::Door;
+use crate::guests::Guests;
 use crate::http::{self, App, Listening};
 use crate::token::{CurrentToken, Token};
 use crate::{browser, gateway, open_browser, stop};
 
+/// The exit code of a server for one call that came too late; another has the data directory.
+pub(crate) const DATA_DIR_TAKEN: u8 = 75;
 /// How long a browser may take from its start to our page.
 const BROWSER_START: Duration = Duration::from_secs(60);
+/// How long it may take until one who hung up has left.
+const LEAVE_DEADLINE: Duration = Duration::from_millis(500);
 /// How long open windows may take to be told that we stop.
 const STOP_DEADLINE: Duration = Duration::from_millis(300);
 /// How long the disk may take with what is still to be written.
@@ -59,6 +64,7 @@ pub(crate) async fn serve(settings: Settings, ends_with_stdin: bool) -> anyhow::
     }
 
     let (stop, stopping) = stop::channel();
+    let guests = Guests::default();
     let door = Arc::new(Door::new(address.ip(), address.port(), current.clone()));
     let app = App {
         door: door.clone(),
@@ -68,6 +74,7 @@ pub(crate) async fn serve(settings: Settings, ends_with_stdin: bool) -> anyhow::
             warm_start: settings.warm_start.value,
             token: current.clone(),
             finished_html: browser::FinishedHtml::default(),
+            guests: guests.clone(),
             stop: stopping.clone(),
         },
         gateway: gateway::Context {
@@ -78,6 +85,7 @@ pub(crate) async fn serve(settings: Settings, ends_with_stdin: bool) -> anyhow::
             personas: agent::Directories::within(dir.path()).personas,
             model: std::env::var("LIMINAL_AGENT_MODEL").ok(),
             token: current.clone(),
+            guests: guests.clone(),
             stop: stopping.clone(),
         },
     };
@@ -92,7 +100,7 @@ pub(crate) async fn serve(settings: Settings, ends_with_stdin: bool) -> anyhow::
     }
     let serving = tokio::spawn(listening.serve(http::router(app), stopping));
     let with_token = format!("{url}/#token={}", token.in_address());
-    announce(&with_token);
+    say(&format!("Liminal Builder is ready: {with_token}"));
     if settings.open.value && open_browser::is_wanted() {
         open_browser::open(&dir, &with_token);
         let dir = dir.clone();
@@ -104,7 +112,7 @@ pub(crate) async fn serve(settings: Settings, ends_with_stdin: bool) -> anyhow::
 
     tokio::select! {
         () = signals.next() => {}
-        () = end_of_stdin(), if ends_with_stdin => {}
+        () = not_needed(&guests), if ends_with_stdin => {}
     }
     tracing::info!("stopping");
     // Whoever asks twice means it.
@@ -192,11 +200,11 @@ fn built_in(data_dir: &Path) -> AgentEntry {
     AgentEntry::own(Catalog::LIMINAL, "Liminal", "LB", command.to_vec())
 }
 
-/// The one line on stdout.
-fn announce(url: &str) {
+/// A line on stdout: where we are, and at the end, to whoever started us for one call, that others still need us.
+fn say(line: &str) {
     let mut stdout = io::stdout().lock();
     // Nobody listening there is no reason not to serve.
-    let _ = writeln!(stdout, "Liminal Builder is ready: {url}").and_then(|()| stdout.flush());
+    let _ = writeln!(stdout, "{line}").and_then(|()| stdout.flush());
 }
 
 /// An address a browser on this machine can use.
@@ -229,11 +237,19 @@ fn cannot_listen(wanted: SocketAddr, flag: &str, error: &io::Error) -> CannotLis
     })
 }
 
-/// Whoever holds the other end is gone, however it ended.
-async fn end_of_stdin() {
+/// Whoever holds the other end is gone, however it ended, and so is everybody else who came.
+async fn not_needed(guests: &Guests) {
     let mut stdin = tokio::io::stdin();
     let mut ignored = [0; 64];
     while let Ok(1..) = stdin.read(&mut ignored).await {}
+    // Whoever it was may be leaving just now.
+    if tokio::time::timeout(LEAVE_DEADLINE, guests.all_left())
+        .await
+        .is_err()
+    {
+        say("Others still use it");
+        guests.all_left().await;
+    }
 }
 
 /// SIGINT and SIGTERM.

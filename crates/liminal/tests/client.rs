@@ -117,12 +117,12 @@ async fn the_exit_code_tells_how_it_ended() -> Result<()> {
 #[tokio::test]
 async fn a_message_comes_from_a_pipe_and_ctrl_c_stops_the_turn() -> Result<()> {
     let setup = setup()?;
-    let _server = setup.start().await?;
     let folder = setup.folder("app")?;
     let mut command = setup.command();
     command
         .args(["send", "--agent", "claude-code", "--cwd", &folder])
-        .stdin(Stdio::piped());
+        .stdin(Stdio::piped())
+        .process_group(0);
     let mut running = command.spawn()?;
     let mut stdin = running.stdin.take().context("a pipe")?;
     stdin.write_all(b"say begun\nhang\n").await?;
@@ -132,8 +132,10 @@ async fn a_message_comes_from_a_pipe_and_ctrl_c_stops_the_turn() -> Result<()> {
     tokio::io::AsyncReadExt::read_exact(&mut stdout, &mut begun).await?;
     assert_eq!(&begun, b"begun");
     let pid = running.id().context("it runs")?.to_string();
+    // As a terminal does it: to everybody who was started from it, which includes the server for this call.
+    let group = format!("-{pid}");
     let sent = std::process::Command::new("kill")
-        .args(["-INT", &pid])
+        .args(["-INT", "--", &group])
         .status()?;
     assert!(sent.success());
     let ended = tokio::time::timeout(std::time::Duration::from_secs(60), running.wait()).await??;
@@ -156,7 +158,27 @@ async fn completions_and_the_man_page_know_the_commands() -> Result<()> {
     for shell in ["bash", "zsh", "fish"] {
         assert!(out(&setup.run(&["completions", shell]).await?).contains("sessions"));
     }
-    assert!(out(&setup.run(&["man"]).await?).contains("liminal\\-sessions"));
+    // Each page that one names is there.
+    let mut seen = vec![];
+    let mut pages = vec![out(&setup.run(&["man"]).await?)];
+    while let Some(page) = pages.pop() {
+        assert!(page.contains(".SH SYNOPSIS"), "{page}");
+        for line in page.lines().filter(|line| line.ends_with("(1)")) {
+            let name = line.replace("\\-", "-").replace("(1)", "");
+            let command = name.trim().trim_start_matches("liminal-").to_owned();
+            pages.push(out(&setup.run(&["man", &command]).await?));
+            seen.push(command);
+        }
+    }
+    for command in ["send", "gateway-schema"] {
+        assert!(seen.iter().any(|seen| seen == command), "{seen:?}");
+    }
+    let unknown = setup.run(&["man", "keeper"]).await?;
+    assert!(
+        errors(&unknown).contains("no command"),
+        "{}",
+        errors(&unknown)
+    );
     Ok(())
 }
 
@@ -267,6 +289,46 @@ async fn a_server_for_one_call_ends_with_it_however_it_ends() -> Result<()> {
     let listed = setup.run(&["sessions", "--json"]).await?;
     let listed: Value = serde_json::from_slice(&listed.stdout)?;
     assert_eq!(listed[0]["state"], "failed", "{listed}");
+    Ok(())
+}
+
+#[tokio::test]
+async fn calls_at_once_without_a_server_share_one_until_the_last_has_ended() -> Result<()> {
+    let setup = setup()?;
+    let folder = setup.folder("app")?;
+    let go_on = setup.home().join("go-on");
+    let long = format!("say long\nuntil {}\nsay answer", go_on.display());
+    let send = |message: &str| {
+        let mut command = setup.command();
+        command.args(["send", "--agent", "claude-code", "--cwd", &folder, message]);
+        command.spawn()
+    };
+    // Whichever of them starts it, it is there for all.
+    let mut running: Vec<_> = (0..3).map(|_| send(&long)).collect::<Result<_, _>>()?;
+    for one in &mut running {
+        let stdout = one.stdout.as_mut().context("a pipe")?;
+        let mut begun = [0; 4];
+        tokio::io::AsyncReadExt::read_exact(stdout, &mut begun).await?;
+    }
+    let short = send("say short")?.wait_with_output().await?;
+    assert_eq!(out(&short), "short\n", "{}", errors(&short));
+    // The one who started it is gone; the others have not noticed.
+    let lock = std::fs::read_to_string(setup.data_dir().join("lock"))?;
+    let server = serde_json::from_str::<Value>(&lock)?["pid"].to_string();
+    let owner = |one: &tokio::process::Child| {
+        let status = std::fs::read_to_string(format!("/proc/{server}/stat")).unwrap_or_default();
+        let parent = status.rsplit(')').next().unwrap_or_default();
+        let parent = parent.split_whitespace().nth(1).unwrap_or_default();
+        one.id().is_some_and(|id| id.to_string() == parent)
+    };
+    let owner = running.iter().position(owner).context("its owner")?;
+    running.remove(owner).kill().await?;
+    std::fs::write(go_on, "")?;
+    for one in running {
+        let ended = one.wait_with_output().await?;
+        assert!(ended.status.success(), "{}", errors(&ended));
+        assert_eq!(out(&ended), "answer\n", "{}", errors(&ended));
+    }
     Ok(())
 }
 

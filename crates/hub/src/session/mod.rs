@@ -279,8 +279,10 @@ impl Sessions {
         self.act(id, Input::Send(message), origin).await
     }
 
-    pub async fn cancel(&self, id: &str) -> Result<Done, HubError> {
-        self.act(id, Input::Cancel, Origin::default()).await
+    /// Cancels the turn that runs; with a request id, only if it came of that request.
+    pub async fn cancel(&self, id: &str, only: Option<String>) -> Result<Done, HubError> {
+        self.act(id, Input::Cancel { only }, Origin::default())
+            .await
     }
 
     pub async fn edit_queued(

@@ -29,6 +29,7 @@ use tokio::sync::broadcast::error::RecvError;
 use tokio::task::{self, JoinError, JoinSet};
 use wire::{ClientFrame, ClientMessage, ErrorCode, PermissionPolicy, ServerMessage};
 
+use crate::guests::Guests;
 use crate::socket::{self, GOING_AWAY, NOT_ADMITTED, TOO_SLOW};
 use crate::stop::StopSignal;
 use crate::token::CurrentToken;
@@ -51,6 +52,7 @@ pub(crate) struct Context {
     pub(crate) warm_start: bool,
     pub(crate) token: Arc<CurrentToken>,
     pub(crate) finished_html: FinishedHtml,
+    pub(crate) guests: Guests,
     pub(crate) stop: StopSignal,
 }
 
@@ -59,6 +61,7 @@ pub(crate) fn accept(upgrade: WebSocketUpgrade, wishes: Wishes, context: Context
     socket::bounded(upgrade)
         .write_buffer_size(TOGETHER_BYTES_MAX)
         .on_upgrade(move |socket| async move {
+            let _guest = context.guests.enter();
             let (connection, sessions) = Connection::new(socket, context, wishes);
             if let Err(gone) = connection.run(sessions).await {
                 tracing::debug!(reason = gone.0, "browser is gone");

@@ -257,7 +257,7 @@ async fn answer(
             session_id
         }
         M::SessionCancel { session_id } => {
-            sessions.cancel(&session_id).await?;
+            sessions.cancel(&session_id, None).await?;
             session_id
         }
         M::SessionQueueEdit {

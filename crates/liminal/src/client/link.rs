@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 use std::process::Stdio;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
 use futures_util::{SinkExt, StreamExt};
@@ -10,12 +10,13 @@ use hub::store::{DataDir, address_of_server};
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::net::TcpStream;
-use tokio::process::{Child, Command};
+use tokio::process::{Child, ChildStdout, Command};
 use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::Message;
 use tokio_tungstenite::tungstenite::protocol::WebSocketConfig;
 
 use crate::config::Settings;
+use crate::serve::DATA_DIR_TAKEN;
 use crate::token::Token;
 
 /// A list of many thousand sessions is one frame.
@@ -25,43 +26,62 @@ const ANSWER_DEADLINE: Duration = Duration::from_secs(10);
 /// How long a server of our own may take to be ready, and to end.
 const START_DEADLINE: Duration = Duration::from_secs(30);
 const END_DEADLINE: Duration = Duration::from_secs(10);
+const LOOK_AGAIN: Duration = Duration::from_millis(50);
 
 pub(super) struct Link {
     socket: WebSocketStream<TcpStream>,
     /// What came while an answer was awaited.
     events: VecDeque<Value>,
     last_id: u64,
-    /// It ends when this does, however we end: its standard input is a pipe from us.
-    own: Option<Child>,
+    own: Option<Own>,
+}
+
+/// A server that was started for this call. It ends when this does, however we end, because its standard input is a
+/// pipe from us; but not before others have left who came to it meanwhile.
+struct Own {
+    process: Child,
+    stdout: BufReader<ChildStdout>,
 }
 
 impl Link {
     pub(super) async fn open(settings: &Settings) -> anyhow::Result<Self> {
         let dir = DataDir::prepare(&settings.data_dir.value)?;
-        let token = Token::obtain(&dir, settings.token.as_deref())?;
-        let (url, own) = match address_of_server(dir.path()) {
-            Some(url) => (url, None),
-            None => {
-                let (url, child) = start(&dir).await?;
-                (url, Some(child))
+        let begun = Instant::now();
+        loop {
+            let (url, own) = find_or_start(&dir).await?;
+            // Afterwards: the first server makes one.
+            let token = Token::obtain(&dir, settings.token.as_deref())?;
+            let entering = tokio::time::timeout(ANSWER_DEADLINE, Self::enter(&url, &token, own));
+            match entering.await {
+                Ok(Ok(Some(link))) => return Ok(link),
+                Ok(Err(error)) => return Err(error),
+                // It was about to end: the next one is ours.
+                Ok(Ok(None)) if begun.elapsed() < START_DEADLINE => {
+                    tokio::time::sleep(LOOK_AGAIN).await;
+                }
+                _ => bail!("The server at {url} does not answer."),
             }
-        };
-        let entering = tokio::time::timeout(ANSWER_DEADLINE, Self::enter(&url, &token, own));
-        let entered = entering.await.ok();
-        entered.with_context(|| format!("The server at {url} does not answer."))?
+        }
     }
 
-    async fn enter(url: &str, token: &Token, own: Option<Child>) -> anyhow::Result<Self> {
+    /// Nothing when nobody is there, or they hang up before they have answered.
+    async fn enter(url: &str, token: &Token, own: Option<Own>) -> anyhow::Result<Option<Self>> {
         let address = url.trim_start_matches("http://").trim_end_matches('/');
-        let stream = TcpStream::connect(address)
-            .await
-            .with_context(|| format!("The server at {url} does not answer."))?;
+        let Ok(stream) = TcpStream::connect(address).await else {
+            return Ok(None);
+        };
         let limits = WebSocketConfig::default()
             .max_message_size(Some(FRAME_BYTES_MAX))
             .max_frame_size(Some(FRAME_BYTES_MAX));
         let door = format!("ws://{address}/gateway");
-        let (socket, _) =
-            tokio_tungstenite::client_async_with_config(door, stream, Some(limits)).await?;
+        let upgraded = tokio_tungstenite::client_async_with_config(door, stream, Some(limits));
+        let socket = match upgraded.await {
+            Ok((socket, _)) => socket,
+            Err(tungstenite::Error::Http(refused)) => {
+                bail!("The server at {url} refuses: {}.", refused.status())
+            }
+            Err(_) => return Ok(None),
+        };
         let mut link = Self {
             socket,
             events: VecDeque::new(),
@@ -69,14 +89,18 @@ impl Link {
             own,
         };
         let hello = json!({"type": "auth", "token": token.reveal()});
-        link.say(&hello).await?;
-        let welcome = link.read().await?;
+        if link.say(&hello).await.is_err() {
+            return Ok(None);
+        }
+        let Ok(welcome) = link.read().await else {
+            return Ok(None);
+        };
         if welcome["ok"] != true {
             bail!(
                 "The server at {url} does not know our token. Is LIMINAL_TOKEN set as it was for the server?"
             );
         }
-        Ok(link)
+        Ok(Some(link))
     }
 
     pub(super) async fn call(&mut self, method: &str, params: Value) -> anyhow::Result<Value> {
@@ -107,8 +131,11 @@ impl Link {
     pub(super) async fn close(mut self) {
         let _ = self.socket.close(None).await;
         if let Some(mut own) = self.own.take() {
-            drop(own.stdin.take());
-            let _ = tokio::time::timeout(END_DEADLINE, own.wait()).await;
+            drop(own.process.stdin.take());
+            // Its end, or a word that others still need it.
+            let mut word = String::new();
+            let reading = own.stdout.read_line(&mut word);
+            let _ = tokio::time::timeout(END_DEADLINE, reading).await;
         }
     }
 
@@ -129,8 +156,29 @@ impl Link {
     }
 }
 
-async fn start(dir: &DataDir) -> anyhow::Result<(String, Child)> {
-    let mut child = Command::new(std::env::current_exe()?)
+/// The address of the one that is there, or of one of our own.
+async fn find_or_start(dir: &DataDir) -> anyhow::Result<(String, Option<Own>)> {
+    let begun = Instant::now();
+    loop {
+        if let Some(url) = address_of_server(dir.path()) {
+            return Ok((url, None));
+        }
+        if let Some((url, own)) = start(dir).await? {
+            return Ok((url, Some(own)));
+        }
+        // Somebody else was faster, and has not said where yet.
+        if begun.elapsed() > START_DEADLINE {
+            bail!(
+                "Another process has the data directory, and does not say where it can be reached."
+            );
+        }
+        tokio::time::sleep(LOOK_AGAIN).await;
+    }
+}
+
+/// Nothing when another has the data directory.
+async fn start(dir: &DataDir) -> anyhow::Result<Option<(String, Own)>> {
+    let mut process = Command::new(std::env::current_exe()?)
         .args([
             "serve",
             "--while-stdin",
@@ -145,14 +193,20 @@ async fn start(dir: &DataDir) -> anyhow::Result<(String, Child)> {
         .env("LIMINAL_LOG", "error")
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
+        // Ctrl+C is for us, who pass it on as what it means.
+        .process_group(0)
         .spawn()?;
-    let stdout = child.stdout.take().context("its output")?;
+    let stdout = process.stdout.take().context("its output")?;
     let mut line = String::new();
-    let mut lines = BufReader::new(stdout);
-    tokio::time::timeout(START_DEADLINE, lines.read_line(&mut line)).await??;
+    let mut stdout = BufReader::new(stdout);
+    tokio::time::timeout(START_DEADLINE, stdout.read_line(&mut line)).await??;
     let url = line.trim_end().split_once("ready: ").map(|(_, url)| url);
-    let url = url
-        .and_then(|url| url.split_once("/#"))
-        .map(|(url, _)| url.to_owned());
-    Ok((url.context("the server did not start")?, child))
+    if let Some((url, _)) = url.and_then(|url| url.split_once("/#")) {
+        return Ok(Some((url.to_owned(), Own { process, stdout })));
+    }
+    let ended = tokio::time::timeout(START_DEADLINE, process.wait()).await??;
+    match ended.code() {
+        Some(code) if code == i32::from(DATA_DIR_TAKEN) => Ok(None),
+        _ => bail!("The server did not start."),
+    }
 }

@@ -13,6 +13,7 @@ use std::process::ExitCode;
 use anyhow::{Context, bail};
 use hub::store::{DataDir, address_of_server};
 use serde_json::{Value, json};
+use unicode_width::UnicodeWidthStr;
 
 use crate::cli::Talk;
 use crate::config::Settings;
@@ -159,22 +160,27 @@ fn agents(agents: &Value) -> String {
     table(rows.collect())
 }
 
-/// Columns as wide as they need to be, the last one as it is.
+/// Columns as wide as they need to be; a line that the terminal would break is cut.
 fn table<const N: usize>(rows: Vec<[String; N]>) -> String {
+    let rows: Vec<_> = rows
+        .into_iter()
+        .map(|row| row.map(|cell| terminal::one_line(&cell)))
+        .collect();
     let mut widths = [0; N];
     for row in &rows {
         for (width, cell) in widths.iter_mut().zip(row) {
-            *width = (*width).max(cell.chars().count());
+            *width = (*width).max(cell.width());
         }
     }
+    let columns = terminal::columns();
     let mut text = String::new();
     for row in rows {
-        let cells: Vec<String> = row
-            .iter()
-            .zip(widths)
-            .map(|(cell, width)| format!("{:<width$}", terminal::one_line(cell)))
-            .collect();
-        text.push_str(cells.join("  ").trim_end());
+        let mut line = String::new();
+        for (cell, width) in row.iter().zip(widths) {
+            let padding = " ".repeat(width - cell.width() + 2);
+            line.extend([cell.as_str(), padding.as_str()]);
+        }
+        text.push_str(&terminal::cut(line.trim_end(), columns));
         text.push('\n');
     }
     text

@@ -5,6 +5,8 @@
 
 use std::io::{IsTerminal, Write};
 
+use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
+
 /// Prints what was asked for; a `file` is never touched.
 pub(super) fn print(text: &str, file: bool) -> anyhow::Result<()> {
     match !file && std::io::stdout().is_terminal() {
@@ -30,6 +32,29 @@ pub(super) fn one_line(text: &str) -> String {
     harmless(text).replace(['\n', '\t'], " ")
 }
 
+/// How wide the terminal is that standard output goes to; none for a file or a pipe.
+pub(super) fn columns() -> Option<usize> {
+    let size = rustix::termios::tcgetwinsize(std::io::stdout()).ok()?;
+    (size.ws_col > 0).then(|| usize::from(size.ws_col))
+}
+
+/// As much of a line as there is room for.
+pub(super) fn cut(line: &str, columns: Option<usize>) -> String {
+    let Some(columns) = columns.filter(|columns| line.width() > *columns) else {
+        return line.to_owned();
+    };
+    let mut room = columns.saturating_sub(1);
+    let fits = |character: &char| {
+        let width = character.width().unwrap_or(0);
+        let fits = width <= room;
+        room = room.saturating_sub(width);
+        fits
+    };
+    let mut text: String = line.chars().take_while(fits).collect();
+    text.push('…');
+    text
+}
+
 fn harmless(text: &str) -> String {
     let commands = |character: char| match character {
         '\n' | '\t' => false,
@@ -43,6 +68,16 @@ fn harmless(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_line_is_cut_to_the_columns_there_are() {
+        assert_eq!(cut("short", Some(5)), "short");
+        assert_eq!(cut("longer", Some(5)), "long…");
+        assert_eq!(cut("日本語のタイトル", Some(7)), "日本語…");
+        assert_eq!(cut("日本語のタイトル", Some(8)), "日本語…");
+        assert_eq!(cut("anything", None), "anything");
+        assert_eq!(cut("anything", Some(1)), "…");
+    }
 
     #[test]
     fn nothing_that_commands_a_terminal_is_left() {

@@ -39,7 +39,18 @@ pub(super) async fn message(caller: Caller, params: MessageParams) -> Result<Mes
 }
 
 pub(super) async fn abort(caller: Caller, params: AbortParams) -> Result<Done, Problem> {
-    let wanted = params.run_id.0;
+    // One that waited may begin while it is looked for.
+    for _ in 0..2 {
+        if stopped(&caller, &params.run_id.0).await {
+            return Ok(Done::YES);
+        }
+    }
+    let message = "That run does not run: it has ended, or there never was one";
+    Err(Problem::new(Problem::NOT_FOUND, message))
+}
+
+/// Whether that run was there, running or waiting, and does so no more.
+async fn stopped(caller: &Caller, wanted: &str) -> bool {
     let sessions = caller.hub().sessions();
     for named in sessions.named(&caller.hub().projects().list()) {
         let is_it = |request_id: &Option<String>| {
@@ -50,22 +61,17 @@ pub(super) async fn abort(caller: Caller, params: AbortParams) -> Result<Done, P
         let Ok(Some(info)) = sessions.info_if_open(id).await else {
             continue;
         };
-        if info
-            .turn
-            .as_ref()
-            .is_some_and(|turn| is_it(&turn.request_id))
-        {
-            let cancelled = sessions.cancel(id).await;
-            return cancelled.map(|_| Done::YES).map_err(problem);
+        let running = info.turn.and_then(|turn| turn.request_id);
+        if is_it(&running) {
+            return sessions.cancel(id, running).await.is_ok();
         }
         let queued = info.queue.iter().find(|queued| is_it(&queued.request_id));
         if let Some(queued) = queued {
             let removed = sessions.remove_queued(id, queued.queue_id.clone()).await;
-            return removed.map(|_| Done::YES).map_err(problem);
+            return removed.is_ok();
         }
     }
-    let message = "That run does not run: it has ended, or there never was one";
-    Err(Problem::new(Problem::NOT_FOUND, message))
+    false
 }
 
 pub(super) async fn queue(caller: Caller, params: QueueParams) -> Result<Queue, Problem> {

@@ -31,6 +31,8 @@ use self::events::Events;
 use self::follow::Caller;
 pub(crate) use self::reference::{reference, schema};
 use crate::door::{Door, Refusal};
+use crate::guests::Guests;
+use crate::http::Allowance;
 use crate::socket::{self, GOING_AWAY, NOT_ADMITTED, NOT_TEXT, TOO_SLOW};
 use crate::stop::StopSignal;
 use crate::strict_json;
@@ -40,6 +42,8 @@ use crate::token::{CurrentToken, Token};
 pub(crate) const STRANGERS_MAX: usize = 16;
 const AUTH_DEADLINE: Duration = Duration::from_secs(5);
 const AUTH_BYTES_MAX: usize = 4096;
+/// What frames are wrapped in, and pings beside them.
+const FRAMING_BYTES: usize = 1024;
 /// How long a program may leave a frame unread before it is taken for gone.
 const SEND_DEADLINE: Duration = Duration::from_secs(20);
 /// Requests that wait for an agent, at a time.
@@ -62,6 +66,7 @@ pub(crate) struct Context {
     /// The model of those that name none.
     pub(crate) model: Option<String>,
     pub(crate) token: Arc<CurrentToken>,
+    pub(crate) guests: Guests,
     pub(crate) stop: StopSignal,
 }
 
@@ -69,24 +74,34 @@ pub(crate) struct Context {
 struct Gone;
 
 /// Lets a stranger in, who then has to say who they are.
-pub(crate) fn accept(upgrade: WebSocketUpgrade, context: Context) -> Response {
+pub(crate) fn accept(
+    upgrade: WebSocketUpgrade,
+    allowance: Allowance,
+    context: Context,
+) -> Response {
     let Ok(place) = context.strangers.clone().try_acquire_owned() else {
         let full = "Too many connections have not said who they are yet. Try again in a moment.\n";
         return (StatusCode::SERVICE_UNAVAILABLE, full).into_response();
     };
+    allowance.limit(AUTH_BYTES_MAX + FRAMING_BYTES);
     socket::bounded(upgrade).on_upgrade(move |socket| async move {
-        let _ = serve(socket, context, place).await;
+        let _ = serve(socket, context, allowance, place).await;
     })
 }
 
 async fn serve(
     mut socket: WebSocket,
     context: Context,
+    allowance: Allowance,
     place: OwnedSemaphorePermit,
 ) -> Result<(), Gone> {
     // Before it is shown: one that changes in between counts as changed.
     let token = context.token.changes();
-    if let Err(why) = authenticate(&mut socket, &context.door).await? {
+    let known = tokio::select! {
+        known = authenticate(&mut socket, &context.door) => known?,
+        () = allowance.used_up() => Err("authentication required"),
+    };
+    if let Err(why) = known {
         let refused = Frame::Auth {
             r#type: "auth",
             ok: false,
@@ -95,7 +110,11 @@ async fn serve(
         send(&mut socket, &refused).await?;
         return close(&mut socket, NOT_ADMITTED, why).await;
     }
+    let Some(_guest) = context.guests.enter() else {
+        return close(&mut socket, GOING_AWAY, "the server stops").await;
+    };
     drop(place);
+    allowance.lift();
     let welcome = Frame::Auth {
         r#type: "auth",
         ok: true,
@@ -220,15 +239,16 @@ impl Connection {
     }
 
     async fn request(&mut self, text: &str) -> Result<(), Gone> {
-        let request = match parse(text) {
-            Ok(request) => request,
-            Err(answer) => return send(&mut self.socket, &answer).await,
-        };
-        let Request { id, method, params } = request;
+        let request = parse(text);
         if !self.bucket.take() {
+            let id = request.map_or(Value::Null, |request| request.id);
             let error = Problem::new(Problem::TOO_MANY, "Too many requests. Slow down a little.");
             return send(&mut self.socket, &Frame::Error { id, error }).await;
         }
+        let Request { id, method, params } = match request {
+            Ok(request) => request,
+            Err(answer) => return send(&mut self.socket, &answer).await,
+        };
         let Some(method) = methods::find(&method) else {
             let message = format!("Unknown method: {}", brief(&method));
             let error = Problem::new(Problem::UNKNOWN_METHOD, message);

@@ -1,5 +1,6 @@
 //! The accept loop: bounded connections, a deadline for slow callers, and a clean end.
 
+use std::convert::Infallible;
 use std::io;
 use std::net::SocketAddr;
 use std::pin::{Pin, pin};
@@ -7,13 +8,18 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
+use axum::http::Request;
+use axum::response::Response;
+use hyper::body::Incoming;
 use hyper::server::conn::http1;
+use hyper::service::Service;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::error::Elapsed;
 
+use super::allowance::{Allowance, Metered};
 use crate::stop::StopSignal;
 
 /// Plain HTTP connections at a time. A WebSocket gives its place back once it is let in.
@@ -62,8 +68,13 @@ impl Listening {
                     continue;
                 }
             };
-            let service = TowerToHyperService::new(router.clone());
-            let connection = builder.serve_connection(TokioIo::new(stream), service);
+            let allowance = Allowance::default();
+            let service = Callers {
+                router: TowerToHyperService::new(router.clone()),
+                allowance: allowance.clone(),
+            };
+            let stream = TokioIo::new(Metered { stream, allowance });
+            let connection = builder.serve_connection(stream, service);
             let mut stop = stop.clone();
             tokio::spawn(async move {
                 let _place = place;
@@ -79,6 +90,8 @@ impl Listening {
                     Err(_) => tracing::debug!("connection ended in the middle of a request"),
                 }
             });
+            // A crowd comes in one by one: what those inside are waiting for goes in between.
+            tokio::task::yield_now().await;
         }
         drop(self.listener);
         let all_places = places.acquire_many(CONNECTIONS_MAX as u32);
@@ -86,7 +99,24 @@ impl Listening {
     }
 }
 
-type Served = http1::UpgradeableConnection<TokioIo<TcpStream>, TowerToHyperService<Router>>;
+/// The router, with the connection's allowance in every request.
+struct Callers {
+    router: TowerToHyperService<Router>,
+    allowance: Allowance,
+}
+
+impl Service<Request<Incoming>> for Callers {
+    type Response = Response;
+    type Error = Infallible;
+    type Future = <TowerToHyperService<Router> as Service<Request<Incoming>>>::Future;
+
+    fn call(&self, mut request: Request<Incoming>) -> Self::Future {
+        request.extensions_mut().insert(self.allowance.clone());
+        self.router.call(request)
+    }
+}
+
+type Served = http1::UpgradeableConnection<TokioIo<Metered>, Callers>;
 
 /// Lets the request under way finish, briefly.
 async fn finish(mut connection: Pin<&mut Served>) -> Result<hyper::Result<()>, Elapsed> {

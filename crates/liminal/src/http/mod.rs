@@ -1,5 +1,6 @@
 //! The browser door over HTTP: which address answers with what, and the headers on every answer.
 
+mod allowance;
 mod headers;
 mod listen;
 
@@ -17,7 +18,7 @@ use axum::http::{HeaderMap, StatusCode, Uri};
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{any, get, post};
-use axum::{Json, Router};
+use axum::{Extension, Json, Router};
 use hub::store::{NotTaken, PICTURE_BYTES_MAX};
 use serde::Deserialize;
 
@@ -25,6 +26,7 @@ use crate::browser::Wishes;
 use crate::door::{Door, Refusal};
 use crate::{assets, browser, gateway};
 
+pub(crate) use allowance::Allowance;
 pub(crate) use headers::{content_security_policy, portlet_security_policy};
 pub(crate) use listen::{Listening, listen};
 
@@ -156,12 +158,13 @@ async fn socket(
 /// A program says who it is in its first frame; a page of somebody else's is not even heard.
 async fn programs(
     State(app): State<App>,
+    Extension(allowance): Extension<Allowance>,
     headers: HeaderMap,
     upgrade: Result<WebSocketUpgrade, WebSocketUpgradeRejection>,
 ) -> Result<Response, Refusal> {
     app.door.admit_program(&headers)?;
     let mut response = match upgrade {
-        Ok(upgrade) => gateway::accept(upgrade, app.gateway),
+        Ok(upgrade) => gateway::accept(upgrade, allowance, app.gateway),
         Err(rejection) => rejection.into_response(),
     };
     // Whoever does not get in gives their place to the next at once.

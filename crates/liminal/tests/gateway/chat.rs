@@ -109,6 +109,32 @@ async fn a_run_is_stopped_and_one_that_waits_is_taken_back() -> Result<()> {
 }
 
 #[tokio::test]
+async fn every_run_of_a_session_that_is_deleted_ends_once() -> Result<()> {
+    let setup = setup()?;
+    let server = setup.start().await?;
+    let mut program = Program::at(&server).await?;
+    let key = program.create(&setup).await?;
+    let running = program.send(&key, "say begun\nhang").await?;
+    program.event_of("chat.delta").await?;
+    let waiting = program.send(&key, "say later").await?;
+    let of = json!({"sessionKey": key});
+    let got = program.result("sessions.get", of.clone()).await?;
+    program.result("sessions.delete", of.clone()).await?;
+    let mut events = program.until_end(&running).await?;
+    events.extend(program.until_end(&waiting).await?);
+    assert_eq!(ends(&events), ["chat.error", "chat.error"]);
+    // Brought back, the message still waits, and is no run of anybody's.
+    let mut browser = server.connect().await?;
+    let restore = json!({"type": "session:restore", "sessionId": got["session"]["id"]});
+    assert_ne!(browser.ask(restore).await?["type"], "error");
+    let queue = program.result("chat.queue", of).await?;
+    assert_eq!(queue["waiting"][0]["message"], "say later");
+    assert_eq!(queue["waiting"][0]["runId"], json!(null));
+    assert_eq!(queue["held"], true);
+    Ok(())
+}
+
+#[tokio::test]
 async fn messages_that_wait_are_listed_and_sent_in_their_order() -> Result<()> {
     let setup = setup()?;
     let server = setup.start().await?;

@@ -2,9 +2,19 @@
 
 use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
-use testkit::{Program, Socket, heard_text};
+use testkit::{Program, Server, Socket, heard_text};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
 use crate::setup;
+
+/// The first words of somebody who wants to talk at the gateway.
+fn upgrade(server: &Server) -> String {
+    format!(
+        "GET /gateway HTTP/1.1\r\nHost: {}\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\
+         Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n",
+        server.address
+    )
+}
 
 #[tokio::test]
 async fn nobody_gets_in_without_the_token_and_strangers_do_not_stay() -> Result<()> {
@@ -103,6 +113,30 @@ async fn a_program_that_sends_too_much_or_bytes_is_told_why_it_has_to_leave() ->
 }
 
 #[tokio::test]
+async fn a_stranger_is_not_listened_to_for_long() -> Result<()> {
+    let setup = setup()?;
+    let server = setup.start().await?;
+    let mut stranger = tokio::net::TcpStream::connect(server.address).await?;
+    stranger.write_all(upgrade(&server).as_bytes()).await?;
+    let mut answer = vec![];
+    while !answer.ends_with(b"\r\n\r\n") {
+        answer.push(stranger.read_u8().await?);
+    }
+    // A frame that says it has 900,000 bytes, of which only the first ever come.
+    let mut begun = vec![0x81, 0xff];
+    begun.extend(900_000_u64.to_be_bytes());
+    begun.extend([0; 4]);
+    begun.resize(16 * 1024, b' ');
+    stranger.write_all(&begun).await?;
+    let mut heard = vec![];
+    let hung_up = stranger.read_to_end(&mut heard);
+    tokio::time::timeout(testkit::HANG_GUARD, hung_up).await??;
+    let heard = String::from_utf8_lossy(&heard);
+    assert!(heard.contains("authentication required"), "{heard}");
+    Ok(())
+}
+
+#[tokio::test]
 async fn too_many_requests_are_refused_for_a_moment() -> Result<()> {
     let setup = setup()?;
     let server = setup.start().await?;
@@ -110,6 +144,16 @@ async fn too_many_requests_are_refused_for_a_moment() -> Result<()> {
     for id in 0..400 {
         let request = json!({"id": id, "method": "health.check"});
         program.socket.send(request).await?;
+    }
+    let mut refused = 0;
+    for _ in 0..400 {
+        let answer = program.socket.next().await?;
+        refused += usize::from(answer["error"]["code"] == 429);
+    }
+    assert!(refused > 0);
+    // What is no request counts as well.
+    for _ in 0..400 {
+        program.socket.send_text("{").await?;
     }
     let mut refused = 0;
     for _ in 0..400 {
@@ -154,16 +198,11 @@ async fn a_new_token_sends_everybody_away_and_lets_in_who_has_it() -> Result<()>
 
 #[tokio::test]
 async fn a_crowd_in_the_doorway_keeps_nobody_inside_waiting() -> Result<()> {
-    use tokio::io::AsyncWriteExt as _;
     let setup = setup()?;
     let server = setup.start().await?;
     let mut inside = Program::at(&server).await?;
     let key = inside.create(&setup).await?;
-    let upgrade = format!(
-        "GET /gateway HTTP/1.1\r\nHost: {}\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\
-         Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n",
-        server.address
-    );
+    let upgrade = upgrade(&server);
     let broken = upgrade.replace("Version: 13", "Version: 7");
     let mut crowd = vec![];
     for number in 0..2000 {

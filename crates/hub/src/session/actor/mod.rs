@@ -242,7 +242,7 @@ impl Actor {
             tokio::select! {
                 command = commands.recv() => match command {
                     Some(Command::Stop { for_good, reply }) => {
-                        self.stop().await;
+                        self.stop(for_good).await;
                         if let Some(agent) = self.agent.take_if(|_| for_good) {
                             tokio::spawn(async move { agent.close().await });
                         }
@@ -250,7 +250,7 @@ impl Actor {
                         return;
                     }
                     Some(command) => self.command(command).await,
-                    None => return self.stop().await,
+                    None => return self.stop(false).await,
                 },
                 count = self.from_agent.recv_many(&mut said, FROM_AGENT_MAX) => {
                     if count > 0 {
@@ -503,8 +503,8 @@ impl Actor {
         }
     }
 
-    async fn stop(&mut self) {
-        self.step(Input::Stop).await;
+    async fn stop(&mut self, for_good: bool) {
+        self.step(Input::Stop { for_good }).await;
         self.conversation.commit().await;
         if let Some(host) = self.host.take() {
             host.close().await;

@@ -20,7 +20,10 @@ pub(crate) enum Input {
         queue_id: String,
     },
     ResumeQueue,
-    Cancel,
+    /// The turn that runs; with a request id, only if it came of that request.
+    Cancel {
+        only: Option<String>,
+    },
     /// Somebody looks at it, so its agent should have it.
     Watched,
     /// The agent has it open; the value is its answer.
@@ -61,7 +64,10 @@ pub(crate) enum Input {
     /// A cancel was not answered.
     CancelUnanswered,
     /// The server stops.
-    Stop,
+    Stop {
+        /// The session is deleted.
+        for_good: bool,
+    },
 }
 
 /// What is to be done about it.

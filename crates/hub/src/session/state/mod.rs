@@ -92,7 +92,15 @@ impl State {
                 }
                 effects.push(Effect::Info);
             }
-            Input::Cancel => self.cancel(now, &mut effects),
+            Input::Cancel { only } => {
+                let running = self.turn.as_ref();
+                let running = running.and_then(|turn| turn.message.request_id.as_ref());
+                if only.is_some() && only.as_ref() != running {
+                    let message = "That run has ended.";
+                    return Err(Refused::new(ErrorCode::SessionBusy, message));
+                }
+                self.cancel(now, &mut effects);
+            }
             Input::Watched => self.attach(&mut effects),
             Input::Attached {
                 answer,
@@ -194,11 +202,17 @@ impl State {
                     effects.push(Effect::RestartAgent);
                 }
             }
-            Input::Stop => {
+            Input::Stop { for_good } => {
                 if self.turn.is_some() {
-                    let message = Some("Liminal Builder was stopped".to_owned());
-                    let outcome = TurnOutcome::Interrupted;
-                    self.end_turn(outcome, message, None, now, &mut effects);
+                    let why = match for_good {
+                        true => "The session was deleted",
+                        false => "Liminal Builder was stopped",
+                    };
+                    let (outcome, why) = (TurnOutcome::Interrupted, Some(why.to_owned()));
+                    self.end_turn(outcome, why, None, now, &mut effects);
+                }
+                if for_good && self.queue.disown() {
+                    effects.extend([Effect::SaveQueue, Effect::Info]);
                 }
             }
         }

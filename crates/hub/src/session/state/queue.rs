@@ -83,6 +83,14 @@ impl Queue {
         self.held = false;
     }
 
+    /// What waits belongs to no request any more: those have ended. True if anything waits.
+    pub(super) fn disown(&mut self) -> bool {
+        for message in &mut self.waiting {
+            message.request_id = None;
+        }
+        !self.waiting.is_empty()
+    }
+
     pub(super) fn is_held(&self) -> bool {
         self.held
     }

@@ -1,0 +1,113 @@
+//! How much a caller may still send before we know who it is.
+//!
+//! A WebSocket's own limit is fixed when it begins, and those who are let in may send far more than a stranger. So the
+//! bytes are counted below it: a stranger who goes on and on is not listened to, and nothing of it is kept.
+
+use std::io;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::task::{Context, Poll, ready};
+
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::TcpStream;
+use tokio::sync::Notify;
+
+/// Clones count the same connection.
+#[derive(Clone, Default)]
+pub(crate) struct Allowance {
+    shared: Arc<Shared>,
+}
+
+#[derive(Default)]
+struct Shared {
+    /// Bytes that may still come, and one more; 0 for as many as they like.
+    left: AtomicUsize,
+    used_up: Notify,
+}
+
+impl Allowance {
+    /// So many bytes from now on.
+    pub(crate) fn limit(&self, bytes: usize) {
+        self.shared.left.store(bytes + 1, Ordering::Relaxed);
+    }
+
+    pub(crate) fn lift(&self) {
+        self.shared.left.store(0, Ordering::Relaxed);
+    }
+
+    /// When more came than may.
+    pub(crate) async fn used_up(&self) {
+        self.shared.used_up.notified().await;
+    }
+
+    /// What may be handed on of so many bytes.
+    fn take(&self, bytes: usize) -> usize {
+        let left = self.shared.left.load(Ordering::Relaxed);
+        if left == 0 {
+            return bytes;
+        }
+        if bytes >= left {
+            self.shared.used_up.notify_one();
+        }
+        let taken = bytes.min(left - 1);
+        self.shared.left.store(left - taken, Ordering::Relaxed);
+        taken
+    }
+}
+
+/// A connection whose caller may have an allowance.
+pub(super) struct Metered {
+    pub(super) stream: TcpStream,
+    pub(super) allowance: Allowance,
+}
+
+impl AsyncRead for Metered {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        loop {
+            let before = buffer.filled().len();
+            ready!(Pin::new(&mut self.stream).poll_read(context, buffer))?;
+            let read = buffer.filled().len() - before;
+            let taken = self.allowance.take(read);
+            buffer.set_filled(before + taken);
+            // Nothing read is the end; nothing taken is thrown away, so that our last words are not lost over it.
+            if read == 0 || taken > 0 {
+                return Poll::Ready(Ok(()));
+            }
+        }
+    }
+}
+
+impl AsyncWrite for Metered {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.stream).poll_write(context, bytes)
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_flush(context)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_shutdown(context)
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bytes: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.stream).poll_write_vectored(context, bytes)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.stream.is_write_vectored()
+    }
+}
