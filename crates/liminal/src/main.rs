@@ -193,6 +193,8 @@ fn log_to_stderr(variable: &str, default: &str) -> anyhow::Result<()> {
     let targets = targets.with_target("genai", LevelFilter::OFF);
     let layer = tracing_subscriber::fmt::layer()
         .with_writer(std::io::stderr)
+        // It would say on standard error that there is no standard error, and panic over it.
+        .log_internal_errors(false)
         .with_ansi(std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none())
         .with_filter(targets);
     tracing_subscriber::registry().with(layer).init();

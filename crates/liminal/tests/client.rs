@@ -296,35 +296,36 @@ async fn a_server_for_one_call_ends_with_it_however_it_ends() -> Result<()> {
 async fn calls_at_once_without_a_server_share_one_until_the_last_has_ended() -> Result<()> {
     let setup = setup()?;
     let folder = setup.folder("app")?;
-    let go_on = setup.home().join("go-on");
-    let long = format!("say long\nuntil {}\nsay answer", go_on.display());
+    let go_on = |number: usize| setup.home().join(format!("go-on-{number}"));
     let send = |message: &str| {
         let mut command = setup.command();
         command.args(["send", "--agent", "claude-code", "--cwd", &folder, message]);
         command.spawn()
     };
     // Whichever of them starts it, it is there for all.
-    let mut running: Vec<_> = (0..3).map(|_| send(&long)).collect::<Result<_, _>>()?;
-    for one in &mut running {
+    let long = |number| format!("say long\nuntil {}\nsay answer", go_on(number).display());
+    let running = (0..3).map(|number| anyhow::Ok((number, send(&long(number))?)));
+    let mut running: Vec<_> = running.collect::<Result<_>>()?;
+    for (_, one) in &mut running {
         let stdout = one.stdout.as_mut().context("a pipe")?;
         let mut begun = [0; 4];
         tokio::io::AsyncReadExt::read_exact(stdout, &mut begun).await?;
     }
     let short = send("say short")?.wait_with_output().await?;
     assert_eq!(out(&short), "short\n", "{}", errors(&short));
-    // The one who started it is gone; the others have not noticed.
+    // The one who started it goes first; the others do not notice.
     let lock = std::fs::read_to_string(setup.data_dir().join("lock"))?;
     let server = serde_json::from_str::<Value>(&lock)?["pid"].to_string();
-    let owner = |one: &tokio::process::Child| {
-        let status = std::fs::read_to_string(format!("/proc/{server}/stat")).unwrap_or_default();
-        let parent = status.rsplit(')').next().unwrap_or_default();
-        let parent = parent.split_whitespace().nth(1).unwrap_or_default();
-        one.id().is_some_and(|id| id.to_string() == parent)
-    };
-    let owner = running.iter().position(owner).context("its owner")?;
-    running.remove(owner).kill().await?;
-    std::fs::write(go_on, "")?;
-    for one in running {
+    let parent = std::process::Command::new("ps")
+        .args(["-o", "ppid=", "-p", &server])
+        .output()?;
+    let parent = out(&parent);
+    let owns =
+        |one: &tokio::process::Child| one.id().is_some_and(|id| id.to_string() == parent.trim());
+    running.sort_by_key(|(_, one)| !owns(one));
+    assert!(owns(&running[0].1), "{parent}");
+    for (number, one) in running {
+        std::fs::write(go_on(number), "")?;
         let ended = one.wait_with_output().await?;
         assert!(ended.status.success(), "{}", errors(&ended));
         assert_eq!(out(&ended), "answer\n", "{}", errors(&ended));

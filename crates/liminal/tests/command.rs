@@ -440,3 +440,32 @@ async fn the_printed_address_carries_any_token() -> Result<()> {
     assert_eq!(server.token, "abc%2Bdef%2Fghi%3D%3DXYZ");
     Ok(())
 }
+
+#[tokio::test]
+async fn a_log_that_nobody_reads_any_more_is_no_reason_to_stop() -> Result<()> {
+    use tokio::io::{AsyncBufReadExt as _, BufReader};
+    let setup = setup()?.env("LIMINAL_LOG", "trace");
+    let mut command = setup.command();
+    let mut server = command.args(["--port", "0", "--no-open"]).spawn()?;
+    let mut ready = String::new();
+    let mut stdout = BufReader::new(server.stdout.take().context("a pipe")?);
+    stdout.read_line(&mut ready).await?;
+    drop(server.stderr.take());
+    let (_, address) = ready.split_once("http://").context("an address")?;
+    let (address, _) = address.split_once('/').context("an address")?;
+    for _ in 0..3 {
+        let head = [
+            "GET /health HTTP/1.1".to_owned(),
+            format!("Host: {address}"),
+        ];
+        let answer = testkit::http(address.parse()?, &head, "").await?;
+        assert_eq!(answer.status, 200);
+    }
+    let pid = server.id().context("it runs")?.to_string();
+    std::process::Command::new("kill")
+        .args(["-TERM", &pid])
+        .status()?;
+    let ended = tokio::time::timeout(testkit::HANG_GUARD, server.wait()).await??;
+    assert_eq!(ended.code(), Some(0));
+    Ok(())
+}

@@ -193,9 +193,14 @@ async fn start(dir: &DataDir) -> anyhow::Result<Option<(String, Own)>> {
         .env("LIMINAL_LOG", "error")
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
+        // Passed on, not handed over: whoever reads ours waits for our end, not for that of a server others still use.
+        .stderr(Stdio::piped())
         // Ctrl+C is for us, who pass it on as what it means.
         .process_group(0)
         .spawn()?;
+    let mut stderr = process.stderr.take().context("its errors")?;
+    let passing_on =
+        tokio::spawn(async move { tokio::io::copy(&mut stderr, &mut tokio::io::stderr()).await });
     let stdout = process.stdout.take().context("its output")?;
     let mut line = String::new();
     let mut stdout = BufReader::new(stdout);
@@ -205,6 +210,7 @@ async fn start(dir: &DataDir) -> anyhow::Result<Option<(String, Own)>> {
         return Ok(Some((url.to_owned(), Own { process, stdout })));
     }
     let ended = tokio::time::timeout(START_DEADLINE, process.wait()).await??;
+    let _ = passing_on.await;
     match ended.code() {
         Some(code) if code == i32::from(DATA_DIR_TAKEN) => Ok(None),
         _ => bail!("The server did not start."),

@@ -583,15 +583,14 @@ fn outcome(result: Result<Value, String>) -> (TurnOutcome, Option<String>, Optio
 mod tests {
     use super::*;
 
-    #[test]
-    fn a_queued_message_leaves_the_queue_only_after_it_is_written_as_sent() {
+    fn with_queued(request_id: Option<&str>) -> State {
         let queued = QueuedMessage {
             queue_id: "q1".to_owned(),
             content: "next".to_owned(),
             images: vec![],
-            request_id: None,
+            request_id: request_id.map(str::to_owned),
         };
-        let mut state = State::new(Known {
+        State::new(Known {
             total: 0,
             titled: true,
             failed: false,
@@ -599,7 +598,12 @@ mod tests {
             queue: vec![queued],
             accepted: vec![],
             restarts_when_quiet: false,
-        });
+        })
+    }
+
+    #[test]
+    fn a_queued_message_leaves_the_queue_only_after_it_is_written_as_sent() {
+        let mut state = with_queued(None);
         let effects = state.step(Input::ResumeQueue, Timestamp::UNIX_EPOCH);
         let effects = effects.unwrap();
         let written = effects.iter().position(|effect| {
@@ -609,5 +613,17 @@ mod tests {
             .iter()
             .position(|effect| *effect == Effect::SaveQueue);
         assert!(written.is_some() && written < left, "{effects:?}");
+    }
+
+    #[test]
+    fn a_cancel_that_is_meant_for_one_run_does_not_reach_the_next() {
+        let mut state = with_queued(Some("second"));
+        let now = Timestamp::UNIX_EPOCH;
+        state.step(Input::ResumeQueue, now).unwrap();
+        for (only, cancels) in [(Some("first"), false), (Some("second"), true)] {
+            let only = only.map(str::to_owned);
+            let cancelled = state.step(Input::Cancel { only }, now);
+            assert_eq!(cancelled.is_ok(), cancels, "{cancelled:?}");
+        }
     }
 }
