@@ -1,7 +1,7 @@
 //! Packs `web/` into the binary: for each file its hash, and its bytes plain, gzipped and brotlied. A
-//! page gets its style sheets put inside, which brings its first paint a round trip earlier; their
-//! hashes go into its Content-Security-Policy. Its module is joined with those it imports. A debug build packs nothing and reads `web/` from disk
-//! instead (`src/assets.rs`).
+//! page gets its style sheets and the script that starts it put inside, which brings its first paint a round trip
+//! earlier; their hashes go into its Content-Security-Policy. Its module is joined with those it imports. A debug build
+//! packs nothing and reads `web/` from disk instead (`src/assets.rs`).
 
 #[path = "build/join.rs"]
 mod join;
@@ -41,14 +41,14 @@ fn main() {
             .expect("below web/")
             .to_str()
             .expect("file names are UTF-8");
-        if name.ends_with(".js") && name != BOOT && !ENTRIES.contains(&name) {
+        if name.ends_with(".js") && !ENTRIES.contains(&name) {
             continue;
         }
         let mut bytes = fs::read(path).expect("web/ is readable");
-        let mut style_hashes = String::new();
+        let mut hashes = Hashes::default();
         if name.ends_with(".html") {
             let page = String::from_utf8(bytes).expect("pages are UTF-8");
-            bytes = with_styles_inside(&page, &web, &mut style_hashes).into_bytes();
+            bytes = hashes.with_parts_inside(&page, &web).into_bytes();
         }
         if ENTRIES.contains(&name) {
             bytes = join::join(&web, name).into_bytes();
@@ -61,9 +61,10 @@ fn main() {
                 file.to_str().expect("OUT_DIR is UTF-8")
             )
         };
+        let Hashes { styles, scripts } = hashes;
         writeln!(
             table,
-            "Embedded {{ path: {name:?}, style_hashes: {style_hashes:?}, etag: {:?}, plain: {}, gzip: {}, brotli: {} }},",
+            "Embedded {{ path: {name:?}, style_hashes: {styles:?}, script_hashes: {scripts:?}, etag: {:?}, plain: {}, gzip: {}, brotli: {} }},",
             etag(&bytes),
             packed("plain", &bytes),
             packed("gzip", &gzip(&bytes)),
@@ -91,25 +92,42 @@ fn collect(folder: &Path, files: &mut Vec<PathBuf>) {
     }
 }
 
-fn with_styles_inside(page: &str, web: &Path, hashes: &mut String) -> String {
-    let inside = |line: &str| {
-        let link = line
-            .trim()
-            .strip_prefix(r#"<link rel="stylesheet" href="/"#);
-        let Some(sheet) = link.and_then(|rest| rest.strip_suffix(r#"">"#)) else {
-            return format!("{line}\n");
+/// Of what stands inside a page, as sources of a Content-Security-Policy.
+#[derive(Default)]
+struct Hashes {
+    styles: String,
+    scripts: String,
+}
+
+impl Hashes {
+    fn with_parts_inside(&mut self, page: &str, web: &Path) -> String {
+        let read =
+            |name: &str| fs::read_to_string(web.join(name)).expect("the page names a file of ours");
+        let inside = |line: &str| {
+            let link = line
+                .trim()
+                .strip_prefix(r#"<link rel="stylesheet" href="/"#);
+            if let Some(sheet) = link.and_then(|rest| rest.strip_suffix(r#"">"#)) {
+                let css = read(sheet);
+                self.styles.push_str(&source(&css));
+                return format!("<style>{css}</style>\n");
+            }
+            let src = format!(r#" src="/{BOOT}""#);
+            if line.contains(&src) {
+                let script = read(BOOT);
+                self.scripts.push_str(&source(&script));
+                let tag = line.trim().replace(&src, "");
+                return tag.replace("></", &format!(">{script}</")) + "\n";
+            }
+            format!("{line}\n")
         };
-        let css =
-            fs::read_to_string(web.join(sheet)).expect("the page names a style sheet of ours");
-        write!(
-            hashes,
-            " 'sha256-{}'",
-            BASE64_STANDARD.encode(Sha256::digest(&css))
-        )
-        .expect("writing to a string");
-        format!("<style>{css}</style>\n")
-    };
-    page.lines().map(inside).collect()
+        page.lines().map(inside).collect()
+    }
+}
+
+fn source(text: &str) -> String {
+    let hash = BASE64_STANDARD.encode(Sha256::digest(text));
+    format!(" 'sha256-{hash}'")
 }
 
 fn etag(bytes: &[u8]) -> String {

@@ -22,8 +22,22 @@ export function probe() {
   if (seen.watch) {
     painted(seen.watch).then((at) => {
       seen.paintedAt = at;
+      console.debug('painted', at);
     });
   }
+}
+
+/**
+ * When the watched entry is painted next, in whichever frame. It is told and not asked for: a question would bring its
+ * own script into the page while that is busy with what is measured.
+ * @param {import('@playwright/test').Page} page
+ */
+export async function nextPaint(page) {
+  const told = await page.waitForEvent('console', {
+    predicate: (message) => message.text().startsWith('painted '),
+    timeout: 60_000,
+  });
+  return Number(told.text().split(' ')[1]);
 }
 
 /** @param {import('@playwright/test').Browser} browser @param {import('@playwright/test').Page} page */

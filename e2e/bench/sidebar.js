@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { startServer } from '../support/liminal.js';
 import { NAIVE_SIDEBAR } from './naive.js';
-import { probe } from './probe.js';
+import { nextPaint, probe } from './probe.js';
 import { fillSidebar } from './store.js';
 
 const PROJECTS = 100;
@@ -26,10 +26,10 @@ export async function startSidebar(browser, add) {
     const page = await context.newPage();
     await page.addInitScript(`window.watch = ${JSON.stringify(row)}; (${probe})()`);
     await page.route(/\/naive-sidebar$/, (route) => route.fulfill({ body: NAIVE_SIDEBAR, contentType: 'text/html' }));
+    const painted = nextPaint(page);
     await page.goto(server.origin + path);
-    await page.waitForFunction(() => /** @type {any} */ (window).paintedAt, undefined, { timeout: 60_000 });
-    const shown = await page.evaluate(() => /** @type {any} */ (window).paintedAt - performance.timeOrigin);
-    add(`${name}_visible`, shown);
+    const at = await painted;
+    add(`${name}_visible`, at - (await page.evaluate(() => performance.timeOrigin)));
     // All of them have come when the list is as high as it gets.
     await page.waitForFunction(
       ([selector, least]) => Number(document.querySelector(String(selector))?.scrollHeight) > Number(least),

@@ -10,7 +10,7 @@ import { chromium } from '@playwright/test';
 import { LAUNCH } from '../support/browser.js';
 import { startServer } from '../support/liminal.js';
 import { NAIVE, NAIVE_TABS } from './naive.js';
-import { meter, probe } from './probe.js';
+import { meter, nextPaint, probe } from './probe.js';
 import { reconnect } from './reconnect.js';
 import { startSidebar } from './sidebar.js';
 import { fill } from './store.js';
@@ -32,8 +32,8 @@ const add = (name, value) => {
 
 const home = realpathSync(mkdtempSync(join(tmpdir(), 'liminal-bench-')));
 // Those that stream grow from run to run; the tabs' stay as they are.
-const ids = fill(home, [2000, 20_000, ...Array(STREAMS + TABS).fill(TAB_ENTRIES)]);
-const [two, twenty, ...others] = ids;
+const ids = fill(home, [2000, 20_000, 20_000, ...Array(STREAMS + TABS).fill(TAB_ENTRIES)]);
+const [two, twenty, another, ...others] = ids;
 const [streams, small] = [others.slice(0, STREAMS), others.slice(STREAMS)];
 const server = await startServer(home);
 // The plain page comes from here and not from the server, and would not be let to it.
@@ -55,6 +55,7 @@ try {
     await stream('ten', streams, `prose ${CHUNKS / 5} 20 ${PER_SECOND / 5}`);
     await streamNaive('ten', streams, `prose ${CHUNKS / 5} 20 ${PER_SECOND / 5}`);
     await tabs();
+    await switching();
     await tabsNaive();
     await sidebar.run();
     await restart();
@@ -127,14 +128,14 @@ async function open(name, id, last) {
   await page.waitForTimeout(1000);
   await forget(page);
   await meter.reset();
+  const painted = nextPaint(page);
   const clicked = await row.evaluate((element) => {
     const button = /** @type {HTMLElement} */ (element.querySelector('button') ?? element);
     const at = performance.timeOrigin + performance.now();
     button.click();
     return at;
   });
-  await page.locator('.panel.in-view iframe').waitFor();
-  add(`open_${name}_visible`, (await paintedAt(await inView(page))) - clicked);
+  add(`open_${name}_visible`, (await painted) - clicked);
   add(`open_${name}_processor`, await meter.processorMs());
   add(`open_${name}_longest`, await meter.longestMs());
   add(`open_${name}_heap`, await meter.heapMb());
@@ -144,8 +145,9 @@ async function open(name, id, last) {
 /** @param {string} name @param {string} id @param {string} last */
 async function openNaive(name, id, last) {
   const { context, page, meter } = await window_([], null, last);
+  const painted = nextPaint(page);
   await page.goto(`${server.origin}/naive?${query([id])}`);
-  const shown = await paintedAt(page);
+  const shown = await painted;
   add(`naive_open_${name}_visible`, shown - (await page.evaluate(() => performance.timeOrigin)));
   add(`naive_open_${name}_processor`, await meter.processorMs());
   add(`naive_open_${name}_longest`, await meter.longestMs());
@@ -232,9 +234,9 @@ async function restart() {
 
 async function tabs() {
   const { context, page, meter } = await window_(small, small[0], `e${TAB_ENTRIES}`);
+  const painted = nextPaint(page);
   await page.goto(server.origin);
-  await page.locator('.panel.in-view iframe').waitFor();
-  const shown = await paintedAt(await inView(page));
+  const shown = await painted;
   add('tabs_visible', shown - (await page.evaluate(() => performance.timeOrigin)));
   add('tabs_processor', await meter.processorMs());
   add('tabs_longest', await meter.longestMs());
@@ -248,17 +250,37 @@ async function tabs() {
     await paintedAt(await inView(page));
   }
   add('tabs_seen_heap', await meter.heapMb());
-  const times = await page.evaluate(async () => {
+  await context.close();
+}
+
+/** Between two long sessions, as often as there are small ones. */
+async function switching() {
+  const { context, page } = await window_([twenty, another], twenty, 'e20000');
+  await page.goto(server.origin);
+  for (const at of [1, 0]) {
+    await page.locator('.tab').nth(at).click();
+    await paintedAt(await inView(page));
+  }
+  const times = await page.evaluate(async (count) => {
     const found = [];
-    for (const tab of document.querySelectorAll('.tab')) {
-      const start = performance.now();
-      /** @type {HTMLElement} */ (tab).click();
-      await new Promise((resolve) => requestAnimationFrame(() => setTimeout(resolve)));
-      found.push(performance.now() - start);
+    const both = [...document.querySelectorAll('.tab')];
+    for (let at = 0; at < count; at += 1) {
+      found.push(await frame(() => /** @type {HTMLElement} */ (both[(at + 1) % 2]).click()));
       await new Promise((resolve) => setTimeout(resolve, 50));
     }
     return found.toSorted((a, b) => a - b);
-  });
+
+    /** How much of a frame it takes, from its beginning until it is painted. @param {() => void} change */
+    function frame(change) {
+      return new Promise((resolve) => {
+        requestAnimationFrame(() => {
+          const start = performance.now();
+          change();
+          setTimeout(() => resolve(performance.now() - start));
+        });
+      });
+    }
+  }, TABS);
   add('switch', times[Math.floor(times.length / 2)]);
   await context.close();
 }
@@ -280,10 +302,14 @@ async function tabsNaive() {
     const found = [];
     const frames = [...document.querySelectorAll('iframe')];
     for (const frame of frames) {
-      const start = performance.now();
-      for (const other of frames) other.style.display = other === frame ? '' : 'none';
-      await new Promise((resolve) => requestAnimationFrame(() => setTimeout(resolve)));
-      found.push(performance.now() - start);
+      const took = await new Promise((resolve) => {
+        requestAnimationFrame(() => {
+          const start = performance.now();
+          for (const other of frames) other.style.display = other === frame ? '' : 'none';
+          setTimeout(() => resolve(performance.now() - start));
+        });
+      });
+      found.push(took);
       await new Promise((resolve) => setTimeout(resolve, 50));
     }
     return found.toSorted((a, b) => a - b);

@@ -32,6 +32,47 @@ test('a killed server is noticed quietly, and what happened meanwhile is there a
   await expect(projectHeads(page)).toHaveText(['before', 'meanwhile']);
 });
 
+test('a page shows its lists without asking for them, and asks for the rest', async ({ page, liminal }) => {
+  await enter(page, liminal);
+  await addProject(page, liminal.folder('first'));
+  /** @type {string[]} */
+  const asked = [];
+  page.on('websocket', (socket) => {
+    socket.on('framesent', ({ payload }) => asked.push(JSON.parse(String(payload)).type));
+  });
+  await page.reload();
+  await expect(projectHeads(page)).toHaveText(['first']);
+  await page.getByRole('button', { name: 'Archived sessions' }).click();
+  // Asked for later than any list would have been.
+  await expect.poll(() => asked).toContain('session:list');
+  expect(asked.filter((type) => type.endsWith(':list'))).toEqual(['session:list']);
+});
+
+test('a server that was restarted while the page still loads is found again', async ({ page, liminal }) => {
+  await enter(page, liminal);
+  await addProject(page, liminal.folder('first'));
+  let restarted = false;
+  const once = { times: 1 };
+  const greeted = page.waitForEvent('websocket').then((socket) => socket.waitForEvent('framereceived'));
+  await page.route(
+    '**/shell/main.js',
+    async (route) => {
+      // The page has connected, and does not work yet.
+      await greeted;
+      await liminal.kill();
+      await liminal.start();
+      restarted = true;
+      await route.continue();
+    },
+    once,
+  );
+  await page.reload();
+  await expect(page.locator('#connection').getByText('Connected')).toBeVisible();
+  await expect(projectHeads(page)).toHaveText(['first']);
+  expect(restarted).toBe(true);
+  await addProject(page, liminal.folder('second'));
+});
+
 test('a server that lets us in and hangs up is not tried in a hot loop', async ({ page, liminal }) => {
   await enter(page, liminal);
   await liminal.stop();

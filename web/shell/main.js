@@ -151,8 +151,9 @@ function onMessage(message) {
   waiting.receive(message);
   if (workspace === before) return;
   // Also after a reconnect: whatever happened meanwhile is in the lists.
-  if (message.type === 'hello') socket.request({ type: 'project:list' }).catch(() => {});
-  if (message.type === 'project:list') lists.ask(message.projects);
+  if (message.type === 'hello') lists.begin();
+  if (message.type === 'session:list') lists.came(message.projectId, message.archived);
+  if (message.type === 'project:list') lists.askOthers(message.projects);
   if (message.type === 'project:added') lists.ask([message.project]);
   // What an agent says about itself, such as how to sign in, it says when it starts.
   if (message.type === 'agent:status' && message.status === 'connected') {

@@ -71,15 +71,32 @@ export function connect({ onMessage, onConnection, onSignedOut }) {
 
   const open = () => {
     clearTimeout(timer);
-    const opening = new WebSocket(`ws://${location.host}/ws?batch=1&html=1`);
+    use(new WebSocket(`ws://${location.host}/ws?batch=1&html=1&lists=1`));
+  };
+
+  /** @param {WebSocket} opening */
+  const use = (opening) => {
     socket = opening;
-    opening.onmessage = ({ data }) => {
-      const frame = JSON.parse(data);
-      for (const message of Array.isArray(frame) ? frame : [frame]) receive(message);
-    };
+    opening.onmessage = ({ data }) => take(data);
     opening.onclose = () => {
       if (socket === opening) lost();
     };
+  };
+
+  /** @param {string} data */
+  const take = (data) => {
+    const frame = JSON.parse(data);
+    for (const message of Array.isArray(frame) ? frame : [frame]) receive(message);
+  };
+
+  // The page has connected before it could do anything with it. The listeners may not be there before we return.
+  const takeOver = (/** @type {NonNullable<Window['early']>} */ early) => {
+    window.early = undefined;
+    use(early.socket);
+    queueMicrotask(() => {
+      for (const frame of early.frames) take(frame);
+      if (socket?.readyState === WebSocket.CLOSED) lost();
+    });
   };
 
   /** @param {ServerMessage} message */
@@ -167,7 +184,8 @@ export function connect({ onMessage, onConnection, onSignedOut }) {
   document.addEventListener('visibilitychange', () => {
     if (document.visibilityState === 'visible') retryNow();
   });
-  open();
+  if (window.early) takeOver(window.early);
+  else open();
   return { request, retryNow };
 }
 

@@ -11,13 +11,12 @@ use axum::http::header::{
 use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 
-use crate::http::{content_security_policy, portlet_security_policy};
+use crate::http::{Hashes, content_security_policy, portlet_security_policy};
 
 /// One file, in whichever encodings we have.
 struct Asset {
     etag: String,
-    /// Of the style sheets inside a page, as sources of a Content-Security-Policy.
-    style_hashes: &'static str,
+    hashes: Hashes,
     plain: Bytes,
     gzip: Option<Bytes>,
     brotli: Option<Bytes>,
@@ -51,7 +50,7 @@ pub(crate) fn page(path: &str, status: StatusCode, headers: &HeaderMap) -> Respo
         .headers_mut()
         .insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
     response.headers_mut().remove(ETAG);
-    let policy = content_security_policy(asset.style_hashes);
+    let policy = content_security_policy(&asset.hashes);
     response
         .headers_mut()
         .insert(CONTENT_SECURITY_POLICY, policy);
@@ -70,7 +69,7 @@ pub(crate) fn portlet(headers: &HeaderMap) -> Response {
     let own = response.headers_mut();
     own.insert(
         CONTENT_SECURITY_POLICY,
-        portlet_security_policy(asset.style_hashes),
+        portlet_security_policy(&asset.hashes),
     );
     own.insert(X_FRAME_OPTIONS, HeaderValue::from_static("SAMEORIGIN"));
     response
@@ -141,6 +140,7 @@ fn content_type(path: &str) -> Option<&'static str> {
 struct Embedded {
     path: &'static str,
     style_hashes: &'static str,
+    script_hashes: &'static str,
     etag: &'static str,
     plain: &'static [u8],
     gzip: &'static [u8],
@@ -156,7 +156,10 @@ fn load(path: &str) -> Option<Asset> {
     let file = &EMBEDDED[at];
     Some(Asset {
         etag: file.etag.to_owned(),
-        style_hashes: file.style_hashes,
+        hashes: Hashes {
+            styles: file.style_hashes,
+            scripts: file.script_hashes,
+        },
         plain: Bytes::from_static(file.plain),
         gzip: Some(Bytes::from_static(file.gzip)),
         brotli: Some(Bytes::from_static(file.brotli)),
@@ -180,7 +183,7 @@ fn load(path: &str) -> Option<Asset> {
         .collect();
     Some(Asset {
         etag,
-        style_hashes: "",
+        hashes: Hashes::default(),
         plain: Bytes::from(plain),
         gzip: None,
         brotli: None,

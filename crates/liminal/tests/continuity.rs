@@ -126,6 +126,34 @@ async fn a_hundred_sessions_stream_at_once_each_complete_and_in_order() -> Resul
 }
 
 #[tokio::test]
+async fn what_a_page_shows_first_comes_with_the_greeting_where_that_is_wanted() -> Result<()> {
+    let (setup, server, mut person, talk) = one().await?;
+    let second = setup.folder("second")?;
+    let add = json!({"type": "project:add", "path": second});
+    let second = person.socket.ask(add).await?["project"]["id"].clone();
+    let (bearer, host) = (
+        format!("Bearer {}", server.token),
+        server.address.to_string(),
+    );
+    let headers = [("host", host.as_str()), ("authorization", &bearer)];
+    let mut page = Socket::open(server.address, "/ws?batch=1&lists=1", &headers).await?;
+    let greeting = page.next().await?;
+    let parts = greeting.as_array().context("several in one")?;
+    let kinds: Vec<_> = parts
+        .iter()
+        .filter_map(|part| part["type"].as_str())
+        .collect();
+    let expected = ["hello", "project:list", "session:list", "session:list"];
+    assert_eq!(kinds, expected);
+    assert_eq!(parts[1]["projects"].as_array().map(Vec::len), Some(2));
+    assert_eq!(parts[2]["projectId"], person.project_id.as_str());
+    assert_eq!(parts[2]["sessions"][0]["id"], talk.session_id.as_str());
+    assert_eq!(parts[3]["projectId"], second);
+    assert_eq!(parts[3]["sessions"], json!([]));
+    Ok(())
+}
+
+#[tokio::test]
 async fn messages_that_wait_together_come_in_one_frame_where_that_is_wanted() -> Result<()> {
     let (_setup, server, mut person, mut talk) = one().await?;
     let (bearer, host) = (

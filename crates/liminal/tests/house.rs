@@ -167,10 +167,10 @@ fn every_crate_is_one_we_know() {
 }
 
 #[test]
-fn only_the_socket_module_opens_a_web_socket() {
+fn only_the_socket_module_and_what_runs_before_it_open_a_web_socket() {
     assert_eq!(
         users_of("new WebSocket(", "web", ".js"),
-        ["web/shell/socket.js"]
+        ["web/shared/boot.js", "web/shell/socket.js"]
     );
 }
 

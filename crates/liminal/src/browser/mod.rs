@@ -76,6 +76,8 @@ pub(crate) struct Wishes {
     batches: bool,
     /// Text comes with its HTML.
     html: bool,
+    /// The projects and the first sessions come without being asked for.
+    lists: bool,
 }
 
 impl Wishes {
@@ -89,6 +91,7 @@ impl Wishes {
         Self {
             batches: asked("batch=1"),
             html: asked("html=1"),
+            lists: asked("lists=1"),
         }
     }
 }
@@ -139,7 +142,7 @@ impl Connection {
         let mut events = self.context.hub.subscribe();
         let mut stop = self.context.stop.clone();
         let mut token = self.context.token.changes();
-        self.send(self.hello()).await?;
+        self.greet().await?;
         if self.context.warm_start {
             self.context.hub.warm_last_agent().await;
         }
@@ -184,6 +187,17 @@ impl Connection {
                 },
             }
         }
+    }
+
+    /// Says who we are, and with it, in one frame, whatever a page shows first.
+    async fn greet(&mut self) -> Result<(), Gone> {
+        let mut texts = vec![to_text(&self.hello())?];
+        if self.wishes.lists {
+            for list in requests::first_lists(&self.context.hub) {
+                texts.push(to_text(&list)?);
+            }
+        }
+        self.send_together(texts).await
     }
 
     fn hello(&self) -> ServerMessage {
@@ -294,6 +308,11 @@ impl Connection {
                 }
             }
         }
+        self.send_together(texts).await?;
+        Ok(ControlFlow::Continue(()))
+    }
+
+    async fn send_together(&mut self, mut texts: Vec<String>) -> Result<(), Gone> {
         if self.wishes.batches && texts.len() > 1 {
             texts = vec![format!("[{}]", texts.join(","))];
         }
@@ -303,8 +322,7 @@ impl Connection {
             }
             self.socket.flush().await
         };
-        in_time(sending).await?;
-        Ok(ControlFlow::Continue(()))
+        in_time(sending).await
     }
 
     async fn send(&mut self, message: ServerMessage) -> Result<(), Gone> {

@@ -10,6 +10,8 @@ use super::{FinishedHtml, markup};
 
 /// Entries one page may have.
 const PAGE_MAX: u32 = 500;
+/// Sessions that come without being asked for; their projects' lists are whole.
+const FIRST_SESSIONS: usize = 100;
 
 /// Requests of one queue are carried out one after the other, those of different queues at once.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -85,6 +87,35 @@ pub(super) fn list(
         }),
         _ => None,
     }
+}
+
+/// The projects, and of the first of them the sessions: more than a window can show at once, and no more.
+pub(super) fn first_lists(hub: &Hub) -> Vec<ServerMessage> {
+    let projects = hub.projects().list();
+    let mut lists = vec![];
+    let mut sessions = 0;
+    for project in &projects {
+        if sessions >= FIRST_SESSIONS {
+            break;
+        }
+        let list = hub.sessions().list(project, false);
+        sessions += list.len();
+        lists.push(ServerMessage::SessionList {
+            sessions: list,
+            project_id: project.id.clone(),
+            archived: false,
+            request_id: None,
+        });
+    }
+    let request_id = None;
+    lists.insert(
+        0,
+        ServerMessage::ProjectList {
+            projects,
+            request_id,
+        },
+    );
+    lists
 }
 
 /// Carries out one request; `html` is there if the browser wants it. `None` when what it brings about is

@@ -29,14 +29,22 @@ pub(super) fn protect(headers: &mut HeaderMap) {
     }
     headers
         .entry(CONTENT_SECURITY_POLICY)
-        .or_insert_with(|| content_security_policy(""));
+        .or_insert_with(|| content_security_policy(&Hashes::default()));
+}
+
+/// Of the scripts and style sheets that stand inside a page, as sources; each begins with a space.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Hashes {
+    pub(crate) styles: &'static str,
+    pub(crate) scripts: &'static str,
 }
 
 /// No script but from our own files, no markup turned into elements by script, no frame around us, and
-/// none but ours inside. `style_hashes` names the style sheets that stand inside the page.
-pub(crate) fn content_security_policy(style_hashes: &str) -> HeaderValue {
+/// none but ours inside.
+pub(crate) fn content_security_policy(inside: &Hashes) -> HeaderValue {
+    let Hashes { styles, scripts } = inside;
     let policy = format!(
-        "default-src 'none'; script-src 'self'; style-src 'self'{style_hashes}; img-src 'self' data:; \
+        "default-src 'none'; script-src 'self'{scripts}; style-src 'self'{styles}; img-src 'self' data:; \
          connect-src 'self'; frame-src 'self'; frame-ancestors 'none'; base-uri 'none'; \
          form-action 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
     );
@@ -46,9 +54,10 @@ pub(crate) fn content_security_policy(style_hashes: &str) -> HeaderValue {
 /// For the page of a session, which shows what agents say: it reaches nothing over the network but our
 /// own files, only our own window may hold it, and markup passes through one policy. The sandbox is
 /// repeated here, so that the page has no more rights when it is opened by its address.
-pub(crate) fn portlet_security_policy(style_hashes: &str) -> HeaderValue {
+pub(crate) fn portlet_security_policy(inside: &Hashes) -> HeaderValue {
+    let Hashes { styles, scripts } = inside;
     let policy = format!(
-        "default-src 'none'; script-src 'self'; style-src 'self'{style_hashes}; \
+        "default-src 'none'; script-src 'self'{scripts}; style-src 'self'{styles}; \
          img-src 'self' data: blob:; media-src data: blob:; connect-src 'none'; \
          frame-ancestors 'self'; base-uri 'none'; form-action 'none'; sandbox allow-scripts; \
          require-trusted-types-for 'script'; trusted-types liminal-markup"

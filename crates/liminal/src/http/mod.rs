@@ -27,7 +27,7 @@ use crate::door::{Door, Refusal};
 use crate::{assets, browser, gateway};
 
 pub(crate) use allowance::Allowance;
-pub(crate) use headers::{content_security_policy, portlet_security_policy};
+pub(crate) use headers::{Hashes, content_security_policy, portlet_security_policy};
 pub(crate) use listen::{Listening, listen};
 
 /// Nobody who has not shown the token may make us hold more than this.
