@@ -196,6 +196,7 @@ async fn a_window_that_reads_a_byte_a_second_slows_nobody_down_and_loses_nothing
     let (setup, server, mut person, mut talk) = one().await?;
     let mut slow = Person::at(&server, &setup.folder("app")?).await?;
     let mut theirs = slow.open(&talk.session_id).await?;
+    let begun = std::time::Instant::now();
     // As good as a byte a second: nothing at all. More than any buffer in between can hold.
     for round in 0..3 {
         let mut script = String::new();
@@ -205,8 +206,9 @@ async fn a_window_that_reads_a_byte_a_second_slows_nobody_down_and_loses_nothing
         person.turn(&mut talk, &script).await?;
     }
     // Told why, if it reads again before it is taken for gone; how long the turns took is the machine's affair.
+    let told = begun.elapsed() < testkit::GIVEN_UP_AFTER;
     let code = slow.closed_after(&mut theirs).await?;
-    assert!(matches!(code, Some(4008) | None), "{code:?}");
+    assert!(code == Some(4008) || (!told && code.is_none()), "{code:?}");
     let mut back = Person::at(&server, &setup.folder("app")?).await?;
     back.resume(&mut theirs).await?;
     assert_eq!(theirs.entries, talk.entries);

@@ -23,3 +23,6 @@ pub use socket::{Refused, Socket};
 
 /// Far beyond anything that happens on a busy machine.
 pub const HANG_GUARD: Duration = Duration::from_secs(30);
+
+/// How long a server waits for one who does not read, before it hangs up without a word.
+pub const GIVEN_UP_AFTER: Duration = Duration::from_secs(20);
