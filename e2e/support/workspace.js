@@ -111,3 +111,17 @@ export async function violations(page) {
     violation.nodes.map((/** @type {any} */ node) => `${node.html}: ${node.failureSummary}`),
   ]);
 }
+
+/** Axe, over the session in view. @param {Page} page */
+export async function violationsInside(page) {
+  const frame = await page.locator('.panel.in-view iframe').elementHandle();
+  const inside = await frame?.contentFrame();
+  await inside?.evaluate(AXE);
+  return inside?.evaluate(async () => {
+    const { violations: found } = await /** @type {any} */ (window).axe.run({ preload: false });
+    return found.map((/** @type {any} */ one) => [
+      one.id,
+      one.nodes.map((/** @type {any} */ node) => `${node.html}: ${node.failureSummary}`),
+    ]);
+  });
+}

@@ -13,6 +13,7 @@ const INFO = {
   queue: [],
   queueHeld: false,
   permissions: [],
+  questions: [],
   commands: [],
   options: [],
   takesImages: true,

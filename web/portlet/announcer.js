@@ -19,6 +19,10 @@ export function startAnnouncer(place) {
         if (!asked.has(permissionId)) said.push(`${agent} asks: ${title}`);
         asked.add(permissionId);
       }
+      for (const { questionId, message } of info.questions) {
+        if (!asked.has(questionId)) said.push(`${agent} asks: ${message}`);
+        asked.add(questionId);
+      }
       const now = Boolean(info.turn);
       if (known && now && !working) said.push(`${agent} is working`);
       if (known && !now && working) said.push(ending(last, agent));

@@ -252,15 +252,15 @@ export function startComposer(place, actions) {
     show: (now) => {
       shown = now;
       waiting.show(now.info.queue, now.info.queueHeld);
-      const [question] = now.info.permissions;
-      asked.hidden = !question || !reminding;
-      askedText.textContent = question ? `${now.agentName} waits for you: ${question.title}` : '';
+      const question = askedFirst(now.info);
+      asked.hidden = question === undefined || !reminding;
+      askedText.textContent = question === undefined ? '' : `${now.agentName} waits for you: ${question}`;
       refresh();
     },
     /** Whether a question may be out of sight. @param {boolean} may */
     remind: (may) => {
       reminding = may;
-      asked.hidden = !may || !shown?.info.permissions[0];
+      asked.hidden = !may || !shown || askedFirst(shown.info) === undefined;
     },
     /** What the turn is doing; called each second, and when something changed. @param {number} now */
     tick: (now) => {
@@ -279,6 +279,9 @@ export function startComposer(place, actions) {
     stop: doStop,
   };
 }
+
+/** What the agent waits for an answer to. @param {import('../types/wire.js').SessionInfo} info */
+const askedFirst = ({ permissions, questions }) => permissions[0]?.title ?? questions[0]?.message;
 
 /** @param {import('../types/wire.js').RunningTurn | undefined} turn @param {boolean} starting @param {string} name @param {number} now */
 function describe(turn, starting, name, now) {

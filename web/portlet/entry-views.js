@@ -2,6 +2,7 @@
 
 import { h } from '../shared/dom.js';
 import { signInView } from '../shared/sign-in.js';
+import { questionEntryView } from './form-view.js';
 import { counted, duration, short } from './format.js';
 import { glyph } from './icons.js';
 import { mediaView } from './media-view.js';
@@ -27,6 +28,7 @@ const VIEWS = {
   plan: planView,
   media: mediaEntryView,
   notice: noticeView,
+  question: questionEntryView,
   turn: turnView,
 };
 

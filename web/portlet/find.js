@@ -39,6 +39,8 @@ export function wordsOf({ entry }) {
       return entry.items.map(({ content }) => content).join('\n');
     case 'notice':
       return `${entry.title}\n${entry.description ?? ''}`;
+    case 'question':
+      return [entry.message, ...Object.values(entry.answers ?? {}).flat()].join('\n');
     case 'turn':
       return entry.message ?? '';
     default:

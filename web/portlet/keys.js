@@ -16,7 +16,7 @@ export function startKeys({ find, question, answer, stop, pass }) {
   addEventListener('keydown', (event) => {
     if (event.defaultPrevented || event.isComposing) return;
     const { key, code, ctrlKey: ctrl, metaKey: meta, altKey: alt, shiftKey: shift } = event;
-    const writing = event.target instanceof HTMLTextAreaElement || event.target instanceof HTMLSelectElement;
+    const writing = isField(event.target);
     const digit = /^Digit([1-4])$/.exec(code)?.[1];
     const open = question();
     if (digit && open && !ctrl && !meta && (alt || !writing)) {
@@ -37,4 +37,10 @@ export function startKeys({ find, question, answer, stop, pass }) {
     if (plain && code === 'KeyK') event.preventDefault();
     pass({ key, code, ctrl, meta, alt, shift });
   });
+}
+
+/** Whether a key pressed there writes something. @param {EventTarget | null} target */
+function isField(target) {
+  if (target instanceof HTMLInputElement) return !['checkbox', 'radio', 'button'].includes(target.type);
+  return target instanceof HTMLTextAreaElement || target instanceof HTMLSelectElement;
 }

@@ -16,6 +16,8 @@ import './diff.js';
 import './diff-view.js';
 import { rowView } from './entry-views.js';
 import { startFind } from './find.js';
+import './form.js';
+import './form-view.js';
 import { counted } from './format.js';
 import { startHead } from './head.js';
 import { glyph } from './icons.js';
@@ -85,6 +87,11 @@ const stage = {
   permit: async (permissionId, optionId) => {
     await bridge.request({ type: 'session:permit', permissionId, optionId });
   },
+  answer: async (questionId, action, content) => {
+    await bridge.request({ type: 'session:answer', questionId, action, ...(content && { content }) });
+  },
+  drafts: new Map(),
+  leave: () => composer.focus(),
   sendAgain: (item) => {
     if (item.entry.type !== 'user') return;
     // One that was never confirmed keeps its id, so that it runs once whatever happened to it.
@@ -403,15 +410,18 @@ function showItem(item) {
 }
 
 function showQuestion() {
-  const question = transcript.info?.permissions[0];
-  const item = transcript.items.findLast(
-    ({ entry }) => entry.type === 'tool-call' && entry.toolCallId === question?.toolCallId,
+  const permission = transcript.info?.permissions[0];
+  const question = transcript.info?.questions[0];
+  const item = transcript.items.findLast(({ entry }) =>
+    permission
+      ? entry.type === 'tool-call' && entry.toolCallId === permission.toolCallId
+      : entry.entryId === question?.entryId,
   );
   const row = item && rowOfItem.get(item.entry.entryId);
   if (!row) return;
   view.toRow(row.id);
-  const button = conversation.querySelector('.question button');
-  if (button instanceof HTMLElement) button.focus({ preventScroll: true });
+  const control = conversation.querySelector('.question :is(button, input, select, textarea)');
+  if (control instanceof HTMLElement) control.focus({ preventScroll: true });
 }
 
 function tick() {

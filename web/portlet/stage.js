@@ -12,6 +12,9 @@
  * @property {(text: string) => void} copy
  * @property {(href: string) => void} openLink
  * @property {(permissionId: string, optionId: string) => Promise<void>} permit
+ * @property {(questionId: string, action: import('../types/wire.js').QuestionAction, content?: Record<string, import('./form.js').Value>) => Promise<void>} answer
+ * @property {Map<string, Map<string, import('./form.js').Filled>>} drafts  what stands in forms, by question and field
+ * @property {() => void} leave  the keyboard goes back to the input
  * @property {(item: Item) => void} sendAgain
  * @property {(item: Item) => void} discard
  * @property {() => void} reconnect

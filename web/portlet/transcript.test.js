@@ -14,6 +14,7 @@ const INFO = {
   queue: [],
   queueHeld: false,
   permissions: [],
+  questions: [],
   commands: [],
   options: [],
   takesImages: false,

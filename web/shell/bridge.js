@@ -144,6 +144,7 @@ const REQUESTS = {
   'session:queue-remove': ['queueId'],
   'session:queue-resume': [],
   'session:permit': ['permissionId', 'optionId'],
+  'session:answer': ['questionId', 'action', 'content'],
   'session:policy': ['policy'],
   'session:set-mode': ['modeId'],
   'session:set-option': ['optionId', 'value'],

@@ -1,10 +1,11 @@
 /**
- * Everything that needs the person, over all sessions, in one list: questions of agents, answered right there,
- * and what failed or finished while nobody looked.
+ * Everything that needs the person, over all sessions, in one list: questions of agents, answered right there
+ * unless there is a form to fill in, and what failed or finished while nobody looked.
  *
  * @typedef {import('../types/wire.js').ServerMessage} ServerMessage
  * @typedef {import('../types/wire.js').SessionListItem} SessionListItem
  * @typedef {import('../types/wire.js').PermissionQuestion} PermissionQuestion
+ * @typedef {import('../types/wire.js').OpenQuestion} OpenQuestion
  * @typedef {{ waiting: SessionListItem[], failed: SessionListItem[], finished: SessionListItem[] }} Needed
  *
  * @typedef {object} Needs
@@ -29,6 +30,8 @@ export function startWaiting(button, { socket, isLive, open, complain, placeOf }
   button.replaceChildren(label, number);
   /** What agents ask, by session, as far as we were told. @type {Map<string, PermissionQuestion[]>} */
   const questions = new Map();
+  /** The same for what is answered in the session itself. @type {Map<string, OpenQuestion[]>} */
+  const forms = new Map();
   /** Sessions followed only for this list. @type {Set<string>} */
   const followed = new Set();
   /** @type {Needed} */
@@ -52,7 +55,7 @@ export function startWaiting(button, { socket, isLive, open, complain, placeOf }
     const groups = /** @type {const} */ (['waiting', 'failed', 'finished'])
       .map((mark) => /** @type {const} */ ([mark, needed[mark]]))
       .filter(([, sessions]) => sessions.length > 0);
-    const asked = needed.waiting.map(({ id }) => questions.get(id));
+    const asked = needed.waiting.map(({ id }) => [questions.get(id), forms.get(id)]);
     const state = JSON.stringify([groups, asked]);
     // Built again only when it changes, or a button would vanish from under the focus.
     if (state === shown) return;
@@ -94,8 +97,22 @@ export function startWaiting(button, { socket, isLive, open, complain, placeOf }
         h('span', { class: 'choice-note' }, placeOf(session)),
       ),
       ...(mark === 'waiting' ? (questions.get(session.id) ?? []).map((question) => ask(session, question)) : []),
+      ...(mark === 'waiting' ? (forms.get(session.id) ?? []).map((form) => lead(form, go)) : []),
     );
   };
+
+  /** @param {OpenQuestion} question @param {() => void} go */
+  const lead = ({ questionId, message }, go) =>
+    h(
+      'div',
+      { class: 'waiting-question', role: 'group', 'aria-label': message },
+      h('p', {}, message),
+      h(
+        'div',
+        { class: 'waiting-options' },
+        h('button', { class: 'button', type: 'button', 'data-key': questionId, onclick: go }, 'Answer in the session'),
+      ),
+    );
 
   /** @param {SessionListItem} session @param {PermissionQuestion} question */
   const ask = (session, { permissionId, title, options }) =>
@@ -182,9 +199,8 @@ export function startWaiting(button, { socket, isLive, open, complain, placeOf }
     receive: (message) => {
       if (message.type === 'hello') followed.clear();
       if (!('info' in message)) return;
-      const { permissions } = message.info;
-      if (permissions.length > 0) questions.set(message.sessionId, permissions);
-      else questions.delete(message.sessionId);
+      questions.set(message.sessionId, message.info.permissions);
+      forms.set(message.sessionId, message.info.questions);
       if (dialog.open) draw();
     },
   };

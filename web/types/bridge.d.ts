@@ -63,6 +63,7 @@ export type PortletRequest = Extract<
       | "session:queue-remove"
       | "session:queue-resume"
       | "session:permit"
+      | "session:answer"
       | "session:policy"
       | "session:set-mode"
       | "session:set-option";

@@ -157,6 +157,68 @@ message?: string, durationMs?: number,
  */
 tokens?: number, timestamp: string, };
 
+export type TextFormat = "email" | "uri" | "date" | "date-time";
+
+export type FieldOption = { value: string, title: string, description?: string, };
+
+/**
+ * What may be filled in.
+ */
+export type FieldInput = { "type": "text", format?: TextFormat, minLength?: number, maxLength?: number, 
+/**
+ * Checked by the server, which no expression can hold up.
+ */
+pattern?: string, default?: string, } | { "type": "number", 
+/**
+ * Only whole ones.
+ */
+whole?: boolean, minimum?: number, maximum?: number, default?: number, } | { "type": "boolean", default?: boolean, } | { "type": "choice", options: Array<FieldOption>, default?: string, } | { "type": "choices", options: Array<FieldOption>, minItems?: number, maxItems?: number, default?: Array<string>, };
+
+export type FormField = { 
+/**
+ * What the agent calls it.
+ */
+name: string, title?: string, description?: string, required?: boolean, input: FieldInput, };
+
+export type Ask = { "type": "form", title?: string, description?: string, 
+/**
+ * In the agent's order.
+ */
+fields: Array<FormField>, } | { "type": "link", url: string, 
+/**
+ * The agent says that it is done there.
+ */
+finished?: boolean, };
+
+export type QuestionOutcome = "accepted" | "declined" | "cancelled" | "interrupted";
+
+/**
+ * A question, and what became of it.
+ */
+export type QuestionEntry = { entryId: string, questionId: string, 
+/**
+ * What the agent says it is about.
+ */
+message: string, ask: Ask, 
+/**
+ * Missing while it is open.
+ */
+outcome?: QuestionOutcome, 
+/**
+ * What was filled in, by the names of the fields.
+ */
+answers?: Record<string, string | number | boolean | Array<string>>, timestamp: string, };
+
+/**
+ * What a person does about a question.
+ */
+export type QuestionAction = "accept" | "decline" | "cancel";
+
+/**
+ * A question that waits for an answer; the entry has all of it.
+ */
+export type OpenQuestion = { questionId: string, entryId: string, message: string, askedAt: string, };
+
 /**
  * One element of a conversation, in the order in which it was said.
  */
@@ -168,7 +230,7 @@ requestId?: string,
 /**
  * Ids of the pictures that go with it.
  */
-images?: Array<string>, } | { "type": "assistant", entryId: string, content: string, timestamp: string, } | { "type": "thinking", entryId: string, content: string, } | { "type": "tool-call" } & ToolCallEntry | { "type": "plan", entryId: string, items: Array<PlanItem>, } | { "type": "media", entryId: string, author: Author, block: MediaBlock, timestamp: string, } | { "type": "notice", entryId: string, severity: NoticeSeverity, title: string, description?: string, } | { "type": "turn" } & TurnEntry;
+images?: Array<string>, } | { "type": "assistant", entryId: string, content: string, timestamp: string, } | { "type": "thinking", entryId: string, content: string, } | { "type": "tool-call" } & ToolCallEntry | { "type": "plan", entryId: string, items: Array<PlanItem>, } | { "type": "media", entryId: string, author: Author, block: MediaBlock, timestamp: string, } | { "type": "notice", entryId: string, severity: NoticeSeverity, title: string, description?: string, } | { "type": "question" } & QuestionEntry | { "type": "turn" } & TurnEntry;
 
 /**
  * What a session is doing, for a mark in a list.
@@ -253,7 +315,11 @@ queue: Array<QueuedMessage>,
 /**
  * True when the queue waits for the person rather than for a turn.
  */
-queueHeld: boolean, permissions: Array<PermissionQuestion>, commands: Array<{ name: string, description: string, hint?: string }>, modes?: Modes, 
+queueHeld: boolean, permissions: Array<PermissionQuestion>, 
+/**
+ * What the agent asks that is not about permission; the entries have the forms.
+ */
+questions: Array<OpenQuestion>, commands: Array<{ name: string, description: string, hint?: string }>, modes?: Modes, 
 /**
  * What the agent lets one choose, as the protocol writes it.
  */
@@ -310,7 +376,11 @@ tail?: number, } | { "type": "session:page", sessionId: string, before: number, 
 /**
  * Ids of uploaded pictures.
  */
-images?: Array<string>, } | { "type": "session:cancel", sessionId: string, } | { "type": "session:archive", sessionId: string, } | { "type": "session:unarchive", sessionId: string, } | { "type": "session:rename", sessionId: string, title: string, } | { "type": "session:delete", sessionId: string, } | { "type": "session:restore", sessionId: string, } | { "type": "session:reconnect", cliType: string, } | { "type": "agent:list", } | { "type": "agent:authenticate", cliType: string, methodId: string, } | { "type": "session:queue-edit", sessionId: string, queueId: string, content: string, } | { "type": "session:queue-remove", sessionId: string, queueId: string, } | { "type": "session:queue-resume", sessionId: string, } | { "type": "session:permit", sessionId: string, permissionId: string, optionId: string, } | { "type": "session:policy", sessionId: string, policy: PermissionPolicy, } | { "type": "session:set-mode", sessionId: string, modeId: string, } | { "type": "session:set-option", sessionId: string, optionId: string, value: string | boolean, };
+images?: Array<string>, } | { "type": "session:cancel", sessionId: string, } | { "type": "session:archive", sessionId: string, } | { "type": "session:unarchive", sessionId: string, } | { "type": "session:rename", sessionId: string, title: string, } | { "type": "session:delete", sessionId: string, } | { "type": "session:restore", sessionId: string, } | { "type": "session:reconnect", cliType: string, } | { "type": "agent:list", } | { "type": "agent:authenticate", cliType: string, methodId: string, } | { "type": "session:queue-edit", sessionId: string, queueId: string, content: string, } | { "type": "session:queue-remove", sessionId: string, queueId: string, } | { "type": "session:queue-resume", sessionId: string, } | { "type": "session:permit", sessionId: string, permissionId: string, optionId: string, } | { "type": "session:answer", sessionId: string, questionId: string, action: QuestionAction, 
+/**
+ * What was filled in, by the names of the fields.
+ */
+content?: Record<string, string | number | boolean | Array<string>>, } | { "type": "session:policy", sessionId: string, policy: PermissionPolicy, } | { "type": "session:set-mode", sessionId: string, modeId: string, } | { "type": "session:set-option", sessionId: string, optionId: string, value: string | boolean, };
 
 /**
  * A message from a browser, with the id its answer should carry.
@@ -331,7 +401,11 @@ tail?: number, } | { "type": "session:page", sessionId: string, before: number, 
 /**
  * Ids of uploaded pictures.
  */
-images?: Array<string>, } | { "type": "session:cancel", sessionId: string, } | { "type": "session:archive", sessionId: string, } | { "type": "session:unarchive", sessionId: string, } | { "type": "session:rename", sessionId: string, title: string, } | { "type": "session:delete", sessionId: string, } | { "type": "session:restore", sessionId: string, } | { "type": "session:reconnect", cliType: string, } | { "type": "agent:list", } | { "type": "agent:authenticate", cliType: string, methodId: string, } | { "type": "session:queue-edit", sessionId: string, queueId: string, content: string, } | { "type": "session:queue-remove", sessionId: string, queueId: string, } | { "type": "session:queue-resume", sessionId: string, } | { "type": "session:permit", sessionId: string, permissionId: string, optionId: string, } | { "type": "session:policy", sessionId: string, policy: PermissionPolicy, } | { "type": "session:set-mode", sessionId: string, modeId: string, } | { "type": "session:set-option", sessionId: string, optionId: string, value: string | boolean, });
+images?: Array<string>, } | { "type": "session:cancel", sessionId: string, } | { "type": "session:archive", sessionId: string, } | { "type": "session:unarchive", sessionId: string, } | { "type": "session:rename", sessionId: string, title: string, } | { "type": "session:delete", sessionId: string, } | { "type": "session:restore", sessionId: string, } | { "type": "session:reconnect", cliType: string, } | { "type": "agent:list", } | { "type": "agent:authenticate", cliType: string, methodId: string, } | { "type": "session:queue-edit", sessionId: string, queueId: string, content: string, } | { "type": "session:queue-remove", sessionId: string, queueId: string, } | { "type": "session:queue-resume", sessionId: string, } | { "type": "session:permit", sessionId: string, permissionId: string, optionId: string, } | { "type": "session:answer", sessionId: string, questionId: string, action: QuestionAction, 
+/**
+ * What was filled in, by the names of the fields.
+ */
+content?: Record<string, string | number | boolean | Array<string>>, } | { "type": "session:policy", sessionId: string, policy: PermissionPolicy, } | { "type": "session:set-mode", sessionId: string, modeId: string, } | { "type": "session:set-option", sessionId: string, optionId: string, value: string | boolean, });
 
 export type ServerMessage = { "type": "hello", 
 /**

@@ -128,6 +128,7 @@ fn brief(event: &AgentEvent) -> String {
             result: Err(error), ..
         } => format!("failed: {error}"),
         AgentEvent::Request { method, .. } => format!("request {method}"),
+        AgentEvent::Visited { elicitation_id, .. } => format!("visited {elicitation_id}"),
         AgentEvent::Exited { reason, .. } => format!("exited: {reason}"),
     }
 }

@@ -110,6 +110,10 @@ fn brief(entry: &Value) -> String {
         "tool-call" => format!("tool {} {}", text("name"), text("status")),
         "turn" => format!("turn {}", text("outcome")),
         "plan" => "plan".to_owned(),
+        "question" => {
+            let outcome = entry["outcome"].as_str().unwrap_or("open");
+            format!("question {outcome}: {}", text("message"))
+        }
         kind => format!("{kind}: {}", text("content")),
     }
 }

@@ -7,7 +7,7 @@ use ts_rs::TS;
 
 use crate::{
     AgentState, AgentSummary, ChatEntry, ErrorCode, PermissionPolicy, Position, Project,
-    SessionInfo, SessionListItem, SessionState,
+    QuestionAction, SessionInfo, SessionListItem, SessionState,
 };
 
 /// A message from a browser, with the id its answer should carry.
@@ -131,6 +131,20 @@ pub enum ClientMessage {
         session_id: String,
         permission_id: String,
         option_id: String,
+    },
+    /// Answers a question of the agent.
+    #[serde(rename = "session:answer")]
+    SessionAnswer {
+        session_id: String,
+        question_id: String,
+        action: QuestionAction,
+        /// What was filled in, by the names of the fields.
+        #[serde(default)]
+        #[ts(
+            optional,
+            type = "Record<string, string | number | boolean | Array<string>>"
+        )]
+        content: Option<serde_json::Map<String, serde_json::Value>>,
     },
     #[serde(rename = "session:policy")]
     SessionPolicy {

@@ -3,6 +3,8 @@
 use serde::{Deserialize, Serialize};
 use ts_rs::TS;
 
+use crate::QuestionEntry;
+
 /// One element of a conversation, in the order in which it was said.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
 #[serde(
@@ -55,6 +57,8 @@ pub enum ChatEntry {
         #[ts(optional)]
         description: Option<String>,
     },
+    /// The agent asks the person something.
+    Question(QuestionEntry),
     /// The end of a turn.
     Turn(TurnEntry),
 }
@@ -69,6 +73,7 @@ impl ChatEntry {
             | Self::Media { entry_id, .. }
             | Self::Notice { entry_id, .. } => entry_id,
             Self::ToolCall(call) => &call.entry_id,
+            Self::Question(question) => &question.entry_id,
             Self::Turn(turn) => &turn.entry_id,
         }
     }
@@ -82,6 +87,7 @@ impl ChatEntry {
             | Self::Media { entry_id, .. }
             | Self::Notice { entry_id, .. } => *entry_id = id,
             Self::ToolCall(call) => call.entry_id = id,
+            Self::Question(question) => question.entry_id = id,
             Self::Turn(turn) => turn.entry_id = id,
         }
     }

@@ -9,6 +9,7 @@ mod entry;
 mod error_code;
 pub mod gateway;
 mod project;
+mod question;
 mod session;
 
 pub use agent::{AgentState, AgentSummary, PermissionPolicy, SignInMethod};
@@ -22,6 +23,10 @@ pub use entry::{
 };
 pub use error_code::ErrorCode;
 pub use project::Project;
+pub use question::{
+    Ask, FieldInput, FieldOption, FormField, OpenQuestion, QuestionAction, QuestionEntry,
+    QuestionOutcome, TextFormat,
+};
 pub use session::{
     Attachment, ContextUsage, Mode, Modes, PermissionOption, PermissionQuestion, Position,
     QueuedMessage, RunningTurn, SessionInfo, SessionListItem, SessionState, SlashCommand,

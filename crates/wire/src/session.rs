@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use ts_rs::TS;
 
-use crate::PermissionPolicy;
+use crate::{OpenQuestion, PermissionPolicy};
 
 /// One line of a session list.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, TS)]
@@ -50,6 +50,8 @@ pub struct SessionInfo {
     /// True when the queue waits for the person rather than for a turn.
     pub queue_held: bool,
     pub permissions: Vec<PermissionQuestion>,
+    /// What the agent asks that is not about permission; the entries have the forms.
+    pub questions: Vec<OpenQuestion>,
     #[ts(type = "Array<{ name: string, description: string, hint?: string }>")]
     pub commands: Vec<SlashCommand>,
     #[serde(skip_serializing_if = "Option::is_none")]

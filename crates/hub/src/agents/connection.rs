@@ -100,6 +100,11 @@ pub enum AgentEvent {
         params: Value,
         answer: Answer,
     },
+    /// A page that the agent sent the person to is done with.
+    Visited {
+        connection: u64,
+        elicitation_id: String,
+    },
     /// The process behind this connection is gone. Nothing of it follows.
     Exited {
         connection: u64,
@@ -116,6 +121,12 @@ impl Answer {
     pub fn succeed(self, result: Value) {
         // An agent that is gone needs no answer.
         let _ = self.responder.respond(result);
+    }
+
+    /// Until the agent no longer wants it; for ever, if it always does.
+    pub fn withdrawn(&self) -> impl Future<Output = ()> + Send + 'static {
+        let cancellation = self.responder.cancellation();
+        async move { cancellation.cancelled().await }
     }
 
     pub fn refuse(self, code: i32, message: &str) {
@@ -469,6 +480,7 @@ async fn run(id: u64, start: Start, events: mpsc::Sender<AgentEvent>, ready: Rea
     };
     let capabilities = start.capabilities;
     let wanted = events.clone();
+    let noticed = events.clone();
     let connected = Client
         .v1()
         .name("liminal")
@@ -494,7 +506,17 @@ async fn run(id: u64, start: Start, events: mpsc::Sender<AgentEvent>, ready: Rea
         )
         .on_receive_notification(
             async move |notification: UntypedMessage, _| {
-                passed.notice(&notification.method, &notification.params);
+                let (method, params) = (&notification.method, &notification.params);
+                match (method.as_str(), params["elicitationId"].as_str()) {
+                    ("elicitation/complete", Some(elicitation_id)) => {
+                        let visited = AgentEvent::Visited {
+                            connection: id,
+                            elicitation_id: elicitation_id.to_owned(),
+                        };
+                        let _ = noticed.send(visited).await;
+                    }
+                    _ => passed.notice(method, params),
+                }
                 Ok(())
             },
             agent_client_protocol::on_receive_notification!(),
@@ -550,8 +572,9 @@ async fn run(id: u64, start: Start, events: mpsc::Sender<AgentEvent>, ready: Rea
 }
 
 /// What agents may ask of us. Anything else is refused at once.
-const SERVED: [&str; 8] = [
+const SERVED: [&str; 9] = [
     "session/request_permission",
+    "elicitation/create",
     "fs/read_text_file",
     "fs/write_text_file",
     "terminal/create",

@@ -9,8 +9,8 @@ use std::collections::HashMap;
 
 use serde_json::Value;
 use wire::{
-    Author, ChatEntry, PlanItem, QueuedMessage, TerminalExit, ToolCallEntry, ToolContent, ToolKind,
-    ToolStatus, TurnEntry,
+    Author, ChatEntry, PlanItem, QuestionEntry, QueuedMessage, TerminalExit, ToolCallEntry,
+    ToolContent, ToolKind, ToolStatus, TurnEntry,
 };
 
 use super::from_acp::{ToolCallPatch, Update};
@@ -133,6 +133,15 @@ impl Entries {
             request_id: message.request_id.clone(),
             images: message.images.clone(),
         }));
+        changes
+    }
+
+    /// The agent asks the person something; the entry gets its id.
+    pub fn ask(&mut self, question: &mut QuestionEntry) -> Vec<EntryChange> {
+        let mut changes = Vec::new();
+        self.finish_text(&mut changes);
+        question.entry_id = self.next_id();
+        changes.push(EntryChange::Begin(ChatEntry::Question(question.clone())));
         changes
     }
 

@@ -3,6 +3,7 @@
 mod agent_session;
 mod catalog;
 mod connection;
+pub mod elicitation;
 pub mod entries;
 pub mod from_acp;
 mod gate;

@@ -34,6 +34,10 @@ pub enum FromAgent {
         params: Value,
         answer: Answer,
     },
+    /// A page that some session's person was sent to is done with.
+    Visited {
+        elicitation_id: String,
+    },
     /// The process is gone.
     Lost {
         reason: String,
@@ -126,6 +130,16 @@ pub(super) async fn hand_on(mut queue: mpsc::Receiver<AgentEvent>, routes: Arc<M
                         answer.refuse(-32602, "no such session");
                     }
                 }
+                AgentEvent::Visited {
+                    connection,
+                    elicitation_id,
+                } => {
+                    // It does not say whose it was; whoever asked knows.
+                    for inbox in inboxes(&routes, connection) {
+                        let elicitation_id = elicitation_id.clone();
+                        let _ = inbox.send(FromAgent::Visited { elicitation_id }).await;
+                    }
+                }
                 AgentEvent::Exited { connection, reason } => {
                     for inbox in take_routes(&routes, connection) {
                         let reason = reason.clone();
@@ -192,6 +206,13 @@ async fn answered(routes: &Mutex<Routes>, expected: Expected, result: Result<Val
             deliver(routes, &session_id, FromAgent::Answered { turn, result }).await;
         }
     }
+}
+
+fn inboxes(routes: &Mutex<Routes>, connection: u64) -> Vec<Inbox> {
+    let routes = lock(routes);
+    let of_it = |route: &&Route| route.connection == connection;
+    let inbox = |route: &Route| route.inbox.clone();
+    routes.sessions.values().filter(of_it).map(inbox).collect()
 }
 
 fn take_routes(routes: &Mutex<Routes>, connection: u64) -> Vec<Inbox> {

@@ -18,10 +18,13 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use jiff::Timestamp;
-use serde_json::Value;
+use serde_json::{Map, Value};
 use tokio::sync::{mpsc, oneshot};
 use uuid::Uuid;
-use wire::{PermissionPolicy, Position, Project, QueuedMessage, SessionInfo, SessionListItem};
+use wire::{
+    PermissionPolicy, Position, Project, QuestionAction, QuestionEntry, QueuedMessage, SessionInfo,
+    SessionListItem,
+};
 
 use actor::{Command, FROM_AGENT_MAX, Fresh, Setup, Subscribe};
 pub use actor::{Done, Page, Shown};
@@ -315,6 +318,27 @@ impl Sessions {
             option_id,
         };
         self.act(id, input, Origin::default()).await
+    }
+
+    /// Answers a question of the agent that is not about permission.
+    pub async fn answer(
+        &self,
+        id: &str,
+        question_id: String,
+        action: QuestionAction,
+        content: Option<Map<String, Value>>,
+    ) -> Result<Done, HubError> {
+        let input = Input::QuestionAnswered {
+            question_id,
+            action,
+            content,
+        };
+        self.act(id, input, Origin::default()).await
+    }
+
+    /// The open ones, in full.
+    pub async fn questions(&self, id: &str) -> Result<Vec<QuestionEntry>, HubError> {
+        self.ask(id, |reply| Command::Questions { reply }).await?
     }
 
     pub async fn set_policy(&self, id: &str, policy: PermissionPolicy) -> Result<Done, HubError> {

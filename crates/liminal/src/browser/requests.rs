@@ -51,6 +51,7 @@ pub(super) fn queue_of(message: &ClientMessage, number: u64) -> Queue {
         | M::SessionQueueRemove { session_id, .. }
         | M::SessionQueueResume { session_id }
         | M::SessionPermit { session_id, .. }
+        | M::SessionAnswer { session_id, .. }
         | M::SessionPolicy { session_id, .. }
         | M::SessionSetMode { session_id, .. }
         | M::SessionSetOption { session_id, .. } => Queue::Session(session_id.clone()),
@@ -317,6 +318,17 @@ async fn answer(
         } => {
             sessions
                 .permit(&session_id, permission_id, option_id)
+                .await?;
+            session_id
+        }
+        M::SessionAnswer {
+            session_id,
+            question_id,
+            action,
+            content,
+        } => {
+            sessions
+                .answer(&session_id, question_id, action, content)
                 .await?;
             session_id
         }

@@ -123,6 +123,12 @@ async fn follow(link: &mut Link, key: &str, run: &str, json: bool) -> anyhow::Re
                 "the agent asks: {title}; answer it in the workspace"
             ));
         }
+        if event["event"] == "questions.asked" && data["sessionKey"] == key {
+            let message = data["message"].as_str().unwrap_or_default();
+            note(&format!(
+                "the agent asks: {message}; answer it in the workspace"
+            ));
+        }
         if data["runId"] != run {
             continue;
         }

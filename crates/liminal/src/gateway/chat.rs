@@ -4,8 +4,9 @@ use serde_json::json;
 use uuid::Uuid;
 use wire::SessionState;
 use wire::gateway::{
-    AbortParams, AnswerParams, Done, HistoryParams, MessageBody, MessageParams, Messages, NoParams,
-    Permission, PermissionList, Problem, Queue, QueueParams, QueuedRun, Run, SendParams,
+    AbortParams, AnswerParams, AnswerQuestionParams, Done, HistoryParams, MessageBody,
+    MessageParams, Messages, NoParams, Permission, PermissionList, Problem, Question, QuestionList,
+    Queue, QueueParams, QueuedRun, Run, SendParams,
 };
 
 use super::follow::{Caller, problem};
@@ -125,5 +126,33 @@ pub(super) async fn answer(caller: Caller, params: AnswerParams) -> Result<Done,
     let id = caller.id_of(&params.session_key)?;
     let sessions = caller.hub().sessions();
     let answered = sessions.permit(&id, params.permission_id, params.option_id);
+    answered.await.map(|_| Done::YES).map_err(problem)
+}
+
+pub(super) async fn questions(caller: Caller, _: NoParams) -> Result<QuestionList, Problem> {
+    let sessions = caller.hub().sessions();
+    let mut questions = vec![];
+    for named in sessions.named(&caller.hub().projects().list()) {
+        if named.item.state != SessionState::Waiting {
+            continue;
+        }
+        let asked = sessions.questions(&named.item.id).await.map_err(problem)?;
+        questions.extend(asked.into_iter().map(|question| Question {
+            session_key: named.key.clone(),
+            question_id: question.question_id,
+            message: question.message,
+            ask: json!(question.ask),
+        }));
+    }
+    Ok(QuestionList { questions })
+}
+
+pub(super) async fn answer_question(
+    caller: Caller,
+    params: AnswerQuestionParams,
+) -> Result<Done, Problem> {
+    let id = caller.id_of(&params.session_key)?;
+    let sessions = caller.hub().sessions();
+    let answered = sessions.answer(&id, params.question_id, params.action, params.content);
     answered.await.map(|_| Done::YES).map_err(problem)
 }

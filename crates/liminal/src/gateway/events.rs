@@ -143,6 +143,19 @@ impl Heard {
                 self.run = None;
                 vec![ended]
             }
+            ChatEntry::Question(question) => {
+                let data = json!({
+                    "questionId": question.question_id,
+                    "message": question.message,
+                    "ask": question.ask,
+                    "outcome": question.outcome,
+                });
+                let event = match question.outcome {
+                    None => "questions.asked",
+                    Some(_) => "questions.closed",
+                };
+                vec![self.event(event, key, seq, data)]
+            }
             ChatEntry::Media { .. } | ChatEntry::Notice { .. } => vec![],
         }
     }

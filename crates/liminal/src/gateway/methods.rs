@@ -166,6 +166,16 @@ pub(super) static METHODS: LazyLock<Vec<Method>> = LazyLock::new(|| {
         ),
         Method::new("permissions.answer", "Answers an agent.", chat::answer),
         Method::new(
+            "questions.list",
+            "What agents want to know, in all sessions: forms to fill in, pages to visit.",
+            chat::questions,
+        ),
+        Method::new(
+            "questions.answer",
+            "Answers such a question, or puts it away.",
+            chat::answer_question,
+        ),
+        Method::new(
             "token.rotate",
             "Makes a new access token. Everything that is connected has to come back with it.",
             projects::rotate_token,

@@ -218,6 +218,41 @@ async fn questions_of_agents_are_listed_and_answered() -> Result<()> {
 }
 
 #[tokio::test]
+async fn what_an_agent_wants_to_know_is_told_listed_and_answered() -> Result<()> {
+    let setup = setup()?;
+    let server = setup.start().await?;
+    let mut program = Program::at(&server).await?;
+    let key = program.create(&setup).await?;
+    let schema =
+        json!({"type": "object", "properties": {"name": {"type": "string"}}, "required": ["name"]});
+    let form = json!({"mode": "form", "message": "Who?", "requestedSchema": schema});
+    let run = program
+        .send(&key, &format!("ask elicitation/create {form}"))
+        .await?;
+    let asked = program.event_of("questions.asked").await?;
+    assert_eq!(asked["data"]["ask"]["fields"][0]["name"], "name");
+    let listed = program.result("questions.list", json!({})).await?;
+    let question = &listed["questions"][0];
+    assert_eq!(question["questionId"], asked["data"]["questionId"]);
+    assert_eq!(question["sessionKey"], key.as_str());
+    assert_eq!(question["message"], "Who?");
+    let answer = |content: Value| json!({"sessionKey": key, "questionId": question["questionId"], "action": "accept", "content": content});
+    let refused = program.call("questions.answer", answer(json!({}))).await?;
+    let message = refused["error"]["message"].as_str().unwrap_or_default();
+    assert!(message.contains("is needed"), "{refused}");
+    program
+        .result("questions.answer", answer(json!({"name": "Ada"})))
+        .await?;
+    let closed = program.event_of("questions.closed").await?;
+    assert_eq!(closed["data"]["outcome"], "accepted");
+    let events = program.until_end(&run).await?;
+    assert_eq!(ends(&events), ["chat.final"]);
+    let left = program.result("questions.list", json!({})).await?;
+    assert_eq!(left["questions"], json!([]));
+    Ok(())
+}
+
+#[tokio::test]
 async fn a_long_history_comes_in_pages_and_a_huge_message_on_its_own() -> Result<()> {
     let setup = setup()?;
     let server = setup.start().await?;

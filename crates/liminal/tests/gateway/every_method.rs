@@ -15,7 +15,7 @@ use crate::setup;
 
 const NOBODY: &str = "00000000-0000-4000-8000-000000000000";
 /// Methods that change nothing, whatever is in their parameters: they are also asked about what is really there.
-const HARMLESS: [&str; 11] = [
+const HARMLESS: [&str; 13] = [
     "health.check",
     "agents.list",
     "sessions.list",
@@ -26,6 +26,8 @@ const HARMLESS: [&str; 11] = [
     "chat.abort",
     "permissions.list",
     "permissions.answer",
+    "questions.list",
+    "questions.answer",
     "projects.list",
 ];
 /// A connection may ask so much at once; the next one may again.

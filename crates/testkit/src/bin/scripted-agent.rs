@@ -27,6 +27,9 @@
 //! | `permission ID TITLE` | asks, then says the outcome |
 //! | `update JSON` | any update of this session |
 //! | `ask METHOD JSON` | any request to the client; says the result or the error |
+//! | `ask-on METHOD JSON` | the same, without waiting for the answer: what follows happens meanwhile |
+//! | `late-ask METHOD JSON` | the same, after the turn's end |
+//! | `withdraw` | no longer wants an answer to what it asked last |
 //! | `terminal ID LINE` | runs a line of shell through the client, shown in a tool call |
 //! | `environment`, `blocks` | says its environment; the kinds of content its prompt has |
 //! | `until FILE` | waits until that file is there |
@@ -77,6 +80,8 @@ struct Agent {
     deaf: AtomicBool,
     signed_in: AtomicBool,
     next_request: AtomicU64,
+    /// The ids of its requests.
+    asked: Mutex<Vec<u64>>,
     start: Vec<String>,
     memory: Option<std::path::PathBuf>,
     log: Option<Mutex<std::fs::File>>,
@@ -269,7 +274,7 @@ impl Agent {
         );
     }
 
-    fn prompt(&self, id: &Value, params: &Value) {
+    fn prompt(self: &Arc<Self>, id: &Value, params: &Value) {
         let session = params["sessionId"].as_str().unwrap_or_default().to_owned();
         let cancelled = self.cancel_flag(&session);
         cancelled.store(false, Ordering::SeqCst);
@@ -280,6 +285,7 @@ impl Agent {
         self.remember(&session, &chunk("user_message_chunk", &text));
         let mut stop_reason = "end_turn".to_owned();
         let mut late = vec![];
+        let mut late_asked = vec![];
         for line in text.lines() {
             if cancelled.load(Ordering::SeqCst) {
                 break;
@@ -298,6 +304,8 @@ impl Agent {
                 }
                 "stop" => stop_reason = rest.to_owned(),
                 "late" => late.push(rest.to_owned()),
+                "late-ask" => late_asked.push(rest.to_owned()),
+                "ask-on" => self.ask_on(&session, rest),
                 "fail" => {
                     let (code, message) = rest.split_once(' ').unwrap();
                     return refuse(id, code.parse().unwrap(), message, Value::Null);
@@ -311,6 +319,21 @@ impl Agent {
         answer(id, json!({"stopReason": stop_reason}));
         for text in late {
             self.update(&session, chunk("agent_message_chunk", &text));
+        }
+        for asked in late_asked {
+            self.ask_on(&session, &asked);
+        }
+    }
+
+    fn ask_on(self: &Arc<Self>, session: &str, rest: &str) {
+        let (agent, session, rest) = (self.clone(), session.to_owned(), rest.to_owned());
+        let asked = self.asked.lock().unwrap().len();
+        std::thread::spawn(move || {
+            agent.act(&session, "ask", &rest, &AtomicBool::new(false));
+        });
+        // What follows on the line should follow on the wire.
+        while self.asked.lock().unwrap().len() == asked {
+            std::thread::sleep(Duration::from_millis(1));
         }
     }
 
@@ -386,14 +409,20 @@ impl Agent {
             }
             ("update", _) => self.update(session, serde_json::from_str(rest).unwrap()),
             ("ask", [method, json @ ..]) => {
-                let mut params: Value = serde_json::from_str(&json.join(" ")).unwrap();
-                params["sessionId"] = json!(session);
-                let answer = self.ask(method, params);
+                let json = json.join(" ");
+                let rest = json.trim_start().strip_prefix('{').unwrap();
+                let comma = if rest.trim() == "}" { "" } else { "," };
+                // As it was written: the order of what is in it may be what a test is about.
+                let answer = self.ask_as_written(method, &format!(r#"{{"sessionId":{}{comma}{rest}"#, json!(session)));
                 let shown = match answer.get("error") {
                     Some(error) => format!("error {}: {}", error["code"], error["message"].as_str().unwrap_or_default()),
                     None => answer["result"].to_string(),
                 };
                 self.update(session, chunk("agent_message_chunk", &shown));
+            }
+            ("withdraw", _) => {
+                let id = self.asked.lock().unwrap().last().copied();
+                send(json!({"jsonrpc": "2.0", "method": "$/cancel_request", "params": {"requestId": id}}));
             }
             ("terminal", [id, _line @ ..]) => {
                 let line = rest.split_once(' ').map_or("", |(_, line)| line);
@@ -436,10 +465,18 @@ impl Agent {
 
     /// A request to the client; waits for whatever comes back.
     fn ask(&self, method: &str, params: Value) -> Value {
+        self.ask_as_written(method, &params.to_string())
+    }
+
+    fn ask_as_written(&self, method: &str, params: &str) -> Value {
         let id = self.next_request.fetch_add(1, Ordering::SeqCst);
         let (answered, answer) = mpsc::channel();
         self.waiting.lock().unwrap().insert(id, answered);
-        send(json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params}));
+        write_line(&format!(
+            r#"{{"jsonrpc":"2.0","id":{id},"method":{},"params":{params}}}"#,
+            json!(method)
+        ));
+        self.asked.lock().unwrap().push(id);
         answer.recv().unwrap_or(Value::Null)
     }
 

@@ -10,14 +10,14 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 pub use params::{
-    AbortParams, AnswerParams, CreateParams, CwdParam, HistoryParams, IdempotencyKey, KeyParams,
-    Limit, ListParams, MessageParams, MessageText, NoParams, PathParams, ProjectParams,
-    QueueParams, RenameParams, RunId, SendParams, SessionKey, SubscribeParams,
+    AbortParams, AnswerParams, AnswerQuestionParams, CreateParams, CwdParam, HistoryParams,
+    IdempotencyKey, KeyParams, Limit, ListParams, MessageParams, MessageText, NoParams, PathParams,
+    ProjectParams, QueueParams, RenameParams, RunId, SendParams, SessionKey, SubscribeParams,
 };
 pub use results::{
     Agent, AgentList, Done, Health, Message, MessageBody, Messages, NewSession, Permission,
-    PermissionList, ProjectAdded, ProjectList, Queue, QueuedRun, Role, Run, Session, SessionList,
-    SessionWithMessages, Subscribed,
+    PermissionList, ProjectAdded, ProjectList, Question, QuestionList, Queue, QueuedRun, Role, Run,
+    Session, SessionList, SessionWithMessages, Subscribed,
 };
 
 /// The first frame a program sends.

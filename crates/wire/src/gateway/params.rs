@@ -3,8 +3,9 @@
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::Deserialize;
 use serde::de::{Deserializer, Error};
+use serde_json::{Map, Value};
 
-use crate::Position;
+use crate::{Position, QuestionAction};
 
 /// A text with a rule, which the schema says too.
 macro_rules! text {
@@ -226,6 +227,17 @@ pub struct AnswerParams {
     pub session_key: SessionKey,
     pub permission_id: String,
     pub option_id: String,
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct AnswerQuestionParams {
+    pub session_key: SessionKey,
+    pub question_id: String,
+    pub action: QuestionAction,
+    /// To accept a form: what was filled in, by the names of its fields.
+    #[serde(default)]
+    pub content: Option<Map<String, Value>>,
 }
 
 #[derive(Debug, Deserialize, JsonSchema)]

@@ -171,6 +171,21 @@ pub struct Permission {
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
+pub struct QuestionList {
+    pub questions: Vec<Question>,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Question {
+    pub session_key: String,
+    pub question_id: String,
+    pub message: String,
+    /// `{"type": "form", "fields": […]}` or `{"type": "link", "url": …}`.
+    pub ask: Value,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
 pub struct ProjectList {
     pub projects: Vec<Value>,
 }

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 use tokio::sync::oneshot;
-use wire::{ChatEntry, Position, SessionInfo};
+use wire::{ChatEntry, Position, QuestionEntry, SessionInfo};
 
 use crate::error::HubError;
 use crate::events::Origin;
@@ -25,6 +25,9 @@ pub(crate) enum Command {
     },
     Info {
         reply: oneshot::Sender<Result<SessionInfo, HubError>>,
+    },
+    Questions {
+        reply: oneshot::Sender<Result<Vec<QuestionEntry>, HubError>>,
     },
     Act {
         input: Input,
@@ -101,6 +104,7 @@ pub(super) fn refuse(command: Command, reason: &str) {
         | Command::SetMode { reply, .. }
         | Command::SetOption { reply, .. } => drop(reply.send(Err(error()))),
         Command::Info { reply } => drop(reply.send(Err(error()))),
+        Command::Questions { reply } => drop(reply.send(Err(error()))),
         Command::Titled { reply, .. } => drop(reply.send(Err(error()))),
         Command::Stop { reply, .. } => drop(reply.send(())),
         Command::Unsubscribe { .. } | Command::Archived(_) => {}

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
-use wire::{ChatEntry, Position, SessionInfo, ToolStatus, TurnEntry, TurnOutcome};
+use wire::{ChatEntry, Position, QuestionOutcome, SessionInfo, ToolStatus, TurnEntry, TurnOutcome};
 
 use super::audience::{Audience, texts_before};
 use super::command::{Page, Shown};
@@ -241,6 +241,15 @@ impl Conversation {
         }
         in_flight.insert(number, entry);
         number
+    }
+
+    /// Nobody is left to take an answer to what was asked before this start.
+    pub(super) fn close_questions(&mut self) {
+        for entry in self.record.in_flight_mut().values_mut() {
+            if let ChatEntry::Question(question) = entry {
+                question.outcome.get_or_insert(QuestionOutcome::Interrupted);
+            }
+        }
     }
 
     /// Another conversation takes the place of this one; whoever watches starts over.

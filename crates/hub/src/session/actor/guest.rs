@@ -4,14 +4,16 @@ use std::collections::BTreeMap;
 
 use base64::prelude::{BASE64_STANDARD, Engine as _};
 use jiff::Timestamp;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use tokio::sync::oneshot;
 use tokio::time::Instant;
-use wire::{ChatEntry, TurnPhase};
+use uuid::Uuid;
+use wire::{ChatEntry, QuestionOutcome, TurnPhase};
 
 use super::command::Done;
 use super::record::keep;
 use super::{Actor, Own};
+use crate::agents::elicitation;
 use crate::agents::entries::{Entries, entry_number};
 use crate::agents::from_acp::{self, Update};
 use crate::agents::{
@@ -22,6 +24,9 @@ use crate::session::index::trash;
 use crate::session::reconcile::{Reconciled, reconcile};
 use crate::session::state::{Input, stamp};
 use crate::store::Uploads;
+
+/// Questions of one session that may be open at once.
+const QUESTIONS_MAX: usize = 16;
 
 pub(super) struct Replay {
     fold: Entries,
@@ -127,6 +132,9 @@ impl Actor {
                 params,
                 answer,
             } => self.request(&method, params, answer).await,
+            FromAgent::Visited { elicitation_id } => {
+                self.step(Input::Visited { elicitation_id }).await;
+            }
             FromAgent::Lost { reason } => {
                 self.agent = None;
                 self.cancel_deadline = None;
@@ -159,7 +167,40 @@ impl Actor {
                 }
                 None => answer.refuse(-32602, "not a permission request"),
             },
+            "elicitation/create" => self.ask_person(&params, answer).await,
             _ => self.serve(method.to_owned(), params, answer),
+        }
+    }
+
+    async fn ask_person(&mut self, params: &Value, answer: Answer) {
+        if self.asked.len() >= QUESTIONS_MAX {
+            return answer.refuse(-32603, "too many questions are open already");
+        }
+        let asked = match elicitation::read(params) {
+            Ok(asked) => Box::new(asked),
+            Err(reason) => return answer.refuse(-32602, &reason),
+        };
+        let question_id = Uuid::new_v4().to_string();
+        let (own, id, withdrawn) = (self.own.clone(), question_id.clone(), answer.withdrawn());
+        let waiting = tokio::spawn(async move {
+            withdrawn.await;
+            let withdrawn = Input::QuestionWithdrawn { question_id: id };
+            let _ = own.send(Own::Input(withdrawn)).await;
+        });
+        self.asked
+            .insert(question_id.clone(), (answer, waiting.abort_handle()));
+        self.step(Input::QuestionAsked { question_id, asked }).await;
+    }
+
+    pub(super) fn answer_question(
+        &mut self,
+        question_id: &str,
+        outcome: QuestionOutcome,
+        answers: Option<&Map<String, Value>>,
+    ) {
+        if let Some((answer, waiting)) = self.asked.remove(question_id) {
+            waiting.abort();
+            answer.succeed(elicitation::answer(outcome, answers));
         }
     }
 

@@ -18,6 +18,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use serde_json::Value;
 use tokio::sync::{mpsc, oneshot};
+use tokio::task::AbortHandle;
 use tokio::time::Instant;
 use wire::{ChatEntry, PermissionPolicy, SessionState, TurnPhase};
 
@@ -116,6 +117,8 @@ struct Actor {
     replay: Replay,
     questions: HashMap<String, (Answer, String)>,
     next_question: u64,
+    /// What is not about permission, each with the task that waits for the agent to change its mind.
+    asked: HashMap<String, (Answer, AbortHandle)>,
     /// Opened when the agent first asks for something.
     host: Option<Host>,
     terminals: mpsc::Receiver<TerminalOutput>,
@@ -174,6 +177,7 @@ impl Actor {
             actor.tell();
         }
         if leftover {
+            actor.conversation.close_questions();
             actor.conversation.fold().await;
         }
         Ok(actor)
@@ -220,6 +224,7 @@ impl Actor {
             replay: Replay::default(),
             questions: HashMap::new(),
             next_question: 1,
+            asked: HashMap::new(),
             host: None,
             terminals,
             own,
@@ -301,6 +306,7 @@ impl Actor {
                 reply,
             } => drop(reply.send(self.conversation.page(before, limit).await)),
             Command::Info { reply } => drop(reply.send(Ok(self.state.info()))),
+            Command::Questions { reply } => drop(reply.send(Ok(self.state.questions()))),
             Command::Act {
                 input,
                 origin,
@@ -422,6 +428,11 @@ impl Actor {
                 } => {
                     self.answer_permission(&permission_id, option_id, by_policy);
                 }
+                Effect::AnswerQuestion {
+                    question_id,
+                    outcome,
+                    answers,
+                } => self.answer_question(&question_id, outcome, answers.as_ref()),
                 Effect::RestartAgent => {
                     if let Some(kind) = self.setup.kind.clone() {
                         tokio::spawn(async move { kind.kill().await });
@@ -486,7 +497,8 @@ impl Actor {
 
     fn next_timer(&self) -> Option<Instant> {
         let working = self.state.phase() == Some(TurnPhase::Working);
-        let listening = working && !self.quiet_told && self.questions.is_empty();
+        let asked = !self.questions.is_empty() || !self.asked.is_empty();
+        let listening = working && !self.quiet_told && !asked;
         let quiet = listening.then(|| self.last_heard + self.setup.quiet_after);
         [quiet, self.cancel_deadline].into_iter().flatten().min()
     }

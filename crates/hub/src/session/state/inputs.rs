@@ -1,10 +1,13 @@
 //! What can happen to a session, and what may follow from it.
 
 use jiff::Timestamp;
-use serde_json::Value;
-use wire::{ErrorCode, PermissionOption, PermissionPolicy, QueuedMessage};
+use serde_json::{Map, Value};
+use wire::{
+    ErrorCode, PermissionOption, PermissionPolicy, QuestionAction, QuestionOutcome, QueuedMessage,
+};
 
 use crate::agents::TerminalOutput;
+use crate::agents::elicitation::Asked;
 use crate::agents::entries::EntryChange;
 use crate::agents::from_acp::{ToolCallPatch, Update};
 
@@ -53,6 +56,24 @@ pub(crate) enum Input {
     PermissionAnswered {
         permission_id: String,
         option_id: String,
+    },
+    /// The agent asks the person something that is not about permission.
+    QuestionAsked {
+        question_id: String,
+        asked: Box<Asked>,
+    },
+    QuestionAnswered {
+        question_id: String,
+        action: QuestionAction,
+        content: Option<Map<String, Value>>,
+    },
+    /// The agent no longer wants to know.
+    QuestionWithdrawn {
+        question_id: String,
+    },
+    /// The person is done with a page, says the agent.
+    Visited {
+        elicitation_id: String,
     },
     SetPolicy(PermissionPolicy),
     ModeSet(String),
@@ -105,6 +126,11 @@ pub(crate) enum Effect {
         permission_id: String,
         option_id: Option<String>,
         by_policy: bool,
+    },
+    AnswerQuestion {
+        question_id: String,
+        outcome: QuestionOutcome,
+        answers: Option<Map<String, Value>>,
     },
     RestartAgent,
 }

@@ -7,21 +7,24 @@
 
 mod inputs;
 mod offer;
+mod questions;
 mod queue;
 
 use jiff::Timestamp;
-use serde_json::Value;
+use serde_json::{Map, Value};
 use wire::{
-    Attachment, Author, ChatEntry, ErrorCode, PermissionOption, PermissionPolicy,
-    PermissionQuestion, QueuedMessage, RunningTurn, SessionInfo, SessionState, TurnEntry,
-    TurnOutcome, TurnPhase,
+    Ask, Attachment, Author, ChatEntry, ErrorCode, PermissionOption, PermissionPolicy,
+    PermissionQuestion, QuestionAction, QuestionEntry, QuestionOutcome, QueuedMessage, RunningTurn,
+    SessionInfo, SessionState, TurnEntry, TurnOutcome, TurnPhase,
 };
 
 pub(crate) use self::inputs::{Effect, Input, Known, Refused};
 use self::offer::Offer;
+use self::questions::Questions;
 use self::queue::Queue;
 use super::title;
 use crate::agents::TerminalOutput;
+use crate::agents::elicitation::{self, Asked};
 use crate::agents::entries::{Entries, EntryChange};
 use crate::agents::from_acp::{SessionChange, ToolCallPatch, Update};
 
@@ -48,6 +51,7 @@ pub(crate) struct State {
     attachment: Attachment,
     queue: Queue,
     permissions: Vec<PermissionQuestion>,
+    questions: Questions,
     policy: PermissionPolicy,
     restarts_when_quiet: bool,
     titled: bool,
@@ -64,6 +68,7 @@ impl State {
             attachment: Attachment::Detached,
             queue: Queue::new(known.queue, known.accepted),
             permissions: vec![],
+            questions: Questions::default(),
             policy: known.policy,
             restarts_when_quiet: known.restarts_when_quiet,
             titled: known.titled,
@@ -138,6 +143,8 @@ impl State {
             }
             Input::AgentLost { reason } => {
                 self.attachment = Attachment::Detached;
+                self.questions.forget_visits();
+                self.close_questions(QuestionOutcome::Interrupted, &mut effects);
                 if self.turn.is_some() && !self.is_starting() {
                     let outcome = TurnOutcome::Interrupted;
                     self.end_turn(outcome, Some(reason), None, now, &mut effects);
@@ -176,6 +183,27 @@ impl State {
                 });
                 effects.push(Effect::Info);
             }
+            Input::QuestionAsked { question_id, asked } => {
+                self.question(question_id, *asked, now, &mut effects);
+            }
+            Input::QuestionAnswered {
+                question_id,
+                action,
+                content,
+            } => self.answer_question(&question_id, action, content, &mut effects)?,
+            Input::QuestionWithdrawn { question_id } => {
+                let outcome = QuestionOutcome::Cancelled;
+                self.close_question(&question_id, outcome, None, &mut effects);
+            }
+            Input::Visited { elicitation_id } => {
+                // Who went there without a word here has agreed by going.
+                if let Some(question_id) = self.questions.asked_as(&elicitation_id) {
+                    let outcome = QuestionOutcome::Accepted;
+                    self.close_question(&question_id, outcome, None, &mut effects);
+                }
+                let visited = self.questions.visited(&elicitation_id);
+                effects.extend(visited.map(Effect::Change));
+            }
             Input::SetPolicy(policy) => {
                 self.policy = policy;
                 effects.extend([Effect::SavePolicy, Effect::Info]);
@@ -192,7 +220,7 @@ impl State {
                 if let Some(turn) = &mut self.turn {
                     turn.quiet_since = Some(since);
                     effects.push(Effect::Info);
-                    if self.restarts_when_quiet && self.permissions.is_empty() {
+                    if self.restarts_when_quiet && !self.is_waiting() {
                         effects.push(Effect::RestartAgent);
                     }
                 }
@@ -203,6 +231,7 @@ impl State {
                 }
             }
             Input::Stop { for_good } => {
+                self.close_questions(QuestionOutcome::Interrupted, &mut effects);
                 if self.turn.is_some() {
                     let why = match for_good {
                         true => "The session was deleted",
@@ -237,12 +266,21 @@ impl State {
 
     /// The mark in a list.
     pub(crate) fn shown(&self) -> SessionState {
-        match (&self.turn, self.permissions.is_empty()) {
-            (_, false) => SessionState::Waiting,
-            (Some(_), true) => SessionState::Running,
-            (None, true) if self.failed => SessionState::Failed,
-            (None, true) => SessionState::Idle,
+        match (&self.turn, self.is_waiting()) {
+            (_, true) => SessionState::Waiting,
+            (Some(_), false) => SessionState::Running,
+            (None, false) if self.failed => SessionState::Failed,
+            (None, false) => SessionState::Idle,
         }
+    }
+
+    fn is_waiting(&self) -> bool {
+        !self.permissions.is_empty() || !self.questions.is_empty()
+    }
+
+    /// What the agent has asked that is open, in full.
+    pub(crate) fn questions(&self) -> Vec<QuestionEntry> {
+        self.questions.all()
     }
 
     pub(crate) fn info(&self) -> SessionInfo {
@@ -259,6 +297,7 @@ impl State {
             queue: self.queue(),
             queue_held: self.queue.is_held(),
             permissions: self.permissions.clone(),
+            questions: self.questions.shown(),
             commands: self.offer.commands.clone(),
             modes: self.offer.modes.clone(),
             options: self.offer.options.clone(),
@@ -280,6 +319,7 @@ impl State {
     /// New entries are numbered after this many.
     pub(crate) fn renumber(&mut self, total: u64) {
         self.entries = Entries::after(total);
+        self.questions.forget_visits();
     }
 
     fn is_starting(&self) -> bool {
@@ -467,6 +507,81 @@ impl State {
         effects.push(Effect::Info);
     }
 
+    fn question(
+        &mut self,
+        question_id: String,
+        asked: Asked,
+        now: Timestamp,
+        effects: &mut Vec<Effect>,
+    ) {
+        // While the agent tells everything again, what is asked has no place; while it stops, no use.
+        if self.is_attaching() || self.phase() == Some(TurnPhase::Cancelling) {
+            effects.push(Effect::AnswerQuestion {
+                question_id,
+                outcome: QuestionOutcome::Cancelled,
+                answers: None,
+            });
+            return;
+        }
+        let mut entry = QuestionEntry {
+            entry_id: String::new(),
+            question_id,
+            message: asked.message,
+            ask: asked.ask,
+            outcome: None,
+            answers: None,
+            timestamp: stamp(now),
+        };
+        let changes = self.entries.ask(&mut entry);
+        self.change(changes, effects);
+        self.questions.push(entry, asked.elicitation_id);
+        effects.push(Effect::Info);
+    }
+
+    fn answer_question(
+        &mut self,
+        question_id: &str,
+        action: QuestionAction,
+        content: Option<Map<String, Value>>,
+        effects: &mut Vec<Effect>,
+    ) -> Result<(), Refused> {
+        let Some(question) = self.questions.find(question_id) else {
+            return Err(Refused::new(
+                ErrorCode::SessionBusy,
+                "That question has been answered, or is no longer asked.",
+            ));
+        };
+        let (outcome, answers) = match (action, &question.ask) {
+            (QuestionAction::Accept, Ask::Form { fields, .. }) => {
+                let checked = elicitation::check(fields, content.unwrap_or_default());
+                let invalid =
+                    |reason: String| Refused::new(ErrorCode::InvalidMessage, reason.as_str());
+                (QuestionOutcome::Accepted, Some(checked.map_err(invalid)?))
+            }
+            (QuestionAction::Accept, Ask::Link { .. }) => (QuestionOutcome::Accepted, None),
+            (QuestionAction::Decline, _) => (QuestionOutcome::Declined, None),
+            (QuestionAction::Cancel, _) => (QuestionOutcome::Cancelled, None),
+        };
+        self.close_question(question_id, outcome, answers, effects);
+        Ok(())
+    }
+
+    fn close_question(
+        &mut self,
+        question_id: &str,
+        outcome: QuestionOutcome,
+        answers: Option<Map<String, Value>>,
+        effects: &mut Vec<Effect>,
+    ) {
+        let closed = self.questions.close(question_id, outcome, answers);
+        effects.extend(closed.into_iter().flat_map(told_to_all));
+    }
+
+    fn close_questions(&mut self, outcome: QuestionOutcome, effects: &mut Vec<Effect>) {
+        let closed = self.questions.close_all(outcome);
+        effects.extend(closed.into_iter().flat_map(told_to_all));
+    }
+
     fn cancel(&mut self, now: Timestamp, effects: &mut Vec<Effect>) {
         match self.phase() {
             // Nothing was sent yet.
@@ -479,6 +594,7 @@ impl State {
                 }
                 effects.push(Effect::CancelPrompt);
                 self.drop_questions(effects);
+                self.close_questions(QuestionOutcome::Cancelled, effects);
                 effects.push(Effect::Info);
             }
             None | Some(TurnPhase::Cancelling) => {}
@@ -507,6 +623,13 @@ impl State {
             return;
         };
         self.drop_questions(effects);
+        self.close_questions(
+            match outcome {
+                TurnOutcome::Interrupted => QuestionOutcome::Interrupted,
+                _ => QuestionOutcome::Cancelled,
+            },
+            effects,
+        );
         effects.extend(self.entries.end_turn().into_iter().map(Effect::Change));
         let spent = now.duration_since(turn.started).as_millis();
         effects.push(Effect::Change(self.entries.close_turn(TurnEntry {
@@ -540,6 +663,17 @@ impl State {
             effects.push(Effect::SaveQueue);
         }
     }
+}
+
+/// First to those who watch, then to the agent.
+fn told_to_all(closed: QuestionEntry) -> [Effect; 3] {
+    let answer = Effect::AnswerQuestion {
+        question_id: closed.question_id.clone(),
+        outcome: closed.outcome.unwrap_or(QuestionOutcome::Cancelled),
+        answers: closed.answers.clone(),
+    };
+    let change = EntryChange::Replace(ChatEntry::Question(closed));
+    [Effect::Change(change), answer, Effect::Info]
 }
 
 fn said(content: String) -> Result<String, Refused> {

@@ -1,0 +1,114 @@
+/**
+ * What an agent's form allows, and what was filled in, in words. Pure.
+ *
+ * The server checks all of it again, and patterns only there: an expression of an agent could hold up this page.
+ *
+ * @typedef {import('../types/wire.js').FormField} FormField
+ *
+ * What stands in a field: text as it was typed, whether a box is ticked, or which ones are.
+ * @typedef {string | boolean | string[]} Filled
+ * @typedef {string | number | boolean | string[]} Value
+ */
+
+/** @param {FormField} field */
+export const labelOf = ({ title, name }) => title || name;
+
+/** What stands there before anybody has touched it. @param {FormField} field @returns {Filled} */
+export function untouched({ input }) {
+  switch (input.type) {
+    case 'boolean':
+      return input.default ?? false;
+    case 'choices':
+      return input.default ?? [];
+    case 'number':
+      return input.default === undefined ? '' : String(input.default);
+    case 'text':
+      return input.format === 'date-time' ? localTime(input.default ?? '') : (input.default ?? '');
+    default:
+      return input.default ?? '';
+  }
+}
+
+/**
+ * The answer of a field, none if it was left out, or what is wrong with it.
+ * @param {FormField} field @param {Filled} filled @returns {{ value?: Value, problem?: string }}
+ */
+export function read(field, filled) {
+  const { input, required } = field;
+  if (filled === '' || (Array.isArray(filled) && filled.length === 0)) {
+    if (required) return { problem: input.type.startsWith('choice') ? 'Choose an answer.' : 'This is needed.' };
+    return {};
+  }
+  if (input.type === 'text') return readText(input, String(filled));
+  if (input.type === 'number') return readNumber(input, String(filled));
+  if (input.type === 'choices' && Array.isArray(filled)) {
+    const { minItems = 0, maxItems = Infinity } = input;
+    if (filled.length < minItems) return { problem: `Choose at least ${minItems}.` };
+    if (filled.length > maxItems) return { problem: `Choose at most ${maxItems}.` };
+  }
+  return { value: filled };
+}
+
+/** @param {Extract<FormField['input'], { type: 'text' }>} input @param {string} text */
+function readText({ format, minLength = 0, maxLength = Infinity }, text) {
+  // As the server counts: whole characters, not halves of them.
+  const { length } = [...text];
+  if (length < minLength) return { problem: `Write at least ${characters(minLength)}.` };
+  if (length > maxLength) return { problem: `Write at most ${characters(maxLength)}; these are ${length}.` };
+  if (format === 'email' && !/^[^@ ]+@[^@ ]+$/.test(text)) return { problem: 'Write an e-mail address.' };
+  if (format === 'uri' && !/^[a-z][a-z0-9+.-]*:\S+$/i.test(text)) {
+    return { problem: 'Write an address such as https://example.com.' };
+  }
+  if (format === 'date' && Number.isNaN(Date.parse(text))) return { problem: 'Choose a date.' };
+  if (format !== 'date-time') return { value: text };
+  const time = new Date(text);
+  return Number.isNaN(time.getTime()) ? { problem: 'Choose a date and a time.' } : { value: time.toISOString() };
+}
+
+/** @param {number} count */
+const characters = (count) => `${count} character${count === 1 ? '' : 's'}`;
+
+/** @param {Extract<FormField['input'], { type: 'number' }>} input @param {string} text */
+function readNumber({ whole, minimum = -Infinity, maximum = Infinity }, text) {
+  const value = Number(text.trim());
+  if (text.trim() === '' || !Number.isFinite(value)) return { problem: 'Write a number.' };
+  if (whole && !Number.isInteger(value)) return { problem: 'Write a whole number.' };
+  if (value < minimum) return { problem: `Write a number of at least ${minimum}.` };
+  if (value > maximum) return { problem: `Write a number of at most ${maximum}.` };
+  return { value };
+}
+
+/** What a field allows, where that is not plain to see. @param {FormField} field */
+export function rulesOf({ input }) {
+  if (input.type === 'number') {
+    const { whole, minimum, maximum } = input;
+    const kind = whole ? 'A whole number' : 'A number';
+    if (minimum !== undefined && maximum !== undefined) return `${kind} from ${minimum} to ${maximum}.`;
+    if (minimum !== undefined) return `${kind}, at least ${minimum}.`;
+    if (maximum !== undefined) return `${kind}, at most ${maximum}.`;
+    return whole ? 'A whole number.' : '';
+  }
+  if (input.type === 'choices') {
+    const { minItems, maxItems } = input;
+    if (minItems && maxItems)
+      return minItems === maxItems ? `Choose ${minItems}.` : `Choose ${minItems} to ${maxItems}.`;
+    if (minItems) return `Choose at least ${minItems}.`;
+    return maxItems ? `Choose at most ${maxItems}.` : '';
+  }
+  return '';
+}
+
+/** An answer in words. @param {FormField} field @param {Value} value */
+export function inWords({ input }, value) {
+  if (typeof value === 'boolean') return value ? 'Yes' : 'No';
+  const titleOf = /** @param {string} one */ (one) =>
+    ('options' in input && input.options.find((option) => option.value === one)?.title) || one;
+  return Array.isArray(value) ? value.map(titleOf).join(', ') : titleOf(String(value));
+}
+
+/** As an input for date and time has it. @param {string} text */
+function localTime(text) {
+  const time = new Date(text);
+  if (text === '' || Number.isNaN(time.getTime())) return '';
+  return new Date(time.getTime() - time.getTimezoneOffset() * 60_000).toISOString().slice(0, 19);
+}
