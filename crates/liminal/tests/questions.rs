@@ -262,6 +262,22 @@ async fn an_agent_that_dies_leaves_its_question_interrupted() -> Result<()> {
 }
 
 #[tokio::test]
+async fn an_agent_that_dies_after_the_turn_leaves_its_question_interrupted_too() -> Result<()> {
+    let (_setup, _server, mut person, mut talk) = one().await?;
+    let ask = format!("late-ask elicitation/create {}", form("And?", &schema()));
+    person.send(&talk, &ask).await?;
+    asked(&mut person, &mut talk).await?;
+    let other = person.begin().await?;
+    person.send(&other, "crash 1").await?;
+    person
+        .until_said(&mut talk, "question interrupted: And?")
+        .await?;
+    person
+        .until(&mut talk, |seen| seen.info["questions"] == json!([]))
+        .await
+}
+
+#[tokio::test]
 async fn a_server_that_is_killed_finds_its_question_interrupted() -> Result<()> {
     let (setup, server, mut person, mut talk) = one().await?;
     person.turn(&mut talk, "say first").await?;
@@ -316,7 +332,7 @@ async fn asked_after_the_end_of_a_turn_it_waits_all_the_same_and_survives_a_kill
 async fn a_question_the_agent_takes_back_is_closed() -> Result<()> {
     let (_setup, _server, mut person, mut talk) = one().await?;
     let text = format!(
-        "ask-on elicitation/create {}\nuntil {{}}\nwithdraw\nsay on",
+        "ask-on elicitation/create {}\nuntil {{}}\nwithdraw\nhang",
         form("Who?", &schema())
     );
     let go = _setup.home().join("go");
@@ -327,7 +343,7 @@ async fn a_question_the_agent_takes_back_is_closed() -> Result<()> {
     person
         .until_said(&mut talk, "question cancelled: Who?")
         .await?;
-    person.until_turns(&mut talk, 1).await?;
+    assert!(talk.is_running());
     let late = answer(&mut person, &mut talk, &id, "accept", json!({})).await?;
     assert_eq!(late["code"], "SESSION_BUSY");
     Ok(())
