@@ -83,7 +83,7 @@ export async function startServer(home, env = {}) {
   /** @param {string[]} words */
   const agentStarts = (...words) => {
     const run = `SCRIPTED_AGENT='${words.join(' ')}' SCRIPTED_AGENT_MEMORY=${home}/.agent/memory SCRIPTED_AGENT_LOG=${log}`;
-    writeFileSync(agent, `#!/bin/sh\n${run} exec ${AGENT}\n`);
+    writeFileSync(agent, `#!/bin/sh\n${run} exec ${AGENT} "$@"\n`);
     chmodSync(agent, 0o755);
   };
   agentStarts();

@@ -1,6 +1,15 @@
 import { expect, test } from '../support/liminal.js';
 import { openSession } from '../support/session.js';
-import { addProject, begin, enter, ready, sessionPage, tabsOf, violations } from '../support/workspace.js';
+import {
+  addProject,
+  begin,
+  enter,
+  ready,
+  sessionPage,
+  tabsOf,
+  violations,
+  violationsInside,
+} from '../support/workspace.js';
 
 /** @typedef {import('@playwright/test').Page} Page */
 
@@ -15,23 +24,36 @@ async function choose(page, liminal) {
 test('an agent that wants a sign-in offers its own ways, and the session starts after one of them', async ({
   page,
   liminal,
-  context,
 }) => {
-  await context.grantPermissions(['clipboard-read', 'clipboard-write']);
-  liminal.agentStarts('auth', 'three-ways');
+  liminal.agentStarts('auth', 'three-ways', 'more-ways');
   await choose(page, liminal);
   const ways = page.getByRole('region', { name: 'Sign in to Claude Code' });
   await expect(page.getByRole('heading', { name: 'Claude Code wants you to sign in first' })).toBeVisible();
   await expect(ways.getByRole('button', { name: 'Log in' })).toBeFocused();
-  await expect(ways.locator('code')).toHaveText('scripted-agent login');
-  await ways.getByRole('button', { name: 'Copy the command' }).click();
-  await expect.poll(() => page.evaluate(() => navigator.clipboard.readText())).toBe('scripted-agent login');
+  await expect(ways.getByRole('listitem').filter({ hasText: 'Use a key' })).toContainText('From your keyring.');
+  await expect(ways.getByRole('listitem').filter({ hasText: 'By variable' }).locator('code')).toHaveText(
+    'SCRIPTED_KEY',
+  );
   expect(await violations(page)).toEqual([]);
 
   await ways.getByRole('button', { name: 'Use a key' }).click();
   await expect(ways.getByRole('alert')).toContainText('Not signed in');
   await expect(ways.getByRole('alert')).toContainText('there is no key');
   await ways.getByRole('button', { name: 'Log in' }).click();
+  await expect(tabsOf(page)).toHaveCount(1);
+  await ready(page);
+});
+
+test('a session that wants a sign-in in a terminal has one, and starts after it', async ({ page, liminal }) => {
+  liminal.agentStarts('auth', 'three-ways');
+  await choose(page, liminal);
+  await page.getByRole('button', { name: 'In a terminal' }).click();
+  const terminal = page.getByRole('group', { name: 'In a terminal' });
+  await expect(terminal.getByRole('log')).toContainText('Code: ');
+  expect(await violations(page)).toEqual([]);
+  await expect(terminal.getByRole('textbox')).toBeFocused();
+  await page.keyboard.type('open sesame');
+  await page.keyboard.press('Enter');
   await expect(tabsOf(page)).toHaveCount(1);
   await ready(page);
 });
@@ -44,15 +66,71 @@ test('a prompt that wants a sign-in offers it where the turn failed, and is sent
   const { frame } = await openSession(page, liminal);
   await begin(page, 'say welcome');
   const ways = frame.getByRole('region', { name: 'Sign in to Claude Code' });
-  await expect(ways.locator('code')).toHaveText('scripted-agent login');
   await ways.getByRole('button', { name: 'Use a key' }).click();
   await expect(ways.getByRole('alert')).toContainText('there is no key');
   await ways.getByRole('button', { name: 'Log in' }).click();
-  await expect(ways.getByRole('status')).toHaveText('Signed in.');
-  await expect(frame.getByRole('button', { name: 'Send again' })).toBeFocused();
-  await page.keyboard.press('Enter');
   await expect(sessionPage(page).locator('.row-assistant')).toContainText('welcome');
   await expect(ways).toHaveCount(0);
+});
+
+test('a terminal in the chat signs in: links, a wrong code, Ctrl+C, and the prompt goes on by itself', async ({
+  page,
+  context,
+  liminal,
+}) => {
+  liminal.agentStarts('late-auth', 'three-ways');
+  const { frame } = await openSession(page, liminal);
+  await begin(page, 'say welcome');
+  const ways = frame.getByRole('region', { name: 'Sign in to Claude Code' });
+  const terminal = ways.getByRole('group', { name: 'In a terminal' });
+  const screen = terminal.getByRole('log');
+  const line = terminal.getByRole('textbox');
+
+  await ways.getByRole('button', { name: 'In a terminal' }).click();
+  await expect(screen).toContainText('Sign in (terminal, terminal: true)');
+  // A carriage return writes over what was there.
+  await expect(screen).toContainText('working 100%');
+  await expect(screen).not.toContainText('working 10%');
+  const link = terminal.getByRole('link', { name: 'https://login.example.com/code?a=1' });
+  await expect(link).toBeVisible();
+  expect(context.pages()).toHaveLength(1);
+  expect(await violationsInside(page)).toEqual([]);
+  await context.route('https://login.example.com/**', (route) => route.fulfill({ body: 'there' }));
+  const opened = context.waitForEvent('page');
+  await link.click();
+  expect((await opened).url()).toBe('https://login.example.com/code?a=1');
+
+  await expect(ways.getByRole('button', { name: 'Log in' })).toBeDisabled();
+  await line.focus();
+  await page.keyboard.press('Control+c');
+  await expect(ways.getByRole('alert')).toContainText('Not signed in');
+  await expect(line).toHaveCount(0);
+
+  await ways.getByRole('button', { name: 'In a terminal' }).click();
+  await expect(screen).toContainText('Code: ');
+  await line.fill('sesame');
+  await line.press('Enter');
+  await expect(screen).toContainText('"sesame" is not it');
+  await expect(line).toHaveValue('');
+  await page.keyboard.type('open sesame');
+  await page.keyboard.press('Enter');
+  await expect(frame.locator('.row-assistant')).toContainText('welcome');
+  await expect(ways).toHaveCount(0);
+  expect(liminal.agentLog().filter((asked) => asked.startsWith('authenticate'))).toEqual([]);
+});
+
+test('a page the agent sends one to is shown and opens only by a click', async ({ page, context, liminal }) => {
+  liminal.agentStarts('late-auth', 'three-ways', 'more-ways');
+  const { frame } = await openSession(page, liminal);
+  await begin(page, 'say welcome');
+  const ways = frame.getByRole('region', { name: 'Sign in to Claude Code' });
+  await ways.getByRole('button', { name: 'On a page' }).click();
+  const asked = ways.getByRole('group', { name: 'Enter ABC-123 there' });
+  await expect(asked.getByRole('link')).toHaveText('https://login.example.com/device');
+  expect(context.pages()).toHaveLength(1);
+  expect(await violationsInside(page)).toEqual([]);
+  await asked.getByRole('button', { name: 'Accept' }).click();
+  await expect(frame.locator('.row-assistant')).toContainText('welcome');
 });
 
 test('a turn that failed for another reason offers no sign-in', async ({ page, liminal }) => {

@@ -10,7 +10,7 @@
  * @typedef {import('../types/wire.js').ServerMessage} ServerMessage
  */
 
-/** @template T @typedef {T extends unknown ? Omit<T, 'sessionId' | 'projectId'> : never} WithoutIds */
+/** @template T @typedef {T extends unknown ? Omit<T, 'sessionId' | 'projectId' | 'cliType'> : never} WithoutIds */
 /** What to ask; the session is always our own, and the shell knows which. @typedef {WithoutIds<PortletRequest>} Request */
 
 /** An error of the server or of the shell, in words for a person. */

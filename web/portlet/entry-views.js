@@ -206,6 +206,7 @@ const OUTCOMES = {
 const ADVICE = {
   failed: 'Send the message again, or restart the agent.',
   interrupted: 'What was said until then is kept. Send a message to go on.',
+  signIn: 'Once you have signed in, the message is sent again.',
 };
 
 /** Agents say it in many words; those that have methods for it say it in some of these. */
@@ -218,10 +219,12 @@ function turnView(stage) {
   /** @type {HTMLElement | null} */
   let ways = null;
   /** @param {Stage} stage @param {HTMLButtonElement} send */
-  const signIn = ({ signIn: methods, authenticate, copy, agentName }, send) => {
+  const signIn = ({ signIn: methods, signInRequest, copy, agentName, cliType }, send) => {
     const offered = JSON.stringify(methods());
     if (!ways || offered !== known) {
-      ways = signInView(agentName(), methods(), { authenticate, copy, onSignedIn: () => again?.focus() });
+      const agent = { cliType: cliType(), name: agentName() };
+      // What was wanted goes on by itself.
+      ways = signInView(agent, methods(), { request: signInRequest, copy, onSignedIn: () => again?.click() });
     }
     known = offered;
     again = send;
@@ -240,15 +243,21 @@ function turnView(stage) {
         turn.durationMs === undefined ? '' : duration(turn.durationMs),
         turn.tokens === undefined ? '' : `${short(turn.tokens)} ${counted(turn.tokens, 'token').split(' ')[1]}`,
       ].filter(Boolean);
-      const said = [OUTCOMES[turn.outcome], turn.message].filter(Boolean).join(': ');
+      const locked = bad && SIGN_IN.test(turn.message ?? '');
+      // The ways in parentheses stand below, as buttons.
+      const message = locked && stage.signIn().length > 0 ? turn.message?.replace(/ \([^()]*\)$/, '') : turn.message;
+      const said = [OUTCOMES[turn.outcome], message].filter(Boolean).join(': ');
       element.dataset.at = turn.timestamp;
+      // Somebody may be signing in.
+      const focused = ways?.contains(document.activeElement) ? document.activeElement : null;
       element.replaceChildren(
         said ? h('span', { class: 'turn-said' }, said) : '',
         h('span', { class: 'turn-figures' }, figures.join(' · ')),
       );
       if (!bad) return;
       const last = stage.transcript.items.at(-1) === item;
-      element.append(h('p', { class: 'hint' }, ADVICE[/** @type {keyof typeof ADVICE} */ (turn.outcome)]));
+      const advice = locked && last ? 'signIn' : /** @type {keyof typeof ADVICE} */ (turn.outcome);
+      element.append(h('p', { class: 'hint' }, ADVICE[advice]));
       const again = last && lastWords(stage);
       if (!again) return;
       const send = h(
@@ -256,8 +265,9 @@ function turnView(stage) {
         { class: 'button', type: 'button', onclick: () => stage.sendAgain(again) },
         'Send again',
       );
-      if (SIGN_IN.test(turn.message ?? '')) element.append(signIn(stage, send));
+      if (locked) element.append(signIn(stage, send));
       element.append(send);
+      if (focused instanceof HTMLElement && focused.isConnected) focused.focus();
     },
   };
 }

@@ -5,8 +5,10 @@
 
 import { h, part } from '../shared/dom.js';
 import '../shared/exact-time.js';
-import '../shared/sign-in.js';
-import './ansi.js';
+import { hearSignIn } from '../shared/sign-in.js';
+import '../shared/ansi.js';
+import '../shared/login-terminal.js';
+import '../shared/terminal-lines.js';
 import { startAnnouncer } from './announcer.js';
 import { connectBridge, Refusal } from './bridge.js';
 import './choices.js';
@@ -105,7 +107,8 @@ const stage = {
   },
   reconnect: () => bridge.send({ type: 'reconnect' }),
   signIn: () => init?.agent.signIn ?? [],
-  authenticate: (methodId) => bridge.request({ type: 'agent:authenticate', methodId }),
+  signInRequest: (message) => bridge.request(message),
+  cliType: () => init?.agent.cliType ?? '',
 };
 
 const conversation = part('conversation', HTMLElement);
@@ -223,6 +226,7 @@ function takeKeyboard() {
 /** @param {import('../types/wire.js').ServerMessage} message */
 function fold(message) {
   if (message.type === 'error') return composer.complain(message.message);
+  if (message.type === 'agent:sign-in') return hearSignIn(message);
   const first = message.type === 'session:history' && !transcript.known;
   const change = apply(transcript, message, performance.now());
   everything ||= change.all;

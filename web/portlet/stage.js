@@ -19,7 +19,8 @@
  * @property {(item: Item) => void} discard
  * @property {() => void} reconnect
  * @property {() => import('../types/wire.js').SignInMethod[]} signIn  the agent's own ways
- * @property {(methodId: string) => Promise<unknown>} authenticate
+ * @property {(message: import('../shared/sign-in.js').Request) => Promise<unknown>} signInRequest
+ * @property {() => string} cliType
  *
  * @typedef {object} View
  * @property {HTMLElement} element

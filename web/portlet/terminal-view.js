@@ -1,7 +1,8 @@
 /** What a command wrote, as a terminal shows it, also while it runs. */
 
+import { Terminal } from '../shared/ansi.js';
 import { h } from '../shared/dom.js';
-import { Terminal } from './ansi.js';
+import { lineOf } from '../shared/terminal-lines.js';
 
 /** @typedef {Extract<import('../types/wire.js').ToolContent, { type: 'terminal' }>} Output */
 
@@ -70,31 +71,4 @@ export function terminalView(stage, key) {
 function ending({ code, signal }) {
   if (signal) return `Ended by ${signal}`;
   return code === 0 ? 'Exit code 0' : `Failed with exit code ${code ?? 'unknown'}`;
-}
-
-/** @param {import('./ansi.js').Run[]} runs */
-function lineOf(runs) {
-  const line = h('span', { class: 'terminal-line' });
-  for (const { text, style } of runs) {
-    const names = Object.keys(style).filter((name) => style[/** @type {keyof typeof style} */ (name)]);
-    line.append(names.length === 0 ? text : runOf(text, style));
-  }
-  line.append('\n');
-  return line;
-}
-
-/** @param {string} text @param {import('./ansi.js').Style} style */
-function runOf(text, style) {
-  const run = h('span', {}, text);
-  const [color, ground] = style.inverse
-    ? [style.ground ?? 'inverse', style.color ?? 'inverse']
-    : [style.color, style.ground];
-  if (color?.startsWith('#')) run.style.color = color;
-  else if (color) run.classList.add(`fg-${color}`);
-  if (ground?.startsWith('#')) run.style.backgroundColor = ground;
-  else if (ground) run.classList.add(`bg-${ground}`);
-  for (const name of /** @type {const} */ (['bold', 'dim', 'italic', 'underline'])) {
-    if (style[name]) run.classList.add(name);
-  }
-  return run;
 }

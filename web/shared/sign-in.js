@@ -1,60 +1,136 @@
 /**
- * Signing in with an agent by its own methods: a button for each, or the command to run where the way leads through
- * a terminal. How it goes is said in place.
+ * Signing in with an agent by its own methods: a button for each, and what comes of it in place. A way that leads
+ * through a terminal has one here.
  *
  * @typedef {import('../types/wire.js').SignInMethod} SignInMethod
+ * @typedef {import('../types/wire.js').SignInShown} SignInShown
+ * @typedef {import('../types/wire.js').QuestionAction} QuestionAction
+ *
+ * What is asked of the server; whoever asks adds whose agent it is.
+ * @typedef {{ type: 'agent:authenticate', methodId: string }
+ *   | { type: 'agent:sign-in-type', text: string }
+ *   | { type: 'agent:sign-in-answer', action: QuestionAction }
+ *   | { type: 'agent:sign-in-stop' }} Request
  *
  * @typedef {object} Actions
- * @property {(methodId: string) => Promise<unknown>} authenticate
+ * @property {(message: Request) => Promise<unknown>} request
  * @property {(text: string) => void} copy
  * @property {() => void} onSignedIn
  */
 
 import { h } from './dom.js';
+import { addressView, loginTerminal } from './login-terminal.js';
 
-/** @param {string} agentName @param {SignInMethod[]} methods @param {Actions} actions */
-export function signInView(agentName, methods, { authenticate, copy, onSignedIn }) {
+/** Where what is seen of a sign-in goes, by the kind of agent. @type {Map<string, (shown: SignInShown) => void>} */
+const watching = new Map();
+
+/** What the server shows of the sign-in of this page. @param {{ cliType: string, shown: SignInShown }} message */
+export function hearSignIn({ cliType, shown }) {
+  watching.get(cliType)?.(shown);
+}
+
+/** @param {{ cliType: string, name: string }} agent @param {SignInMethod[]} methods @param {Actions} actions */
+export function signInView({ cliType, name: agentName }, methods, { request, copy, onSignedIn }) {
   const progress = h('p', { class: 'hint', role: 'status' });
   const problem = h('p', { class: 'field-error', role: 'alert' });
+  const seen = h('div', { class: 'sign-in-seen' });
   /** @type {HTMLButtonElement[]} */
   const buttons = [];
+  const quietly = /** @param {Request} message */ (message) => {
+    request(message).catch((error) => {
+      problem.textContent = error instanceof Error ? error.message : String(error);
+    });
+  };
 
   /** @param {SignInMethod} method */
-  const attempt = async ({ id, name }) => {
+  const attempt = async ({ id, name, kind }) => {
     for (const button of buttons) button.disabled = true;
     problem.textContent = '';
-    progress.textContent = `${agentName}: ${name}… It may have opened a page in your browser; finish there.`;
+    const inTerminal = kind === 'terminal';
+    const stop = () => quietly({ type: 'agent:sign-in-stop' });
+    const terminal = inTerminal
+      ? loginTerminal(name, { type: (text) => quietly({ type: 'agent:sign-in-type', text }), stop, copy })
+      : null;
+    progress.textContent = inTerminal
+      ? `${agentName}: ${name}…`
+      : `${agentName}: ${name}… It may have opened a page in your browser; finish there.`;
+    seen.replaceChildren(terminal?.element ?? '');
+    terminal?.focus();
+    watching.set(cliType, (shown) => {
+      if (shown.type === 'output') return terminal?.write(shown.text);
+      progress.textContent = `${agentName}: ${name}…`;
+      return seen.replaceChildren(shown.type === 'link' ? linkView(shown) : '');
+    });
     try {
-      await authenticate(id);
+      await request({ type: 'agent:authenticate', methodId: id });
       progress.textContent = 'Signed in.';
+      seen.replaceChildren();
       onSignedIn();
     } catch (error) {
       progress.textContent = '';
       problem.textContent = `Not signed in: ${error instanceof Error ? error.message : String(error)}`;
+      // Nobody reads an answer that comes later.
+      if (error instanceof Error && 'code' in error && error.code === 'LATE') stop();
     }
+    watching.delete(cliType);
+    terminal?.end();
     for (const button of buttons) button.disabled = false;
+    if (!document.activeElement || document.activeElement === document.body) buttons[0]?.focus();
   };
 
-  const inPlace = methods.filter(({ command }) => command === undefined);
-  for (const [at, method] of inPlace.entries()) {
+  /** A page the agent sends one to. @param {{ message: string, url: string }} link */
+  const linkView = ({ message, url }) => {
+    const answer = /** @param {QuestionAction} action */ (action) => () => {
+      quietly({ type: 'agent:sign-in-answer', action });
+      options.remove();
+    };
+    const options = h(
+      'div',
+      { class: 'sign-in-methods' },
+      h('button', { class: 'button primary', type: 'button', onclick: answer('accept') }, 'Accept'),
+      h('button', { class: 'button', type: 'button', onclick: answer('decline') }, 'Decline'),
+    );
+    return h(
+      'div',
+      { class: 'sign-in-link', role: 'group', 'aria-label': message },
+      h('p', {}, message),
+      h('p', {}, ...addressView(url, copy)),
+      options,
+    );
+  };
+
+  /** @param {SignInMethod} method @param {number} at */
+  const wayOf = (method, at) => {
+    const { name, id, kind, description, command, variables = [] } = method;
+    const hint = description && description !== name ? h('span', { class: 'hint' }, description) : '';
+    if (kind === 'env-var') {
+      const named = variables.flatMap((variable, index) => [index ? ', ' : '', h('code', {}, variable)]);
+      const said = h(
+        'span',
+        {},
+        h('strong', {}, name),
+        ': set ',
+        ...named,
+        ' where Liminal Builder is started, and start it again.',
+      );
+      return h('li', {}, said, hint);
+    }
     const look = at === 0 ? 'button primary' : 'button';
-    const run = () => attempt(method);
-    buttons.push(h('button', { class: look, type: 'button', onclick: run }, method.name || method.id));
-  }
-  const elsewhere = methods.flatMap(({ name, command }) =>
-    command === undefined
-      ? []
-      : [
-          h(
-            'p',
-            { class: 'sign-in-command' },
-            `${name}: run `,
-            h('code', {}, command),
-            ' in a terminal, then try again. ',
-            h('button', { class: 'link-button', type: 'button', onclick: () => copy(command) }, 'Copy the command'),
-          ),
-        ],
-  );
+    const button = h('button', { class: look, type: 'button', onclick: () => attempt(method) }, name || id);
+    buttons.push(button);
+    const runs =
+      kind === 'terminal'
+        ? h(
+            'span',
+            { class: 'hint' },
+            'In a terminal here',
+            command ? ': ' : '.',
+            command ? h('code', {}, command) : '',
+          )
+        : '';
+    return h('li', {}, button, hint, runs);
+  };
+
   const none = h(
     'p',
     { class: 'hint' },
@@ -63,9 +139,9 @@ export function signInView(agentName, methods, { authenticate, copy, onSignedIn 
   return h(
     'section',
     { class: 'sign-in', 'aria-label': `Sign in to ${agentName}` },
-    buttons.length > 0 && h('div', { class: 'sign-in-methods' }, ...buttons),
-    ...(methods.length > 0 ? elsewhere : [none]),
+    methods.length > 0 ? h('ul', { class: 'sign-in-ways' }, ...methods.map(wayOf)) : none,
     progress,
+    seen,
     problem,
   );
 }

@@ -136,6 +136,9 @@ export function checked(data, ids) {
 /** @type {Record<PortletRequest['type'], string[]>} */
 const REQUESTS = {
   'agent:authenticate': ['methodId'],
+  'agent:sign-in-type': ['text'],
+  'agent:sign-in-answer': ['action'],
+  'agent:sign-in-stop': [],
   'project:files': ['query', 'limit'],
   'session:page': ['before', 'limit'],
   'session:send': ['content', 'images'],
@@ -152,7 +155,13 @@ const REQUESTS = {
 
 /** What a request is about, if not the session. */
 /** @type {Partial<Record<PortletRequest['type'], keyof Ids>>} */
-const ABOUT = { 'agent:authenticate': 'cliType', 'project:files': 'projectId' };
+const ABOUT = {
+  'agent:authenticate': 'cliType',
+  'agent:sign-in-type': 'cliType',
+  'agent:sign-in-answer': 'cliType',
+  'agent:sign-in-stop': 'cliType',
+  'project:files': 'projectId',
+};
 
 /**
  * @param {unknown} message

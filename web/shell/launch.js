@@ -119,8 +119,8 @@ export function startLaunch(place, { socket, toasts, agents, askAgents, copy, on
   const showLocked = (launch, cliType, project, retry) => {
     const agent = agents().find((one) => one.cliType === cliType);
     const name = agent?.name ?? cliType;
-    const ways = signInView(name, agent?.signIn ?? [], {
-      authenticate: (methodId) => socket.request({ type: 'agent:authenticate', cliType, methodId }),
+    const ways = signInView({ cliType, name }, agent?.signIn ?? [], {
+      request: (message) => socket.request({ ...message, cliType }),
       copy,
       onSignedIn: () => inView === launch && retry(),
     });

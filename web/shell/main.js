@@ -2,7 +2,10 @@
 
 import { icon, part } from '../shared/dom.js';
 import '../shared/exact-time.js';
-import '../shared/sign-in.js';
+import '../shared/ansi.js';
+import '../shared/login-terminal.js';
+import { hearSignIn } from '../shared/sign-in.js';
+import '../shared/terminal-lines.js';
 import { recall, remember } from '../shared/storage.js';
 import { startTheme } from '../shared/theme.js';
 import { startAddProject } from './add-project.js';
@@ -149,6 +152,7 @@ function onMessage(message) {
   workspace = apply(workspace, message);
   portlets.receive(message);
   waiting.receive(message);
+  if (message.type === 'agent:sign-in') hearSignIn(message);
   if (workspace === before) return;
   // Also after a reconnect: whatever happened meanwhile is in the lists.
   if (message.type === 'hello') lists.begin();

@@ -115,6 +115,7 @@ export function startPortlets(place, needs) {
     /** What the server said, to the page it is about. @param {ServerMessage} message */
     receive: (message) => {
       const id = 'sessionId' in message ? message.sessionId : undefined;
+      if (message.type === 'agent:sign-in') for (const portlet of portlets.values()) portlet.pass(message);
       if (id !== undefined) portlets.get(id)?.receive(message);
     },
     /** @param {boolean} open */
@@ -339,6 +340,10 @@ function openPortlet({ panel, bridge: first }, session, workspace, connected, pl
     say,
     focus,
     isFollowing: () => following,
+    /** About its agent rather than its session. @param {Extract<ServerMessage, { cliType: string }>} message */
+    pass: (message) => {
+      if (message.cliType === cliType && waiting === null) say({ type: 'server', message });
+    },
     /** @param {ServerMessage} message */
     receive: (message) => {
       if (!following) return;

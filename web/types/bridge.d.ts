@@ -28,7 +28,7 @@ export type ToPortlet =
       /** The chosen theme; missing or null: as the system. The frame has no storage to look it up in. */
       theme?: "dark" | "light" | null;
     }
-  /** What the server said about this session: history, resumed, update, chunk, complete, cancelled, info, error. */
+  /** What the server said about this session: history, resumed, update, chunk, complete, cancelled, info, error; and what is seen of a sign-in with its agent. */
   | { type: "server"; message: ServerMessage }
   /** The answer to a request of the portlet (any message, an error too). */
   | { type: "answer"; id: number; message: ServerMessage }
@@ -55,6 +55,9 @@ export type PortletRequest = Extract<
   {
     type:
       | "agent:authenticate"
+      | "agent:sign-in-type"
+      | "agent:sign-in-answer"
+      | "agent:sign-in-stop"
       | "project:files"
       | "session:page"
       | "session:send"

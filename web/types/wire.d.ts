@@ -26,14 +26,25 @@ addedAt: string, };
  */
 export type AgentState = "idle" | "starting" | "connected" | "disconnected" | "reconnecting";
 
+export type SignInKind = "agent" | "terminal" | "env-var";
+
 /**
  * One way to sign in with an agent.
  */
-export type SignInMethod = { id: string, name: string, 
+export type SignInMethod = { id: string, name: string, description?: string, kind: SignInKind, 
 /**
- * What to run in a terminal, where that is the way.
+ * What it runs in a terminal, where that is the way and the agent says so.
  */
-command?: string, };
+command?: string, 
+/**
+ * What to set in the environment, where that is the way.
+ */
+variables?: Array<string>, };
+
+/**
+ * What whoever signs in with an agent sees of it.
+ */
+export type SignInShown = { "type": "output", text: string, } | { "type": "link", message: string, url: string, } | { "type": "link-closed" };
 
 /**
  * One agent of the catalog, as a person choosing between them sees it.
@@ -376,7 +387,7 @@ tail?: number, } | { "type": "session:page", sessionId: string, before: number, 
 /**
  * Ids of uploaded pictures.
  */
-images?: Array<string>, } | { "type": "session:cancel", sessionId: string, } | { "type": "session:archive", sessionId: string, } | { "type": "session:unarchive", sessionId: string, } | { "type": "session:rename", sessionId: string, title: string, } | { "type": "session:delete", sessionId: string, } | { "type": "session:restore", sessionId: string, } | { "type": "session:reconnect", cliType: string, } | { "type": "agent:list", } | { "type": "agent:authenticate", cliType: string, methodId: string, } | { "type": "session:queue-edit", sessionId: string, queueId: string, content: string, } | { "type": "session:queue-remove", sessionId: string, queueId: string, } | { "type": "session:queue-resume", sessionId: string, } | { "type": "session:permit", sessionId: string, permissionId: string, optionId: string, } | { "type": "session:answer", sessionId: string, questionId: string, action: QuestionAction, 
+images?: Array<string>, } | { "type": "session:cancel", sessionId: string, } | { "type": "session:archive", sessionId: string, } | { "type": "session:unarchive", sessionId: string, } | { "type": "session:rename", sessionId: string, title: string, } | { "type": "session:delete", sessionId: string, } | { "type": "session:restore", sessionId: string, } | { "type": "session:reconnect", cliType: string, } | { "type": "agent:list", } | { "type": "agent:authenticate", cliType: string, methodId: string, } | { "type": "agent:sign-in-type", cliType: string, text: string, } | { "type": "agent:sign-in-answer", cliType: string, action: QuestionAction, } | { "type": "agent:sign-in-stop", cliType: string, } | { "type": "session:queue-edit", sessionId: string, queueId: string, content: string, } | { "type": "session:queue-remove", sessionId: string, queueId: string, } | { "type": "session:queue-resume", sessionId: string, } | { "type": "session:permit", sessionId: string, permissionId: string, optionId: string, } | { "type": "session:answer", sessionId: string, questionId: string, action: QuestionAction, 
 /**
  * What was filled in, by the names of the fields.
  */
@@ -401,7 +412,7 @@ tail?: number, } | { "type": "session:page", sessionId: string, before: number, 
 /**
  * Ids of uploaded pictures.
  */
-images?: Array<string>, } | { "type": "session:cancel", sessionId: string, } | { "type": "session:archive", sessionId: string, } | { "type": "session:unarchive", sessionId: string, } | { "type": "session:rename", sessionId: string, title: string, } | { "type": "session:delete", sessionId: string, } | { "type": "session:restore", sessionId: string, } | { "type": "session:reconnect", cliType: string, } | { "type": "agent:list", } | { "type": "agent:authenticate", cliType: string, methodId: string, } | { "type": "session:queue-edit", sessionId: string, queueId: string, content: string, } | { "type": "session:queue-remove", sessionId: string, queueId: string, } | { "type": "session:queue-resume", sessionId: string, } | { "type": "session:permit", sessionId: string, permissionId: string, optionId: string, } | { "type": "session:answer", sessionId: string, questionId: string, action: QuestionAction, 
+images?: Array<string>, } | { "type": "session:cancel", sessionId: string, } | { "type": "session:archive", sessionId: string, } | { "type": "session:unarchive", sessionId: string, } | { "type": "session:rename", sessionId: string, title: string, } | { "type": "session:delete", sessionId: string, } | { "type": "session:restore", sessionId: string, } | { "type": "session:reconnect", cliType: string, } | { "type": "agent:list", } | { "type": "agent:authenticate", cliType: string, methodId: string, } | { "type": "agent:sign-in-type", cliType: string, text: string, } | { "type": "agent:sign-in-answer", cliType: string, action: QuestionAction, } | { "type": "agent:sign-in-stop", cliType: string, } | { "type": "session:queue-edit", sessionId: string, queueId: string, content: string, } | { "type": "session:queue-remove", sessionId: string, queueId: string, } | { "type": "session:queue-resume", sessionId: string, } | { "type": "session:permit", sessionId: string, permissionId: string, optionId: string, } | { "type": "session:answer", sessionId: string, questionId: string, action: QuestionAction, 
 /**
  * What was filled in, by the names of the fields.
  */
@@ -471,7 +482,7 @@ html?: Rendered, seq: number, } | { "type": "session:info", sessionId: string, i
 /**
  * Why it is not connected, when it should be.
  */
-reason?: string, } | { "type": "agent:list", agents: Array<AgentSummary>, requestId?: string, } | { "type": "agent:authenticated", cliType: string, requestId?: string, } | { "type": "error", code: ErrorCode, message: string, 
+reason?: string, } | { "type": "agent:list", agents: Array<AgentSummary>, requestId?: string, } | { "type": "agent:sign-in", cliType: string, shown: SignInShown, } | { "type": "agent:done", cliType: string, requestId?: string, } | { "type": "agent:authenticated", cliType: string, requestId?: string, } | { "type": "error", code: ErrorCode, message: string, 
 /**
  * The session it is about, if it is about one.
  */

@@ -1,7 +1,7 @@
 //! What has changed, told to every door.
 
 use tokio::sync::broadcast;
-use wire::{AgentState, Project, SessionListItem, SessionState};
+use wire::{AgentState, Project, SessionListItem, SessionState, SignInShown};
 
 /// How many events a subscriber may fall behind before it has to start over from a fresh list.
 const SUBSCRIBER_BACKLOG_MAX: usize = 1024;
@@ -37,6 +37,11 @@ pub enum What {
         project_id: String,
         state: SessionState,
         last_active_at: String,
+    },
+    /// Only for whom it comes from.
+    SignIn {
+        cli_type: String,
+        shown: SignInShown,
     },
     AgentStatus {
         cli_type: String,

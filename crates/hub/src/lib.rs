@@ -142,6 +142,29 @@ impl Hub {
         &self.inner.agents
     }
 
+    /// Signs in with an agent by a way it offered. What is to be seen of it is told to where it comes from.
+    pub async fn sign_in(
+        &self,
+        cli_type: &str,
+        method_id: &str,
+        origin: Origin,
+    ) -> Result<(), HubError> {
+        let kind = self.agents().kind(cli_type);
+        let kind = kind.ok_or_else(|| HubError::AgentUnknown(cli_type.to_owned()))?;
+        let show = |shown| {
+            let what = What::SignIn {
+                cli_type: cli_type.to_owned(),
+                shown,
+            };
+            let origin = Origin {
+                connection: origin.connection,
+                request_id: None,
+            };
+            self.inner.events.publish(what, origin);
+        };
+        Ok(kind.authenticate(method_id, show).await?)
+    }
+
     /// Pictures that go with messages.
     pub fn uploads(&self) -> &Uploads {
         &self.inner.uploads

@@ -36,10 +36,45 @@ pub struct AgentSummary {
 pub struct SignInMethod {
     pub id: String,
     pub name: String,
-    /// What to run in a terminal, where that is the way.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[ts(optional)]
+    pub description: Option<String>,
+    pub kind: SignInKind,
+    /// What it runs in a terminal, where that is the way and the agent says so.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[ts(optional)]
     pub command: Option<String>,
+    /// What to set in the environment, where that is the way.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[ts(as = "Option<Vec<String>>", optional)]
+    pub variables: Vec<String>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, TS)]
+#[serde(rename_all = "kebab-case")]
+pub enum SignInKind {
+    /// The agent does it when it is asked to.
+    Agent,
+    /// In a terminal, with a command of the agent's.
+    Terminal,
+    /// By variables that it is started with.
+    EnvVar,
+}
+
+/// What whoever signs in with an agent sees of it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, TS)]
+#[serde(
+    tag = "type",
+    rename_all = "kebab-case",
+    rename_all_fields = "camelCase"
+)]
+pub enum SignInShown {
+    /// More of what the command writes.
+    Output { text: String },
+    /// A page the agent sends the person to.
+    Link { message: String, url: String },
+    /// The page is done with.
+    LinkClosed,
 }
 
 /// Where one kind of agent is in its life.

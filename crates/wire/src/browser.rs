@@ -7,7 +7,7 @@ use ts_rs::TS;
 
 use crate::{
     AgentState, AgentSummary, ChatEntry, ErrorCode, PermissionPolicy, Position, Project,
-    QuestionAction, SessionInfo, SessionListItem, SessionState,
+    QuestionAction, SessionInfo, SessionListItem, SessionState, SignInShown,
 };
 
 /// A message from a browser, with the id its answer should carry.
@@ -111,6 +111,18 @@ pub enum ClientMessage {
     /// Signs in with an agent by one of its own methods.
     #[serde(rename = "agent:authenticate")]
     AgentAuthenticate { cli_type: String, method_id: String },
+    /// Types into the terminal in which this window signs in.
+    #[serde(rename = "agent:sign-in-type")]
+    AgentSignInType { cli_type: String, text: String },
+    /// Answers whether the person goes to the page the agent sent them to.
+    #[serde(rename = "agent:sign-in-answer")]
+    AgentSignInAnswer {
+        cli_type: String,
+        action: QuestionAction,
+    },
+    /// Gives it up.
+    #[serde(rename = "agent:sign-in-stop")]
+    AgentSignInStop { cli_type: String },
     #[serde(rename = "session:queue-edit")]
     SessionQueueEdit {
         session_id: String,
@@ -408,6 +420,20 @@ pub enum ServerMessage {
     #[serde(rename = "agent:list")]
     AgentList {
         agents: Vec<AgentSummary>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        #[ts(optional)]
+        request_id: Option<String>,
+    },
+    /// Only to the window that signs in.
+    #[serde(rename = "agent:sign-in")]
+    AgentSignIn {
+        cli_type: String,
+        shown: SignInShown,
+    },
+    /// A request about an agent that has no other answer was carried out.
+    #[serde(rename = "agent:done")]
+    AgentDone {
+        cli_type: String,
         #[serde(skip_serializing_if = "Option::is_none")]
         #[ts(optional)]
         request_id: Option<String>,

@@ -12,7 +12,9 @@ mod project;
 mod question;
 mod session;
 
-pub use agent::{AgentState, AgentSummary, PermissionPolicy, SignInMethod};
+pub use agent::{
+    AgentState, AgentSummary, PermissionPolicy, SignInKind, SignInMethod, SignInShown,
+};
 pub use browser::{
     ClientFrame, ClientMessage, ColouredDiff, FolderSuggestion, Rendered, RenderedPart,
     ServerMessage,

@@ -21,7 +21,9 @@ fn generated() -> String {
     declare!(
         Project,
         AgentState,
+        SignInKind,
         SignInMethod,
+        SignInShown,
         AgentSummary,
         PermissionPolicy,
         ErrorCode,

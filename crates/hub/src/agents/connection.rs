@@ -30,6 +30,7 @@ use wire::SignInMethod;
 use super::Launch;
 use super::from_acp::Update;
 use super::gate::{self, Gate, Oddities};
+use super::sign_in::Offers;
 use super::stderr_tail::StderrTail;
 
 /// How long an agent may take to leave once its input is closed.
@@ -145,7 +146,7 @@ struct Inner {
     id: u64,
     name: String,
     /// What its own greeting says about signing in.
-    sign_in: Arc<[SignInMethod]>,
+    sign_in: Arc<Offers>,
     rpc: ConnectionTo<Agent>,
     initialized: acp::InitializeResponse,
     open: Arc<OpenTickets>,
@@ -251,8 +252,8 @@ impl Connection {
         &self.inner.initialized
     }
 
-    /// The ways to sign in it named when it was greeted.
-    pub fn sign_in(&self) -> &[SignInMethod] {
+    /// The ways to sign in it has named so far.
+    pub(super) fn sign_in(&self) -> &Offers {
         &self.inner.sign_in
     }
 
@@ -373,24 +374,24 @@ impl Connection {
     }
 }
 
-fn end_keeper(pid: Option<u32>) {
+pub(super) fn end_keeper(pid: Option<u32>) {
     let pid = pid.and_then(|pid| i32::try_from(pid).ok());
     if let Some(pid) = pid.and_then(rustix::process::Pid::from_raw) {
         let _ = rustix::process::kill_process(pid, rustix::process::Signal::TERM);
     }
 }
 
-fn refused(
-    name: &str,
-    sign_in: &[SignInMethod],
-    error: agent_client_protocol::Error,
-) -> AgentError {
+fn refused(name: &str, sign_in: &Offers, error: agent_client_protocol::Error) -> AgentError {
     let name = name.to_owned();
     let code = i64::from(i32::from(error.code));
     if code == -32000 {
         let listed = error.data.as_ref().map(|data| &data["authMethods"]);
-        let listed: Vec<SignInMethod> = listed.into_iter().flat_map(sign_in_methods).collect();
-        let methods = if listed.is_empty() { sign_in } else { &listed };
+        let listed = listed.map_or(vec![], |listed| sign_in.take(listed));
+        let methods = if listed.is_empty() {
+            sign_in.shown()
+        } else {
+            listed
+        };
         let methods = methods.iter().map(in_a_line).collect();
         return AgentError::SignInNeeded { name, methods };
     }
@@ -409,28 +410,6 @@ fn in_a_line(method: &SignInMethod) -> String {
         Some(command) => format!("{}: run `{command}`", method.name),
         None => method.name.clone(),
     }
-}
-
-fn sign_in_methods(listed: &Value) -> Vec<SignInMethod> {
-    let read = |method: &Value| {
-        let id = method["id"].as_str()?;
-        let terminal = &method["_meta"]["terminal-auth"];
-        let command = terminal["command"].as_str().map(|command| {
-            let args = terminal["args"].as_array().into_iter().flatten();
-            let words = args.filter_map(Value::as_str);
-            std::iter::once(command)
-                .chain(words)
-                .collect::<Vec<_>>()
-                .join(" ")
-        });
-        Some(SignInMethod {
-            id: id.to_owned(),
-            name: method["name"].as_str().unwrap_or(id).to_owned(),
-            command,
-        })
-    };
-    let methods = listed.as_array().into_iter().flatten();
-    methods.filter_map(read).collect()
 }
 
 type Ready = oneshot::Sender<Result<Connection, AgentError>>;
@@ -633,7 +612,8 @@ async fn shake_hands(
         .block_task()
         .await
         .map_err(in_words)?;
-    let sign_in = sign_in_methods(&answer["authMethods"]).into();
+    let sign_in = Arc::new(Offers::default());
+    sign_in.take(&answer["authMethods"]);
     let initialized: acp::InitializeResponse = serde_json::from_value(answer)
         .map_err(|error| format!("its greeting was not understood: {error}"))?;
     Ok(Connection {

@@ -7,12 +7,13 @@ use std::sync::{Arc, Mutex};
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 use tokio::sync::{mpsc, oneshot};
-use wire::{AgentState, AgentSummary};
+use wire::{AgentState, AgentSummary, QuestionAction, SignInShown};
 
 use super::agent_session::AgentSession;
-use super::connection::{AgentError, AgentEvent, Connection};
+use super::connection::{AgentError, AgentEvent, Connection, Start};
 use super::lifecycle::{AgentHandle, Life, Status};
 use super::routes::{Attach, Expected, Inbox, Route, Routes, hand_on, lock};
+use super::sign_in::{Attempts, Incoming, TYPED_BYTES_MAX};
 use super::start::{AgentSetup, start};
 use super::{AgentEntry, Catalog};
 
@@ -39,6 +40,9 @@ struct Kind {
     events: mpsc::Sender<AgentEvent>,
     routes: Arc<Mutex<Routes>>,
     seen: Arc<Mutex<Seen>>,
+    attempts: Attempts,
+    /// How it would be started now.
+    start: Arc<dyn Fn() -> Result<Start, AgentError> + Send + Sync>,
 }
 
 /// What people are told of a kind.
@@ -81,7 +85,7 @@ impl Agents {
                 summary.status = seen.status;
                 summary.version.clone_from(&seen.version);
                 let connection = seen.connection.as_ref();
-                summary.sign_in = connection.map_or(vec![], |it| it.sign_in().to_vec());
+                summary.sign_in = connection.map_or(vec![], |it| it.sign_in().shown());
             }
         }
         summaries
@@ -110,7 +114,11 @@ impl AgentKind {
         publish: impl Fn(&str, AgentState, Option<String>) + Send + 'static,
     ) -> Self {
         let (events, queue) = mpsc::channel(EVENTS_MAX);
-        let routes = Arc::default();
+        let attempts = Attempts::default();
+        let routes = Arc::new(Mutex::new(Routes {
+            attempts: attempts.clone(),
+            ..Routes::default()
+        }));
         tokio::spawn(hand_on(queue, Arc::clone(&routes)));
         let seen = Arc::new(Mutex::new(Seen {
             status: AgentState::Idle,
@@ -121,8 +129,11 @@ impl AgentKind {
         let entry = entry.clone();
         let name = entry.name.clone();
         let (backoff, sleeps_after) = (setup.backoff, setup.sleeps_after);
+        let start: Arc<dyn Fn() -> Result<Start, AgentError> + Send + Sync> =
+            Arc::new(move || start(&entry, &setup));
+        let starts = start.clone();
         let handle = AgentHandle::new(Life {
-            start: Box::new(move || start(&entry, &setup)),
+            start: Box::new(move || starts()),
             events: events.clone(),
             publish: Box::new(move |status, came_to| {
                 let reason = note(&noted, status, came_to);
@@ -138,6 +149,8 @@ impl AgentKind {
                 events,
                 routes,
                 seen,
+                attempts,
+                start,
             }),
         }
     }
@@ -146,11 +159,61 @@ impl AgentKind {
         &self.inner.name
     }
 
-    /// Signs in by one of the agent's own methods.
-    pub async fn authenticate(&self, method_id: &str) -> Result<(), AgentError> {
+    /// Signs in by one of the agent's own methods. What is to be seen of it goes to `show`; dropped, it is given up.
+    pub async fn authenticate(
+        &self,
+        method_id: &str,
+        show: impl Fn(SignInShown) + Send + Sync,
+    ) -> Result<(), AgentError> {
         let connection = self.inner.handle.connection().await?;
-        let params = json!({"methodId": method_id});
-        connection.request("authenticate", params).await.map(drop)
+        let refused = |message: &str| AgentError::Refused {
+            name: self.inner.name.clone(),
+            code: 0,
+            message: message.to_owned(),
+            data: None,
+        };
+        let run = connection.sign_in().find(method_id);
+        let run = run.ok_or_else(|| refused("it offers no such way to sign in"))?;
+        let attempt = self.inner.attempts.begin();
+        let Some(run) = run else {
+            let asked = connection.request("authenticate", json!({"methodId": method_id}));
+            let asked = async { asked.await.map(drop) };
+            let given_up = || refused("it was given up");
+            return attempt.by_the_agent(asked, &show, given_up).await;
+        };
+        attempt
+            .in_a_terminal((self.inner.start)()?, run, &show)
+            .await?;
+        // What it signed in with it reads when it starts; one that works for somebody is left alone.
+        if connection.idle_since().is_some() {
+            self.inner.handle.reconnect().await?;
+        }
+        Ok(())
+    }
+
+    /// Into the terminal in which somebody signs in.
+    pub fn type_in(&self, text: String) -> Result<(), AgentError> {
+        self.pass(Incoming::Typed(text))
+    }
+
+    /// Whether the person goes where the agent sent them to sign in.
+    pub fn answer_sign_in(&self, action: QuestionAction) -> Result<(), AgentError> {
+        self.pass(Incoming::Answered(action))
+    }
+
+    pub fn stop_sign_in(&self) {
+        self.inner.attempts.stop();
+    }
+
+    fn pass(&self, incoming: Incoming) -> Result<(), AgentError> {
+        let too_long = matches!(&incoming, Incoming::Typed(text) if text.len() > TYPED_BYTES_MAX);
+        let passed = !too_long && self.inner.attempts.pass(incoming).is_ok();
+        passed.then_some(()).ok_or_else(|| AgentError::Refused {
+            name: self.inner.name.clone(),
+            code: 0,
+            message: "nobody signs in just now, or that was too much at once".to_owned(),
+            data: None,
+        })
     }
 
     /// Starts the agent ahead of its first use.

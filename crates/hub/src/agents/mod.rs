@@ -12,6 +12,7 @@ pub mod keeper;
 mod kinds;
 mod lifecycle;
 mod routes;
+mod sign_in;
 mod start;
 mod stderr_tail;
 

@@ -13,7 +13,9 @@ use tokio::sync::{mpsc, oneshot};
 
 use super::agent_session::AgentSession;
 use super::connection::{AgentError, AgentEvent, Answer, Ticket};
+use super::elicitation;
 use super::from_acp::Update;
+use super::sign_in::{Attempts, Incoming};
 
 /// What a session hears of its agent.
 pub enum FromAgent {
@@ -59,6 +61,7 @@ pub(super) struct Routes {
     /// By the agent's own session id.
     pub(super) sessions: HashMap<String, Route>,
     pub(super) expected: HashMap<Ticket, Expected>,
+    pub(super) attempts: Attempts,
 }
 
 pub(super) struct Route {
@@ -124,16 +127,21 @@ pub(super) async fn hand_on(mut queue: mpsc::Receiver<AgentEvent>, routes: Arc<M
                         params,
                         answer,
                     };
-                    if let Some(FromAgent::Request { answer, .. }) =
-                        deliver(&routes, &session_id, request).await
+                    if let Some(FromAgent::Request {
+                        method,
+                        params,
+                        answer,
+                    }) = deliver(&routes, &session_id, request).await
                     {
-                        answer.refuse(-32602, "no such session");
+                        nobodys(&routes, &method, &params, answer);
                     }
                 }
                 AgentEvent::Visited {
                     connection,
                     elicitation_id,
                 } => {
+                    let attempts = lock(&routes).attempts.clone();
+                    let _ = attempts.pass(Incoming::Visited(elicitation_id.clone()));
                     // It does not say whose it was; whoever asked knows.
                     for inbox in inboxes(&routes, connection) {
                         let elicitation_id = elicitation_id.clone();
@@ -205,6 +213,23 @@ async fn answered(routes: &Mutex<Routes>, expected: Expected, result: Result<Val
         Expected::Prompt { session_id, turn } => {
             deliver(routes, &session_id, FromAgent::Answered { turn, result }).await;
         }
+    }
+}
+
+/// A request that names no session of ours: whoever signs in may be meant.
+fn nobodys(routes: &Mutex<Routes>, method: &str, params: &Value, answer: Answer) {
+    if method != "elicitation/create" || params["sessionId"].is_string() {
+        return answer.refuse(-32602, "no such session");
+    }
+    let attempts = lock(routes).attempts.clone();
+    match elicitation::read(params) {
+        Ok(asked) => {
+            let asked = Incoming::Asked(Box::new((asked, answer)));
+            if let Err(Incoming::Asked(asked)) = attempts.pass(asked) {
+                asked.1.refuse(-32602, "nobody signs in just now");
+            }
+        }
+        Err(reason) => answer.refuse(-32602, &reason),
     }
 }
 

@@ -57,12 +57,15 @@ pub(super) fn start(entry: &AgentEntry, setup: &AgentSetup) -> Result<Start, Age
         .write_text_file(true);
     let mut meta = acp::Meta::new();
     meta.insert("terminal_output".to_owned(), Value::Bool(true));
+    // As it was written before it was part of the protocol.
+    meta.insert("terminal-auth".to_owned(), Value::Bool(true));
     let elicitation = acp::ElicitationCapabilities::new()
         .form(acp::ElicitationFormCapabilities::new())
         .url(acp::ElicitationUrlCapabilities::new());
     let capabilities = acp::ClientCapabilities::new()
         .fs(fs)
         .terminal(true)
+        .auth(acp::AuthCapabilities::new().terminal(true))
         .elicitation(elicitation)
         .meta(meta);
     let mut env = environment(&setup.env);

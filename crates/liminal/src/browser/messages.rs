@@ -6,9 +6,11 @@ use hub::{Event, Fed, Origin, SessionEvent, What};
 use wire::{ErrorCode, ServerMessage};
 
 /// A change as the browser is told of it. Only the one who asked for it sees the request id.
-pub(super) fn of_event(event: Event, connection: u64) -> ServerMessage {
+pub(super) fn of_event(event: Event, connection: u64) -> Option<ServerMessage> {
     let request_id = own(&event.origin, connection);
-    match event.what {
+    Some(match event.what {
+        What::SignIn { .. } if event.origin.connection != connection => return None,
+        What::SignIn { cli_type, shown } => ServerMessage::AgentSignIn { cli_type, shown },
         What::ProjectAdded(project) => ServerMessage::ProjectAdded {
             project,
             request_id,
@@ -61,7 +63,7 @@ pub(super) fn of_event(event: Event, connection: u64) -> ServerMessage {
             status,
             reason,
         },
-    }
+    })
 }
 
 /// What happened in a session the browser has open.

@@ -155,7 +155,11 @@ impl Connection {
                     return self.close(NOT_ADMITTED, "the access token was changed").await;
                 }
                 event = events.recv() => match event {
-                    Ok(event) => self.send(messages::of_event(event, self.id)).await?,
+                    Ok(event) => {
+                        if let Some(message) = messages::of_event(event, self.id) {
+                            self.send(message).await?;
+                        }
+                    }
                     Err(RecvError::Lagged(_)) => return self.close(TOO_SLOW, RECONNECT).await,
                     Err(RecvError::Closed) => return Ok(()),
                 },

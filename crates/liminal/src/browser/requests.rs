@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use hub::agents::AgentKind;
 use hub::{Done, Feed, Hub, HubError, Origin, Search};
 use wire::{ClientMessage, Project, ServerMessage};
 
@@ -18,6 +19,7 @@ const FIRST_SESSIONS: usize = 100;
 pub(super) enum Queue {
     Projects,
     Session(String),
+    Typed(String),
     /// None: it waits for nobody, and nobody for it.
     Alone(u64),
 }
@@ -36,7 +38,11 @@ pub(super) fn queue_of(message: &ClientMessage, number: u64) -> Queue {
         | M::SessionList { .. }
         | M::SessionCreate { .. }
         | M::SessionReconnect { .. }
-        | M::AgentAuthenticate { .. } => Queue::Alone(number),
+        | M::AgentAuthenticate { .. }
+        | M::AgentSignInAnswer { .. }
+        | M::AgentSignInStop { .. } => Queue::Alone(number),
+        // In the order in which it was typed.
+        M::AgentSignInType { cli_type, .. } => Queue::Typed(cli_type.clone()),
         M::SessionOpen { session_id, .. }
         | M::SessionPage { session_id, .. }
         | M::SessionLeave { session_id }
@@ -255,19 +261,36 @@ async fn answer(
             return Ok(None);
         }
         M::SessionReconnect { cli_type } => {
-            let kind = hub.agents().kind(&cli_type);
-            let kind = kind.ok_or(HubError::AgentUnknown(cli_type))?;
-            kind.restart().await?;
+            agent(hub, &cli_type)?.restart().await?;
             return Ok(None);
         }
         M::AgentAuthenticate {
             cli_type,
             method_id,
         } => {
-            let kind = hub.agents().kind(&cli_type);
-            let kind = kind.ok_or_else(|| HubError::AgentUnknown(cli_type.clone()))?;
-            kind.authenticate(&method_id).await?;
+            hub.sign_in(&cli_type, &method_id, origin).await?;
             return Ok(Some(ServerMessage::AgentAuthenticated {
+                cli_type,
+                request_id,
+            }));
+        }
+        M::AgentSignInType { cli_type, text } => {
+            agent(hub, &cli_type)?.type_in(text)?;
+            return Ok(Some(ServerMessage::AgentDone {
+                cli_type,
+                request_id,
+            }));
+        }
+        M::AgentSignInAnswer { cli_type, action } => {
+            agent(hub, &cli_type)?.answer_sign_in(action)?;
+            return Ok(Some(ServerMessage::AgentDone {
+                cli_type,
+                request_id,
+            }));
+        }
+        M::AgentSignInStop { cli_type } => {
+            agent(hub, &cli_type)?.stop_sign_in();
+            return Ok(Some(ServerMessage::AgentDone {
                 cli_type,
                 request_id,
             }));
@@ -357,6 +380,11 @@ async fn answer(
         session_id,
         request_id: Some(request_id),
     }))
+}
+
+fn agent(hub: &Hub, cli_type: &str) -> Result<AgentKind, HubError> {
+    let kind = hub.agents().kind(cli_type);
+    kind.ok_or_else(|| HubError::AgentUnknown(cli_type.to_owned()))
 }
 
 fn project(hub: &Hub, project_id: &str) -> Result<Project, HubError> {

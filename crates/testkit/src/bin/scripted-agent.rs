@@ -13,6 +13,9 @@
 //! | `no-load`, `no-resume` | cannot load; can neither resume nor list |
 //! | `refuse-new`, `auth` | refuses `session/new`; wants authentication |
 //! | `late-auth`, `three-ways` | wants authentication for a prompt; knows three methods: one works, one is refused, one is for a terminal |
+//! | `more-ways` | knows two more: one leads to a page, one is a variable |
+//!
+//! Started with the argument `login` it is what signs one in, in a terminal: the code is `open sesame`, `exit N` ends it.
 //!
 //! | command | |
 //! |---|---|
@@ -88,6 +91,9 @@ struct Agent {
 }
 
 fn main() {
+    if std::env::args().nth(1).as_deref() == Some("login") {
+        login();
+    }
     let start = std::env::var("SCRIPTED_AGENT").unwrap_or_default();
     let agent = Arc::new(Agent {
         start: start.split_whitespace().map(str::to_owned).collect(),
@@ -104,6 +110,47 @@ fn main() {
             std::thread::park();
         }
         agent.receive(message);
+    }
+}
+
+fn signed_in_file(memory: &std::path::Path) -> std::path::PathBuf {
+    memory.with_file_name("signed-in")
+}
+
+/// Signs one in, in a terminal.
+fn login() -> ! {
+    use std::io::IsTerminal;
+    let mut out = std::io::stdout();
+    let mut say = |text: &str| drop(out.write_all(text.as_bytes()).and_then(|()| out.flush()));
+    let way = std::env::var("LOGIN_WAY").unwrap_or_default();
+    let terminal = std::io::stdin().is_terminal();
+    say(&format!(
+        "\x1b[1mSign in\x1b[0m ({way}, terminal: {terminal})\r\n"
+    ));
+    say(
+        "working 10%\rworking 100%\r\nOpen https://login.example.com/code?a=1 and paste the code\r\n",
+    );
+    loop {
+        say("Code: ");
+        let mut line = String::new();
+        if std::io::stdin().read_line(&mut line).unwrap() == 0 {
+            std::process::exit(9);
+        }
+        match line.trim() {
+            "open sesame" => {
+                let memory = std::env::var_os("SCRIPTED_AGENT_MEMORY").unwrap();
+                append_to(signed_in_file(std::path::Path::new(&memory)));
+                say("\x1b[32mwelcome\x1b[0m\r\n");
+                std::process::exit(0);
+            }
+            "flood" => {
+                (0..2000).for_each(|number| say(&format!("line {number} {}\r\n", "x".repeat(200))))
+            }
+            wrong => match wrong.strip_prefix("exit ") {
+                Some(code) => std::process::exit(code.parse().unwrap()),
+                None => say(&format!("{wrong:?} is not it\r\n")),
+            },
+        }
     }
 }
 
@@ -163,13 +210,18 @@ impl Agent {
             Some("authenticate") if params["methodId"] == "key" => {
                 refuse(&id, -32603, "there is no key", Value::Null);
             }
+            Some("authenticate") if params["methodId"] == "terminal" => {
+                refuse(&id, -32602, "that way is not asked for", Value::Null);
+            }
+            Some("authenticate") if params["methodId"] == "page" => {
+                let agent = self.clone();
+                std::thread::spawn(move || agent.sign_in_by_page(&id));
+            }
             Some("authenticate") => {
                 self.signed_in.store(true, Ordering::SeqCst);
                 answer(&id, json!({}));
             }
-            Some("session/new")
-                if self.starts_with("auth").is_some() && !self.signed_in.load(Ordering::SeqCst) =>
-            {
+            Some("session/new") if self.starts_with("auth").is_some() && !self.is_signed_in() => {
                 let methods = json!({"authMethods": self.methods()});
                 refuse(&id, -32000, "Authentication required", methods);
             }
@@ -210,8 +262,7 @@ impl Agent {
                 answer(&id, options(params["value"].as_str().unwrap_or_default()));
             }
             Some("session/prompt")
-                if self.starts_with("late-auth").is_some()
-                    && !self.signed_in.load(Ordering::SeqCst) =>
+                if self.starts_with("late-auth").is_some() && !self.is_signed_in() =>
             {
                 refuse(&id, -32000, "Authentication required", Value::Null);
             }
@@ -229,16 +280,45 @@ impl Agent {
         }
     }
 
-    fn methods(&self) -> Value {
-        let terminal = json!({"terminal-auth": {"command": "scripted-agent", "args": ["login"]}});
-        match self.starts_with("three-ways") {
-            None => json!([{"id": "login", "name": "Log in"}]),
-            Some(_) => json!([
-                {"id": "login", "name": "Log in"},
-                {"id": "key", "name": "Use a key"},
-                {"id": "terminal", "name": "In a terminal", "_meta": terminal}
-            ]),
+    fn is_signed_in(&self) -> bool {
+        let file = self.memory.as_deref().map(signed_in_file);
+        self.signed_in.load(Ordering::SeqCst) || file.is_some_and(|file| file.exists())
+    }
+
+    fn sign_in_by_page(&self, id: &Value) {
+        let page = json!({
+            "mode": "url", "requestId": id, "message": "Enter ABC-123 there",
+            "url": "https://login.example.com/device", "elicitationId": "device",
+        });
+        let answer = self.ask("elicitation/create", page);
+        match answer["result"]["action"] == "accept" {
+            true => {
+                self.signed_in.store(true, Ordering::SeqCst);
+                send(
+                    json!({"jsonrpc": "2.0", "method": "elicitation/complete", "params": {"elicitationId": "device"}}),
+                );
+                self::answer(id, json!({}));
+            }
+            false => refuse(id, -32603, &format!("no visit: {answer}"), Value::Null),
         }
+    }
+
+    fn methods(&self) -> Value {
+        let mut methods = vec![json!({"id": "login", "name": "Log in"})];
+        if self.starts_with("three-ways").is_some() {
+            let env = json!({"LOGIN_WAY": "terminal"});
+            methods.extend([
+                json!({"id": "key", "name": "Use a key", "description": "From your keyring."}),
+                json!({"id": "terminal", "name": "In a terminal", "type": "terminal", "args": ["login"], "env": env}),
+            ]);
+        }
+        if self.starts_with("more-ways").is_some() {
+            methods.extend([
+                json!({"id": "page", "name": "On a page"}),
+                json!({"id": "var", "name": "By variable", "type": "env_var", "vars": [{"name": "SCRIPTED_KEY"}]}),
+            ]);
+        }
+        json!(methods)
     }
 
     fn initialize(&self, id: &Value) {

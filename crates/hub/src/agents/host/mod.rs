@@ -24,6 +24,7 @@ use tokio::sync::{Semaphore, mpsc};
 
 pub use audit::{Audit, AuditWhat, DecidedBy};
 use confine::Project;
+pub(super) use screen::Decoder;
 use terminals::Terminals;
 
 const METHOD_NOT_FOUND: i32 = -32601;

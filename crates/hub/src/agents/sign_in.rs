@@ -1,0 +1,369 @@
+//! Signing in with an agent by a way it offered itself.
+//!
+//! Some agents do it when they are asked to, some name a command that does it in a terminal: their own, with
+//! other arguments. That one runs here, on a pseudo-terminal, below a keeper. What is typed into it goes to it
+//! and nowhere else.
+//!
+//! Invariants: nothing runs that the agent did not offer; at most one attempt per kind of agent; an attempt ends
+//! with whoever wanted it.
+
+use std::ffi::OsString;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use pty_process::{Command, OwnedReadPty, OwnedWritePty, Size};
+use serde_json::Value;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::sync::{mpsc, watch};
+use wire::{Ask, QuestionAction, QuestionOutcome, SignInKind, SignInMethod, SignInShown};
+
+use super::connection::{AgentError, Answer, Start, end_keeper};
+use super::elicitation::{self, Asked};
+use super::host::Decoder;
+use super::routes::lock;
+
+/// Ways one agent may have.
+const METHODS_MAX: usize = 32;
+const ROWS: u16 = 24;
+const COLUMNS: u16 = 80;
+/// What is read at once; with the pause it bounds what a command can make us send.
+const READ_BYTES: usize = 16 * 1024;
+const PAUSE: Duration = Duration::from_millis(20);
+/// What may be typed ahead, in pieces and in bytes of one.
+const TYPED_MAX: usize = 64;
+pub(super) const TYPED_BYTES_MAX: usize = 16 * 1024;
+
+/// A way to sign in, with what only we need to know of it.
+#[derive(Debug, Clone)]
+struct Offered {
+    shown: SignInMethod,
+    run: Option<Run>,
+}
+
+/// What a way in a terminal runs.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Run {
+    /// Instead of the agent's own command.
+    program: Option<String>,
+    args: Vec<String>,
+    env: Vec<(OsString, OsString)>,
+}
+
+/// Every way the agent has offered so far.
+#[derive(Debug, Default)]
+pub(super) struct Offers(Mutex<Vec<Offered>>);
+
+impl Offers {
+    /// Takes in what the agent lists; gives back what of it can be shown.
+    pub(super) fn take(&self, listed: &Value) -> Vec<SignInMethod> {
+        let listed = listed.as_array().into_iter().flatten();
+        let listed: Vec<Offered> = listed.filter_map(offered).take(METHODS_MAX).collect();
+        let shown = listed.iter().map(|method| method.shown.clone()).collect();
+        let mut known = lock(&self.0);
+        for method in listed {
+            let same = known.iter().position(|old| old.shown.id == method.shown.id);
+            match same {
+                Some(at) => known[at] = method,
+                None if known.len() < METHODS_MAX => known.push(method),
+                None => {}
+            }
+        }
+        shown
+    }
+
+    pub(super) fn shown(&self) -> Vec<SignInMethod> {
+        let known = lock(&self.0);
+        known.iter().map(|method| method.shown.clone()).collect()
+    }
+
+    /// Whether there is such a way, and what it runs if it runs something.
+    pub(super) fn find(&self, id: &str) -> Option<Option<Run>> {
+        let known = lock(&self.0);
+        let method = known.iter().find(|method| method.shown.id == id)?;
+        Some(method.run.clone())
+    }
+}
+
+fn offered(method: &Value) -> Option<Offered> {
+    let text = |field: &str| method[field].as_str().map(str::to_owned);
+    let id = text("id")?;
+    let words = |from: &Value| -> Vec<String> {
+        let words = from.as_array().into_iter().flatten();
+        words.filter_map(Value::as_str).map(str::to_owned).collect()
+    };
+    let pairs = |from: &Value| -> Vec<(OsString, OsString)> {
+        let pairs = from.as_object().into_iter().flatten();
+        let pair = |(name, value): (&String, &Value)| Some((name.into(), value.as_str()?.into()));
+        pairs.filter_map(pair).collect()
+    };
+    let older = &method["_meta"]["terminal-auth"];
+    let program = older["command"].as_str().map(str::to_owned);
+    let command = program.as_ref().map(|program| {
+        [vec![program.clone()], words(&older["args"])]
+            .concat()
+            .join(" ")
+    });
+    let (kind, run) = match (method["type"].as_str(), program) {
+        (Some("terminal"), _) => {
+            let run = Run {
+                program: None,
+                args: words(&method["args"]),
+                env: pairs(&method["env"]),
+            };
+            (SignInKind::Terminal, Some(run))
+        }
+        (Some("env_var"), _) => (SignInKind::EnvVar, None),
+        (_, Some(program)) => {
+            let run = Run {
+                program: Some(program),
+                args: words(&older["args"]),
+                env: pairs(&older["env"]),
+            };
+            (SignInKind::Terminal, Some(run))
+        }
+        _ => (SignInKind::Agent, None),
+    };
+    let named = method["vars"].as_array().into_iter().flatten();
+    let named = named.filter_map(|variable| variable["name"].as_str());
+    let variables = named.chain(method["varName"].as_str());
+    Some(Offered {
+        shown: SignInMethod {
+            name: text("name").unwrap_or_else(|| id.clone()),
+            description: text("description").map(|text| text.trim().to_owned()),
+            kind,
+            command,
+            variables: variables.map(str::to_owned).collect(),
+            id,
+        },
+        run,
+    })
+}
+
+/// What comes in while somebody signs in.
+pub(super) enum Incoming {
+    Typed(String),
+    Answered(QuestionAction),
+    /// The agent sends the person to a page; it is no session's.
+    Asked(Box<(Asked, Answer)>),
+    Visited(String),
+}
+
+/// The attempt under way, if there is one. Clones share it.
+#[derive(Clone, Default)]
+pub(super) struct Attempts(Arc<Mutex<Option<Running>>>);
+
+struct Running {
+    number: u64,
+    incoming: mpsc::Sender<Incoming>,
+    stop: watch::Sender<bool>,
+}
+
+/// One attempt, as whoever makes it holds it. Dropped, it is over.
+pub(super) struct Attempt {
+    of: Attempts,
+    number: u64,
+    incoming: mpsc::Receiver<Incoming>,
+    stop: watch::Receiver<bool>,
+}
+
+impl Attempts {
+    /// Begins one, and ends the one before.
+    pub(super) fn begin(&self) -> Attempt {
+        let (incoming, received) = mpsc::channel(TYPED_MAX);
+        let (stop, stopped) = watch::channel(false);
+        let mut running = lock(&self.0);
+        let number = running.as_ref().map_or(1, |before| before.number + 1);
+        let before = running.replace(Running {
+            number,
+            incoming,
+            stop,
+        });
+        if let Some(before) = before {
+            before.stop.send_replace(true);
+        }
+        Attempt {
+            of: self.clone(),
+            number,
+            incoming: received,
+            stop: stopped,
+        }
+    }
+
+    pub(super) fn stop(&self) {
+        if let Some(running) = &*lock(&self.0) {
+            running.stop.send_replace(true);
+        }
+    }
+
+    /// Gives back what nobody waits for.
+    pub(super) fn pass(&self, incoming: Incoming) -> Result<(), Incoming> {
+        match &*lock(&self.0) {
+            Some(running) => running
+                .incoming
+                .try_send(incoming)
+                .map_err(mpsc::error::TrySendError::into_inner),
+            None => Err(incoming),
+        }
+    }
+}
+
+impl Drop for Attempt {
+    fn drop(&mut self) {
+        let mut running = lock(&self.of.0);
+        running.take_if(|running| running.number == self.number);
+    }
+}
+
+pub(super) type Show<'a> = &'a (dyn Fn(SignInShown) + Send + Sync);
+
+impl Attempt {
+    /// While the agent does it itself: it may send the person to a page.
+    pub(super) async fn by_the_agent(
+        mut self,
+        done: impl Future<Output = Result<(), AgentError>>,
+        show: Show<'_>,
+        given_up: impl Fn() -> AgentError,
+    ) -> Result<(), AgentError> {
+        let mut done = std::pin::pin!(done);
+        let mut open: Option<(Option<String>, Answer)> = None;
+        loop {
+            tokio::select! {
+                result = &mut done => return result,
+                () = stopped(&mut self.stop) => return Err(given_up()),
+                Some(incoming) = self.incoming.recv() => match incoming {
+                    Incoming::Asked(asked) => {
+                        let (asked, answer) = *asked;
+                        match asked.ask {
+                            Ask::Link { url, .. } => {
+                                open = Some((asked.elicitation_id, answer));
+                                show(SignInShown::Link { message: asked.message, url });
+                            }
+                            Ask::Form { .. } => answer
+                                .refuse(-32602, "only a page can be shown while somebody signs in"),
+                        }
+                    }
+                    Incoming::Answered(action) => {
+                        if let Some((_, answer)) = open.take() {
+                            let outcome = match action {
+                                QuestionAction::Accept => QuestionOutcome::Accepted,
+                                QuestionAction::Decline => QuestionOutcome::Declined,
+                                QuestionAction::Cancel => QuestionOutcome::Cancelled,
+                            };
+                            answer.succeed(elicitation::answer(outcome, None));
+                        }
+                    }
+                    Incoming::Visited(id) => {
+                        if let Some((_, answer)) = open.take_if(|(of, _)| of.as_ref() == Some(&id)) {
+                            answer.succeed(elicitation::answer(QuestionOutcome::Accepted, None));
+                        }
+                        show(SignInShown::LinkClosed);
+                    }
+                    Incoming::Typed(_) => {}
+                },
+            }
+        }
+    }
+
+    /// In a terminal. Ok when its command ends with 0.
+    pub(super) async fn in_a_terminal(
+        mut self,
+        start: Start,
+        run: Run,
+        show: Show<'_>,
+    ) -> Result<(), AgentError> {
+        let name = start.name.clone();
+        let failed = |message: String| AgentError::Refused {
+            name: name.clone(),
+            code: 0,
+            message,
+            data: None,
+        };
+        let no_terminal = |error: pty_process::Error| failed(format!("no terminal: {error}"));
+        let (pty, pts) = pty_process::open().map_err(no_terminal)?;
+        pty.resize(Size::new(ROWS, COLUMNS)).map_err(no_terminal)?;
+        let mut child = command(&start, run)
+            .spawn(pts)
+            .map_err(|error| failed(format!("its command could not be started: {error}")))?;
+        let mut ending = EndOnDrop(child.id());
+        let (read, mut write) = pty.into_split();
+        let mut reading = std::pin::pin!(show_output(read, show));
+        let mut shown = false;
+        let status = loop {
+            tokio::select! {
+                // What it wrote last is shown before its end is told.
+                () = &mut reading, if !shown => shown = true,
+                status = child.wait(), if shown => break status,
+                () = stopped(&mut self.stop) => return Err(failed("it was given up".to_owned())),
+                Some(incoming) = self.incoming.recv() => typed(incoming, &mut write).await,
+            }
+        };
+        // Its number may be another's from now on.
+        ending.0 = None;
+        match status.ok().and_then(|status| status.code()) {
+            Some(0) => Ok(()),
+            Some(code) => Err(failed(format!("its command ended with exit code {code}"))),
+            None => Err(failed("its command was ended".to_owned())),
+        }
+    }
+}
+
+async fn stopped(stop: &mut watch::Receiver<bool>) {
+    let _ = stop.wait_for(|stop| *stop).await;
+}
+
+async fn typed(incoming: Incoming, write: &mut OwnedWritePty) {
+    match incoming {
+        // One that no longer reads has ended, or will be ended.
+        Incoming::Typed(text) => drop(write.write_all(text.as_bytes()).await),
+        Incoming::Asked(asked) => asked.1.refuse(-32602, "nobody is asked just now"),
+        Incoming::Answered(_) | Incoming::Visited(_) => {}
+    }
+}
+
+/// Until the command and all it started have let go of the terminal.
+async fn show_output(mut read: OwnedReadPty, show: Show<'_>) {
+    let mut decoder = Decoder::default();
+    let mut bytes = vec![0; READ_BYTES];
+    // Its end is an error: the terminal is gone.
+    while let Ok(count @ 1..) = read.read(&mut bytes).await {
+        let text = decoder.decode(&bytes[..count]);
+        if !text.is_empty() {
+            show(SignInShown::Output { text });
+        }
+        tokio::time::sleep(PAUSE).await;
+    }
+}
+
+fn command(start: &Start, run: Run) -> Command {
+    let mut words: Vec<OsString> = start.keeper.clone();
+    words.extend([
+        "--parent".into(),
+        std::process::id().to_string().into(),
+        "--".into(),
+    ]);
+    match run.program {
+        Some(program) => words.push(program.into()),
+        None => {
+            words.push(start.launch.program.clone().into());
+            words.extend(start.launch.args.iter().map(OsString::from));
+        }
+    }
+    words.extend(run.args.into_iter().map(OsString::from));
+    let program = words.remove(0);
+    Command::new(program)
+        .args(words)
+        .env_clear()
+        .envs(start.env.iter().map(|(name, value)| (name, value)))
+        .env("TERM", "xterm-256color")
+        .envs(run.env)
+        .current_dir(&start.cwd)
+}
+
+/// The keeper ends, and first everything below it.
+struct EndOnDrop(Option<u32>);
+
+impl Drop for EndOnDrop {
+    fn drop(&mut self) {
+        end_keeper(self.0);
+    }
+}
