@@ -52,6 +52,32 @@ test('TC-5.2a: a running agent is shown as connected', async ({ page, liminal })
   await expect(page.getByRole('button', { name: /Reconnect/ })).toHaveCount(0);
 });
 
+test('a running agent tells its version and what it takes, as long as somebody looks', async ({ page, liminal }) => {
+  let asked = 0;
+  page.on('websocket', (socket) =>
+    socket.on('framesent', ({ payload }) => {
+      if (String(payload).includes('"agent:memory"')) asked += 1;
+    }),
+  );
+  await withProject(page, liminal);
+  await newSession(page, 'app');
+  await send(page, 'linger 60', '');
+  expect(asked).toBe(0);
+  const name = claude(page).getByRole('button', { name: 'Claude Code' });
+  await name.click();
+  const details = page.getByRole('region', { name: 'About Claude Code' });
+  await expect(details).toContainText(/Version1\.0\.0/);
+  await expect(details).toContainText(/Memory\d+ MiB in 2 processes/);
+  expect(await violations(page)).toEqual([]);
+  await expect(details.getByRole('button', { name: 'Restart' })).toBeFocused();
+  await page.keyboard.press('Escape');
+  await expect(details).toHaveCount(0);
+  await expect(name).toBeFocused();
+  const before = asked;
+  await send(page, 'say more', 'more');
+  expect(asked).toBe(before);
+});
+
 test('TC-5.2c: an agent that is lost is brought back, and it shows', async ({ page, liminal }) => {
   await withProject(page, liminal);
   await newSession(page, 'app');

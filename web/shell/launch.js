@@ -8,6 +8,7 @@
  * @typedef {object} Needs
  * @property {import('./socket.js').Socket} socket
  * @property {import('./toasts.js').Toasts} toasts
+ * @property {import('./palette.js').Palette} palette
  * @property {() => Agent[]} agents
  * @property {() => Promise<unknown>} askAgents  what they have said about themselves by now
  * @property {(text: string) => void} copy
@@ -18,35 +19,114 @@
 
 import { h } from '../shared/dom.js';
 import { signInView } from '../shared/sign-in.js';
+import { isMissing, noteOf, offered } from './agent-choices.js';
+import { startInstall } from './install.js';
 import { openMenu } from './menu.js';
 import { RequestError } from './socket.js';
 
+/** Lines of a failure that are shown as its reason; more of them are an agent's own output. */
+const REASON_LINES = 2;
+
 /** @param {HTMLElement} place @param {Needs} needs */
-export function startLaunch(place, { socket, toasts, agents, askAgents, copy, onCreated, onShown, onHidden }) {
+export function startLaunch(place, { socket, toasts, palette, agents, askAgents, copy, onCreated, onShown, onHidden }) {
   /** What the main area shows, if it shows a start. @type {symbol | null} */
   let inView = null;
   /** @type {ReturnType<typeof setInterval> | undefined} */
   let clock;
 
+  const agentOf = (/** @type {string} */ cliType) => agents().find((agent) => agent.cliType === cliType);
+  const install = startInstall({ socket, toasts, copy, agentOf });
+
   /** @param {Project} project @param {HTMLElement} anchor */
   const choose = (project, anchor) => {
+    // What has changed on this machine since, for the next time: an open menu stays as it is.
+    askAgents();
     openMenu(anchor, `New session in ${project.name}`, choices(project));
   };
 
-  /** An item of a menu for each agent. @param {Project} project */
-  const choices = (project) =>
-    agents().map((agent) => ({
+  /** An item of a menu for each agent that is likely meant. @param {Project} project @returns {import('./menu.js').MenuItem[]} */
+  const choices = (project) => {
+    const { first, more } = offered(agents());
+    const items = first.map((agent) => ({
       label: agent.name,
       badge: agent.badge,
-      disabled: !agent.found,
-      note: agent.found ? undefined : agent.install ? `Not installed. ${agent.install}` : 'Not installed.',
-      run: () => start(project, agent.cliType),
+      disabled: !agent.found && !isMissing(agent),
+      note: noteOf(agent),
+      run: () => begin(project, agent.cliType),
     }));
+    return more.length === 0 ? items : [...items, { label: 'More agents…', run: () => chooseMore(project) }];
+  };
+
+  /** Every agent, to be searched. @param {Project} project */
+  const chooseAny = (project) => {
+    askAgents();
+    const { first, more } = offered(agents());
+    palette.open(`New session in ${project.name}: with which agent?`, [
+      ...first.map((agent) => choice(project, agent)),
+      ...more.map((agent) => choice(project, agent)),
+      refresh(project),
+    ]);
+  };
+
+  /** @param {Project} project */
+  const chooseMore = (project) => {
+    const { more } = offered(agents());
+    palette.open(`More agents for ${project.name}`, [...more.map((agent) => choice(project, agent)), refresh(project)]);
+  };
+
+  /** @param {Project} project @param {Agent} agent @returns {import('./palette.js').Choice} */
+  const choice = (project, agent) => ({
+    label: agent.name,
+    badge: agent.badge,
+    note: agent.more ? agent.about : noteOf(agent),
+    run: () => {
+      if (agent.found || isMissing(agent)) begin(project, agent.cliType);
+      else toasts.show(`${agent.name} cannot be started: ${noteOf(agent)}.`);
+    },
+  });
+
+  /** @param {Project} project @returns {import('./palette.js').Choice} */
+  const refresh = (project) => ({
+    label: 'Refresh this list',
+    note: 'from the public ACP registry',
+    run: async () => {
+      toasts.show('Fetching the list of agents…');
+      try {
+        const answer = await socket.request({ type: 'agent:refresh' });
+        if (answer.type !== 'agent:refreshed') return;
+        toasts.show(`The list has ${answer.agents} agents now.`);
+        chooseMore(project);
+      } catch (error) {
+        toasts.show(error instanceof Error ? error.message : String(error));
+      }
+    },
+  });
+
+  /** Starts a session, or first brings the agent here. @param {Project} project @param {string} cliType */
+  const begin = (project, cliType) => {
+    const agent = agentOf(cliType);
+    if (agent && isMissing(agent)) offerInstall(agent, project);
+    else start(project, cliType);
+  };
+
+  /** @param {Agent} agent @param {Project | null} project  where the session was wanted that made it necessary */
+  const offerInstall = (agent, project) => {
+    const launch = Symbol(agent.cliType);
+    const stage = {
+      show: (/** @type {HTMLElement[]} */ ...content) => show(launch, ...content),
+      isShown: () => inView === launch,
+      hide: () => hide(),
+    };
+    const then = project
+      ? { start: () => start(project, agent.cliType), place: `Then the session in ${project.name} starts.` }
+      : { place: 'Then it can be chosen for a new session.' };
+    install.offer(agent, stage, then);
+  };
 
   /** @param {Project} project @param {string} cliType */
   const start = async (project, cliType) => {
     const launch = Symbol(cliType);
-    const name = agents().find((agent) => agent.cliType === cliType)?.name ?? cliType;
+    const name = agentOf(cliType)?.name ?? cliType;
     let cancelled = false;
     showStarting(launch, name, project, () => {
       cancelled = true;
@@ -71,7 +151,7 @@ export function startLaunch(place, { socket, toasts, agents, askAgents, copy, on
       if (locked) await askAgents();
       if (cancelled) return;
       if (inView === launch && locked) showLocked(launch, cliType, project, again);
-      else if (inView === launch) showFailed(launch, message, project, again);
+      else if (inView === launch) showFailed(launch, message, project, cliType, again);
       else toasts.show(message, { label: 'Retry', run: () => start(project, cliType) });
     }
   };
@@ -97,18 +177,28 @@ export function startLaunch(place, { socket, toasts, agents, askAgents, copy, on
     }, 1000);
   };
 
-  /** @param {symbol} launch @param {string} message @param {Project} project @param {() => void} retry */
-  const showFailed = (launch, message, project, retry) => {
+  /** @param {symbol} launch @param {string} message @param {Project} project @param {string} cliType @param {() => void} retry */
+  const showFailed = (launch, message, project, cliType, retry) => {
     const again = h('button', { class: 'button primary', type: 'button', onclick: retry }, 'Retry');
+    const agent = agentOf(cliType);
+    const lines = message.split('\n');
+    const output = lines.length > REASON_LINES ? lines.slice(1).join('\n') : '';
+    const anew = () => agent && offerInstall({ ...agent, found: false }, project);
     show(
       launch,
       h('h2', {}, 'No session was started'),
-      h('p', { class: 'field-error', role: 'alert' }, message),
+      ...(agent?.node ? [h('p', { class: 'install-warning' }, agent.node)] : []),
+      h('p', { class: 'field-error', role: 'alert' }, output ? lines[0] : message),
+      ...(output
+        ? [h('pre', { class: 'install-output', tabindex: '0', 'aria-label': 'What the agent said' }, output)]
+        : []),
       h('p', { class: 'hint' }, `In ${project.name}, ${project.path}`),
       h(
         'div',
         { class: 'launch-actions' },
         again,
+        agent?.install !== undefined &&
+          h('button', { class: 'button', type: 'button', onclick: anew }, 'Install it anew…'),
         h('button', { class: 'button', type: 'button', onclick: hide }, 'Close'),
       ),
     );
@@ -117,7 +207,7 @@ export function startLaunch(place, { socket, toasts, agents, askAgents, copy, on
 
   /** @param {symbol} launch @param {string} cliType @param {Project} project @param {() => void} retry */
   const showLocked = (launch, cliType, project, retry) => {
-    const agent = agents().find((one) => one.cliType === cliType);
+    const agent = agentOf(cliType);
     const name = agent?.name ?? cliType;
     const ways = signInView({ cliType, name }, agent?.signIn ?? [], {
       request: (message) => socket.request({ ...message, cliType }),
@@ -160,5 +250,18 @@ export function startLaunch(place, { socket, toasts, agents, askAgents, copy, on
     onHidden();
   };
 
-  return { choose, choices, start, leave, isShown: () => inView !== null };
+  return {
+    choose,
+    choices,
+    chooseAny,
+    start,
+    leave,
+    isShown: () => inView !== null,
+    /** Without a session that waits for it. @param {string} cliType */
+    install: (cliType) => {
+      const agent = agentOf(cliType);
+      if (agent) offerInstall(agent, null);
+    },
+    receive: install.receive,
+  };
 }

@@ -1,14 +1,15 @@
 /** What the main area shows while no session is open, and what the server has to say about its start. */
 
 import { h, icon, part } from '../shared/dom.js';
+import { isMissing, noteOf, offered } from './agent-choices.js';
 
 /**
  * @typedef {import('./workspace.js').Workspace} Workspace
- * @typedef {import('../types/wire.js').AgentSummary} AgentSummary
+ * @typedef {import('./workspace.js').Agent} Agent
  */
 
-/** @param {{ add: () => void, newSession: () => void }} actions */
-export function startMainArea({ add, newSession }) {
+/** @param {{ add: () => void, newSession: () => void, install: (cliType: string) => void }} actions */
+export function startMainArea({ add, newSession, install }) {
   const place = part('empty-main', HTMLElement);
   const notices = part('notices', HTMLElement);
   /** @type {Set<string>} */
@@ -21,7 +22,8 @@ export function startMainArea({ add, newSession }) {
     renderNotices(workspace);
     if (workspace.projects === null) return;
     const first = workspace.projects.length === 0;
-    const state = JSON.stringify([first, workspace.agents.map(({ name, found, install }) => [name, found, install])]);
+    const { first: agents, more } = offered(workspace.agents);
+    const state = JSON.stringify([first, agents.map((agent) => [agent.cliType, noteOf(agent)]), more.length]);
     if (state === shown) return;
     shown = state;
     place.replaceChildren(
@@ -36,7 +38,10 @@ export function startMainArea({ add, newSession }) {
       first
         ? h('button', { class: 'button primary', type: 'button', onclick: add }, 'Add project')
         : h('button', { class: 'button primary', type: 'button', onclick: newSession }, 'New session'),
-      agentList(workspace.agents),
+      agentList(agents, install),
+      ...(more.length === 0
+        ? []
+        : [h('p', { class: 'agents-more' }, `${more.length} more can be installed: New session, More agents…`)]),
     );
   };
 
@@ -81,39 +86,30 @@ export function startMainArea({ add, newSession }) {
   };
 }
 
-/** @param {AgentSummary[]} agents */
-function agentList(agents) {
+/** @param {Agent[]} agents @param {(cliType: string) => void} install */
+function agentList(agents, install) {
   return h(
     'ul',
     { class: 'agents', 'aria-label': 'Agents on this machine' },
-    ...agents.map(({ badge, name, found, install }) =>
+    ...agents.map((agent) =>
       h(
         'li',
         {},
-        h('span', { class: 'badge', 'aria-hidden': 'true' }, badge),
-        h('span', {}, name),
-        h('span', { class: 'agent-state' }, found ? 'found' : 'not installed'),
-        install && h('div', { class: 'agent-install' }, h('code', {}, install), copyButton(install)),
+        h('span', { class: 'badge', 'aria-hidden': 'true' }, agent.badge),
+        h('span', {}, agent.name),
+        isMissing(agent)
+          ? h(
+              'button',
+              {
+                class: 'link-button',
+                type: 'button',
+                'aria-label': `Install ${agent.name}`,
+                onclick: () => install(agent.cliType),
+              },
+              'Install…',
+            )
+          : h('span', { class: 'agent-state' }, noteOf(agent)?.toLowerCase() ?? 'ready'),
       ),
     ),
   );
-}
-
-/** @param {string} text */
-function copyButton(text) {
-  const copy = async () => {
-    const copied = await navigator.clipboard?.writeText(text).then(
-      () => true,
-      () => false,
-    );
-    button.title = copied ? 'Copied' : 'Copying is not allowed here';
-    button.setAttribute('aria-label', button.title);
-  };
-  const label = 'Copy the command';
-  const button = h(
-    'button',
-    { class: 'icon-button', type: 'button', 'aria-label': label, title: label, onclick: copy },
-    icon('copy'),
-  );
-  return button;
 }

@@ -9,6 +9,7 @@ import '../shared/terminal-lines.js';
 import { recall, remember } from '../shared/storage.js';
 import { startTheme } from '../shared/theme.js';
 import { startAddProject } from './add-project.js';
+import './agent-choices.js';
 import { startAgentLines } from './agent-lines.js';
 import { markOf, needed, turned } from './attention.js';
 import './bridge.js';
@@ -17,6 +18,7 @@ import { startConnection } from './connection.js';
 import { startDrafts } from './drafts.js';
 import { startDrawer } from './drawer.js';
 import { startHelp } from './help.js';
+import './install.js';
 import { startLaunch } from './launch.js';
 import { startMainArea } from './main-area.js';
 import './marks.js';
@@ -53,6 +55,8 @@ const dropToken = () => location.hash && history.replaceState(null, '', '/');
 addEventListener('hashchange', dropToken);
 dropToken();
 
+/** After everything that is needed to see the first session. */
+const LOOK_AROUND_MS = 1500;
 /** Longer than a frame takes in a window that is painted. */
 const FRAME_MS = 50;
 
@@ -87,6 +91,7 @@ const actions = sessionActions({ socket, toasts, complain, tabOf, beginRename, o
 const launch = startLaunch(part('launch', HTMLElement), {
   socket,
   toasts,
+  palette,
   agents: () => workspace.agents,
   askAgents,
   copy,
@@ -129,8 +134,14 @@ const sidebar = startSidebar(
   },
 );
 const lists = startSessionLists(socket, sidebar.showsArchived);
-const mainArea = startMainArea({ add: addProject.open, newSession });
-const agentLines = startAgentLines(part('agent-lines', HTMLElement), reconnect);
+const mainArea = startMainArea({ add: addProject.open, newSession, install: launch.install });
+const agentLines = startAgentLines(part('agent-lines', HTMLElement), {
+  reconnect,
+  askMemory: async () => {
+    const answer = await socket.request({ type: 'agent:memory' });
+    return answer.type === 'agent:memory' ? answer.agents : [];
+  },
+});
 const strip = startTabStrip(part('tabs', HTMLElement), part('all-tabs', HTMLButtonElement), {
   choose: (id) => setTabs(tabList.open(tabs, id)),
   close: (id) => setTabs(tabList.close(tabs, id)),
@@ -152,10 +163,15 @@ function onMessage(message) {
   workspace = apply(workspace, message);
   portlets.receive(message);
   waiting.receive(message);
+  launch.receive(message);
   if (message.type === 'agent:sign-in') hearSignIn(message);
   if (workspace === before) return;
   // Also after a reconnect: whatever happened meanwhile is in the lists.
-  if (message.type === 'hello') lists.begin();
+  if (message.type === 'hello') {
+    lists.begin();
+    // Being asked makes the server look around, which nobody should wait for at the start.
+    setTimeout(askAgents, LOOK_AROUND_MS);
+  }
   if (message.type === 'session:list') lists.came(message.projectId, message.archived);
   if (message.type === 'project:list') lists.askOthers(message.projects);
   if (message.type === 'project:added') lists.ask([message.project]);
@@ -303,29 +319,15 @@ function newSession() {
   const projects = workspace.projects ?? [];
   const here = sidebar.focusedProject() ?? (session && projectOf(session.projectId));
   if (projects.length === 0) addProject.open();
-  else if (here || projects.length === 1) chooseAgent(here ?? projects[0]);
+  else if (here || projects.length === 1) launch.chooseAny(here ?? projects[0]);
   else {
     const choices = projects.map((project) => ({
       label: project.name,
       note: project.path,
-      run: () => chooseAgent(project),
+      run: () => launch.chooseAny(project),
     }));
     palette.open('New session: in which project?', choices);
   }
-}
-
-/** @param {Project} project */
-function chooseAgent(project) {
-  const choices = workspace.agents.map(({ name, badge, found, install, cliType }) => ({
-    label: name,
-    badge,
-    note: found ? undefined : `Not installed. ${install ?? ''}`,
-    run: () => {
-      if (found) launch.start(project, cliType);
-      else toasts.show(`${name} is not installed. ${install ?? ''}`);
-    },
-  }));
-  palette.open(`New session in ${project.name}: with which agent?`, choices);
 }
 
 function openPalette() {

@@ -105,6 +105,8 @@ export function startPalette() {
   };
 }
 
+/** @typedef {ReturnType<typeof startPalette>} Palette */
+
 /** @param {Choice} choice @param {number} index @param {() => void} take */
 function option({ label, note, badge, mark }, index, take) {
   const sign = markSign();

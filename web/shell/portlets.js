@@ -409,7 +409,9 @@ function isTyping() {
 /** @param {Workspace} workspace @param {string} cliType @returns {Agent} */
 function agentOf({ agents }, cliType) {
   const unknown = { cliType, name: cliType, badge: cliType.slice(0, 2).toUpperCase(), found: false };
-  return agents.find((agent) => agent.cliType === cliType) ?? { ...unknown, status: 'idle' };
+  return (
+    agents.find((agent) => agent.cliType === cliType) ?? { ...unknown, readiness: 'not-installed', status: 'idle' }
+  );
 }
 
 /** What of an agent a page is kept informed about. @param {Agent} agent */

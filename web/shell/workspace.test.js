@@ -152,7 +152,8 @@ test('everything is known once every project has its list', () => {
 });
 
 test('an agent is what was last said of it', () => {
-  const agents = [{ cliType: 'codex', name: 'Codex', badge: 'CX', found: true, status: /** @type {const} */ ('idle') }];
+  /** @type {import('../types/wire.js').AgentSummary[]} */
+  const agents = [{ cliType: 'codex', name: 'Codex', badge: 'CX', found: true, readiness: 'ready', status: 'idle' }];
   const state = after(
     { type: 'hello', bootId: 'x', version: '1', agents, permissions: 'allow', notices: [] },
     { type: 'agent:status', cliType: 'codex', status: 'disconnected', reason: 'it crashed' },

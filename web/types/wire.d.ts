@@ -47,6 +47,11 @@ variables?: Array<string>, };
 export type SignInShown = { "type": "output", text: string, } | { "type": "link", message: string, url: string, } | { "type": "link-closed" };
 
 /**
+ * Whether a session with an agent would start.
+ */
+export type AgentReadiness = "ready" | "needs-login" | "not-installed" | "broken";
+
+/**
  * One agent of the catalog, as a person choosing between them sees it.
  */
 export type AgentSummary = { 
@@ -59,9 +64,21 @@ cliType: string, name: string,
  */
 badge: string, 
 /**
- * Whether a command to start it was found on this machine.
+ * What it is, in a line.
  */
-found: boolean, status: AgentState, 
+about?: string, 
+/**
+ * Whether a command to start it was found on this machine; one that fetches it first counts.
+ */
+found: boolean, readiness: AgentReadiness, 
+/**
+ * Why it is broken: its last words.
+ */
+problem?: string, 
+/**
+ * That this machine's Node is too old for it, in words.
+ */
+node?: string, status: AgentState, 
 /**
  * Its version, once it has said one.
  */
@@ -71,9 +88,31 @@ version?: string,
  */
 signIn?: Array<SignInMethod>, 
 /**
- * What to type to install it, when it was not found and we know.
+ * Whether it is of the list of agents that can be brought here, and not one that is always offered.
  */
-install?: string, };
+more?: boolean, 
+/**
+ * The command that brings it here, also anew.
+ */
+install?: string, 
+/**
+ * What is missing to bring it here, and how to get that.
+ */
+cannotInstall?: string, installing?: boolean, };
+
+/**
+ * How bringing an agent here goes.
+ */
+export type InstallState = "running" | "installed" | "cancelled" | "failed";
+
+/**
+ * What an agent and everything it started take.
+ */
+export type AgentMemory = { cliType: string, 
+/**
+ * Missing where this system does not say.
+ */
+bytes?: number, processes: number, };
 
 /**
  * What happens when an agent asks whether it may do something.
@@ -387,7 +426,7 @@ tail?: number, } | { "type": "session:page", sessionId: string, before: number, 
 /**
  * Ids of uploaded pictures.
  */
-images?: Array<string>, } | { "type": "session:cancel", sessionId: string, } | { "type": "session:archive", sessionId: string, } | { "type": "session:unarchive", sessionId: string, } | { "type": "session:rename", sessionId: string, title: string, } | { "type": "session:delete", sessionId: string, } | { "type": "session:restore", sessionId: string, } | { "type": "session:reconnect", cliType: string, } | { "type": "agent:list", } | { "type": "agent:authenticate", cliType: string, methodId: string, } | { "type": "agent:sign-in-type", cliType: string, text: string, } | { "type": "agent:sign-in-answer", cliType: string, action: QuestionAction, } | { "type": "agent:sign-in-stop", cliType: string, } | { "type": "session:queue-edit", sessionId: string, queueId: string, content: string, } | { "type": "session:queue-remove", sessionId: string, queueId: string, } | { "type": "session:queue-resume", sessionId: string, } | { "type": "session:permit", sessionId: string, permissionId: string, optionId: string, } | { "type": "session:answer", sessionId: string, questionId: string, action: QuestionAction, 
+images?: Array<string>, } | { "type": "session:cancel", sessionId: string, } | { "type": "session:archive", sessionId: string, } | { "type": "session:unarchive", sessionId: string, } | { "type": "session:rename", sessionId: string, title: string, } | { "type": "session:delete", sessionId: string, } | { "type": "session:restore", sessionId: string, } | { "type": "session:reconnect", cliType: string, } | { "type": "agent:list", } | { "type": "agent:install", cliType: string, } | { "type": "agent:install-cancel", cliType: string, } | { "type": "agent:refresh", } | { "type": "agent:memory", } | { "type": "agent:authenticate", cliType: string, methodId: string, } | { "type": "agent:sign-in-type", cliType: string, text: string, } | { "type": "agent:sign-in-answer", cliType: string, action: QuestionAction, } | { "type": "agent:sign-in-stop", cliType: string, } | { "type": "session:queue-edit", sessionId: string, queueId: string, content: string, } | { "type": "session:queue-remove", sessionId: string, queueId: string, } | { "type": "session:queue-resume", sessionId: string, } | { "type": "session:permit", sessionId: string, permissionId: string, optionId: string, } | { "type": "session:answer", sessionId: string, questionId: string, action: QuestionAction, 
 /**
  * What was filled in, by the names of the fields.
  */
@@ -412,7 +451,7 @@ tail?: number, } | { "type": "session:page", sessionId: string, before: number, 
 /**
  * Ids of uploaded pictures.
  */
-images?: Array<string>, } | { "type": "session:cancel", sessionId: string, } | { "type": "session:archive", sessionId: string, } | { "type": "session:unarchive", sessionId: string, } | { "type": "session:rename", sessionId: string, title: string, } | { "type": "session:delete", sessionId: string, } | { "type": "session:restore", sessionId: string, } | { "type": "session:reconnect", cliType: string, } | { "type": "agent:list", } | { "type": "agent:authenticate", cliType: string, methodId: string, } | { "type": "agent:sign-in-type", cliType: string, text: string, } | { "type": "agent:sign-in-answer", cliType: string, action: QuestionAction, } | { "type": "agent:sign-in-stop", cliType: string, } | { "type": "session:queue-edit", sessionId: string, queueId: string, content: string, } | { "type": "session:queue-remove", sessionId: string, queueId: string, } | { "type": "session:queue-resume", sessionId: string, } | { "type": "session:permit", sessionId: string, permissionId: string, optionId: string, } | { "type": "session:answer", sessionId: string, questionId: string, action: QuestionAction, 
+images?: Array<string>, } | { "type": "session:cancel", sessionId: string, } | { "type": "session:archive", sessionId: string, } | { "type": "session:unarchive", sessionId: string, } | { "type": "session:rename", sessionId: string, title: string, } | { "type": "session:delete", sessionId: string, } | { "type": "session:restore", sessionId: string, } | { "type": "session:reconnect", cliType: string, } | { "type": "agent:list", } | { "type": "agent:install", cliType: string, } | { "type": "agent:install-cancel", cliType: string, } | { "type": "agent:refresh", } | { "type": "agent:memory", } | { "type": "agent:authenticate", cliType: string, methodId: string, } | { "type": "agent:sign-in-type", cliType: string, text: string, } | { "type": "agent:sign-in-answer", cliType: string, action: QuestionAction, } | { "type": "agent:sign-in-stop", cliType: string, } | { "type": "session:queue-edit", sessionId: string, queueId: string, content: string, } | { "type": "session:queue-remove", sessionId: string, queueId: string, } | { "type": "session:queue-resume", sessionId: string, } | { "type": "session:permit", sessionId: string, permissionId: string, optionId: string, } | { "type": "session:answer", sessionId: string, questionId: string, action: QuestionAction, 
 /**
  * What was filled in, by the names of the fields.
  */
@@ -482,7 +521,23 @@ html?: Rendered, seq: number, } | { "type": "session:info", sessionId: string, i
 /**
  * Why it is not connected, when it should be.
  */
-reason?: string, } | { "type": "agent:list", agents: Array<AgentSummary>, requestId?: string, } | { "type": "agent:sign-in", cliType: string, shown: SignInShown, } | { "type": "agent:done", cliType: string, requestId?: string, } | { "type": "agent:authenticated", cliType: string, requestId?: string, } | { "type": "error", code: ErrorCode, message: string, 
+reason?: string, } | { "type": "agent:list", agents: Array<AgentSummary>, requestId?: string, } | { "type": "agent:install", cliType: string, state: InstallState, 
+/**
+ * What the installer said since the last of these; everything so far in an answer.
+ */
+output?: string, 
+/**
+ * Why it failed, and what to do.
+ */
+message?: string, requestId?: string, } | { "type": "agent:refreshed", agents: number, 
+/**
+ * Agents of the list that were left out, each with why.
+ */
+leftOut: Array<string>, requestId?: string, } | { "type": "agent:memory", 
+/**
+ * Of those that run.
+ */
+agents: Array<AgentMemory>, requestId?: string, } | { "type": "agent:sign-in", cliType: string, shown: SignInShown, } | { "type": "agent:done", cliType: string, requestId?: string, } | { "type": "agent:authenticated", cliType: string, requestId?: string, } | { "type": "error", code: ErrorCode, message: string, 
 /**
  * The session it is about, if it is about one.
  */

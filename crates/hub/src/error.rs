@@ -3,7 +3,7 @@ use std::sync::Arc;
 
 use wire::ErrorCode;
 
-use crate::agents::AgentError;
+use crate::agents::{AgentError, NotInstalled};
 use crate::store::OpenError;
 
 /// What can go wrong behind the doors. The text is for people, the code for programs.
@@ -25,6 +25,10 @@ pub enum HubError {
     SessionRefused { code: ErrorCode, message: String },
     #[error("There is no agent called `{0}`. `liminal doctor` lists those there are.")]
     AgentUnknown(String),
+    #[error(transparent)]
+    NotInstalled(#[from] NotInstalled),
+    #[error("{0}")]
+    NotRefreshed(String),
     #[error("Could not create session: {0}")]
     NotCreated(AgentError),
     #[error(transparent)]
@@ -47,7 +51,9 @@ impl HubError {
             Self::SessionNotFound => ErrorCode::SessionNotFound,
             Self::SessionUnreadable(_) => ErrorCode::StoreUnavailable,
             Self::SessionRefused { code, .. } => *code,
-            Self::AgentUnknown(_) => ErrorCode::AgentUnavailable,
+            Self::AgentUnknown(_) | Self::NotInstalled(_) | Self::NotRefreshed(_) => {
+                ErrorCode::AgentUnavailable
+            }
             Self::SessionDuplicate(_) => ErrorCode::AgentProtocolError,
             Self::NotCreated(error) | Self::Agent(error) => match error {
                 AgentError::Refused { .. } => ErrorCode::AgentProtocolError,

@@ -1,7 +1,9 @@
 //! What has changed, told to every door.
 
 use tokio::sync::broadcast;
-use wire::{AgentState, Project, SessionListItem, SessionState, SignInShown};
+use wire::{AgentState, AgentSummary, Project, SessionListItem, SessionState, SignInShown};
+
+use crate::agents::News;
 
 /// How many events a subscriber may fall behind before it has to start over from a fresh list.
 const SUBSCRIBER_BACKLOG_MAX: usize = 1024;
@@ -47,6 +49,12 @@ pub enum What {
         cli_type: String,
         status: AgentState,
         reason: Option<String>,
+    },
+    /// Which agents there are, and how they are, has changed.
+    Agents(Vec<AgentSummary>),
+    AgentInstall {
+        cli_type: String,
+        news: News,
     },
 }
 

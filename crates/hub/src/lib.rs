@@ -15,7 +15,7 @@ pub mod store;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use agents::{AgentSetup, Agents, Audit};
+use agents::{AgentSetup, Agents, Audit, News, REGISTRY_URL, Refreshed};
 use uuid::Uuid;
 
 use tokio::sync::broadcast;
@@ -176,6 +176,44 @@ impl Hub {
         if let Some(kind) = last.and_then(|cli_type| self.agents().kind(&cli_type)) {
             kind.warm().await;
         }
+    }
+
+    /// Learns what can be learnt of this machine only by running something; whoever watches is told what is new.
+    pub fn look_around(&self) {
+        let (agents, events) = (self.inner.agents.clone(), self.inner.events.clone());
+        tokio::spawn(async move {
+            if agents.catalog().look_at_node().await {
+                events.publish(What::Agents(agents.summaries()), Origin::default());
+            }
+        });
+    }
+
+    /// Brings an agent of the list here, and tells everybody how it goes. The answer is what has been said so far.
+    pub fn install_agent(&self, cli_type: &str) -> Result<String, HubError> {
+        let (agents, events) = (
+            Arc::downgrade(&self.inner.agents),
+            self.inner.events.clone(),
+        );
+        let told = cli_type.to_owned();
+        let tell = move |news: News| {
+            let ended = matches!(news, News::Ended(_));
+            let cli_type = told.clone();
+            if let Some(agents) = agents.upgrade().filter(|_| ended) {
+                events.publish(What::Agents(agents.summaries()), Origin::default());
+            }
+            events.publish(What::AgentInstall { cli_type, news }, Origin::default());
+        };
+        Ok(self.inner.agents.install(cli_type, tell)?)
+    }
+
+    /// Fetches the newest list of agents from the public registry.
+    pub async fn refresh_agents(&self) -> Result<Refreshed, HubError> {
+        let agents = &self.inner.agents;
+        let refreshed = agents.refresh(REGISTRY_URL).await;
+        let refreshed = refreshed.map_err(HubError::NotRefreshed)?;
+        let what = What::Agents(agents.summaries());
+        self.inner.events.publish(what, Origin::default());
+        Ok(refreshed)
     }
 
     /// New with every start.

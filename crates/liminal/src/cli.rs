@@ -109,11 +109,17 @@ answer short, and 130 after Ctrl+C. Without a message, or with `-`, it is read f
         #[arg(long, value_enum, default_value_t = ExportFormat::Md)]
         format: ExportFormat,
     },
-    /// List who can answer
+    /// List who can answer: those that are ready, and those that could be installed
     Agents {
         /// As JSON
         #[arg(long)]
         json: bool,
+        /// First take the newest list of agents: from the public ACP registry, another https address, or a file
+        #[arg(long, value_name = "FROM", num_args = 0..=1, default_missing_value = hub::agents::REGISTRY_URL)]
+        refresh: Option<String>,
+        /// Install this one, or bring it up to date
+        #[arg(long, value_name = "AGENT", conflicts_with_all = ["json", "refresh"])]
+        install: Option<String>,
     },
 }
 

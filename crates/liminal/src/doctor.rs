@@ -15,8 +15,8 @@ use hub::agents::{self, AgentEntry, AgentSetup, Catalog};
 use hub::store::{self, Holding};
 
 use crate::config::Settings;
-use crate::serve;
 use crate::token::Token;
+use crate::{client, serve};
 
 /// Printing a version takes milliseconds, also for Node on a slow disk.
 const TOOL_DEADLINE: Duration = Duration::from_secs(3);
@@ -50,6 +50,9 @@ pub(crate) fn report(settings: &Settings) -> Report {
     );
     section(&mut text, "Tools", tools());
     section(&mut text, "Agents", agents(settings));
+    if let Holding::Held(_) = &holding {
+        section(&mut text, "Memory", memory(settings));
+    }
     let lines = settings
         .rows()
         .into_iter()
@@ -162,6 +165,17 @@ fn version(program: &str) -> io::Result<Option<String>> {
     Ok(output.status.success().then_some(version))
 }
 
+/// What the agents of the running server take, as it says.
+fn memory(settings: &Settings) -> Vec<String> {
+    let mut runtime = tokio::runtime::Builder::new_current_thread();
+    let asked = runtime.enable_all().build().map_err(anyhow::Error::from);
+    match asked.and_then(|runtime| runtime.block_on(client::memory(settings))) {
+        Ok(lines) if lines.is_empty() => vec!["no agent is running".to_owned()],
+        Ok(lines) => lines,
+        Err(error) => vec![format!("the server does not say: {error}")],
+    }
+}
+
 /// All started at once, so that the slowest decides how long it takes.
 fn agents(settings: &Settings) -> Vec<String> {
     let setup = match serve::agent_setup(settings) {
@@ -173,12 +187,24 @@ fn agents(settings: &Settings) -> Vec<String> {
         ..setup
     };
     let lines = async {
-        let looks = setup
-            .catalog
-            .entries()
+        setup.catalog.look_at_node().await;
+        let summaries = setup.catalog.summaries();
+        let (shown, more): (Vec<_>, Vec<_>) = summaries
+            .into_iter()
+            .partition(|agent| !agent.more || agent.found);
+        let entries: Vec<AgentEntry> = shown
             .iter()
-            .map(|entry| agent(entry, &setup));
-        futures_util::future::join_all(looks).await
+            .filter_map(|agent| setup.catalog.entry(&agent.cli_type))
+            .collect();
+        let looks = entries.iter().map(|entry| agent(entry, &setup));
+        let mut lines = futures_util::future::join_all(looks).await;
+        if !more.is_empty() {
+            let count = more.len();
+            lines.push(format!(
+                "and {count} more that can be installed: liminal agents"
+            ));
+        }
+        lines
     };
     let mut runtime = tokio::runtime::Builder::new_current_thread();
     match runtime.enable_all().build() {
@@ -189,12 +215,13 @@ fn agents(settings: &Settings) -> Vec<String> {
 
 async fn agent(entry: &AgentEntry, setup: &AgentSetup) -> String {
     let launch = setup.catalog.launch(entry);
-    let state = match (launch, &entry.chosen, entry.install_command()) {
+    let install = setup.catalog.install_command(entry);
+    let state = match (launch, &entry.chosen, install) {
         (Some(launch), ..) => {
             let program = launch.program.display().to_string();
             let command = [&[program], launch.args.as_slice()].concat().join(" ");
             // Ours is known, and one by npx might have to be downloaded first: more than to look.
-            let known = entry.cli_type == Catalog::LIMINAL || launch.program.ends_with("npx");
+            let known = entry.cli_type == Catalog::LIMINAL || launch.may_fetch();
             let says = match known {
                 true => String::new(),
                 false => says(entry, setup).await,
@@ -206,9 +233,16 @@ async fn agent(entry: &AgentEntry, setup: &AgentSetup) -> String {
             format!("not found: the command that was set for it, `{chosen}`")
         }
         (None, None, Some(install)) => format!("not found; install it: {install}"),
-        (None, None, None) => "not found".to_owned(),
+        (None, None, None) => match setup.catalog.cannot_install(entry) {
+            Some(missing) => return format!("{:<14} not found; {missing}", entry.name),
+            None => "not found".to_owned(),
+        },
     };
-    format!("{:<14} {state}", entry.name)
+    let node = setup.catalog.node_trouble(entry);
+    let node = node.map_or(String::new(), |words| {
+        format!("\n  {:<14} but: {words}", "")
+    });
+    format!("{:<14} {state}{node}", entry.name)
 }
 
 /// Who an agent says it is, or why it does not.

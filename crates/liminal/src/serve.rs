@@ -172,6 +172,7 @@ fn catalog(settings: &Settings) -> Catalog {
         settings.claude_acp_cmd.value.words(),
         settings.codex_acp_cmd.value.words(),
     );
+    let known = known.with_more(&settings.data_dir.value);
     let known = known.with(built_in(&settings.data_dir.value));
     settings.agents.iter().fold(known, |catalog, agent| {
         let command = [std::slice::from_ref(&agent.command), agent.args.as_slice()].concat();

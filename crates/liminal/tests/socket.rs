@@ -24,7 +24,7 @@ async fn the_first_message_says_who_is_speaking() -> Result<()> {
         .flatten()
         .map(|agent| &agent["cliType"])
         .collect();
-    assert_eq!(agents, ["claude-code", "codex", "liminal"]);
+    assert_eq!(agents[..3], ["claude-code", "codex", "liminal"]);
 
     let again = server.connect_unread().await?.next().await?;
     assert_eq!(again["bootId"], hello["bootId"]);

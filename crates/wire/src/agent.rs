@@ -1,6 +1,7 @@
 use std::fmt;
 use std::str::FromStr;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use ts_rs::TS;
 
@@ -13,8 +14,21 @@ pub struct AgentSummary {
     pub name: String,
     /// Two letters for narrow places.
     pub badge: String,
-    /// Whether a command to start it was found on this machine.
+    /// What it is, in a line.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[ts(optional)]
+    pub about: Option<String>,
+    /// Whether a command to start it was found on this machine; one that fetches it first counts.
     pub found: bool,
+    pub readiness: AgentReadiness,
+    /// Why it is broken: its last words.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[ts(optional)]
+    pub problem: Option<String>,
+    /// That this machine's Node is too old for it, in words.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[ts(optional)]
+    pub node: Option<String>,
     pub status: AgentState,
     /// Its version, once it has said one.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -24,10 +38,55 @@ pub struct AgentSummary {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[ts(as = "Option<Vec<SignInMethod>>", optional)]
     pub sign_in: Vec<SignInMethod>,
-    /// What to type to install it, when it was not found and we know.
+    /// Whether it is of the list of agents that can be brought here, and not one that is always offered.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    #[ts(as = "Option<bool>", optional)]
+    pub more: bool,
+    /// The command that brings it here, also anew.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[ts(optional)]
     pub install: Option<String>,
+    /// What is missing to bring it here, and how to get that.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[ts(optional)]
+    pub cannot_install: Option<String>,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    #[ts(as = "Option<bool>", optional)]
+    pub installing: bool,
+}
+
+/// Whether a session with an agent would start.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema, TS)]
+#[serde(rename_all = "kebab-case")]
+pub enum AgentReadiness {
+    Ready,
+    /// It said so when it was last asked for something.
+    NeedsLogin,
+    NotInstalled,
+    /// It did not start when it was last tried.
+    Broken,
+}
+
+/// How bringing an agent here goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, TS)]
+#[serde(rename_all = "lowercase")]
+pub enum InstallState {
+    Running,
+    Installed,
+    Cancelled,
+    Failed,
+}
+
+/// What an agent and everything it started take.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema, TS)]
+#[serde(rename_all = "camelCase")]
+pub struct AgentMemory {
+    pub cli_type: String,
+    /// Missing where this system does not say.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[ts(optional, type = "number")]
+    pub bytes: Option<u64>,
+    pub processes: u32,
 }
 
 /// One way to sign in with an agent.

@@ -6,8 +6,8 @@ use serde::{Deserialize, Serialize};
 use ts_rs::TS;
 
 use crate::{
-    AgentState, AgentSummary, ChatEntry, ErrorCode, PermissionPolicy, Position, Project,
-    QuestionAction, SessionInfo, SessionListItem, SessionState, SignInShown,
+    AgentMemory, AgentState, AgentSummary, ChatEntry, ErrorCode, InstallState, PermissionPolicy,
+    Position, Project, QuestionAction, SessionInfo, SessionListItem, SessionState, SignInShown,
 };
 
 /// A message from a browser, with the id its answer should carry.
@@ -108,6 +108,17 @@ pub enum ClientMessage {
     SessionReconnect { cli_type: String },
     #[serde(rename = "agent:list")]
     AgentList {},
+    /// Brings an agent of the list to this machine. Told to everybody as `agent:install`.
+    #[serde(rename = "agent:install")]
+    AgentInstall { cli_type: String },
+    #[serde(rename = "agent:install-cancel")]
+    AgentInstallCancel { cli_type: String },
+    /// Fetches the newest list of agents from the public registry.
+    #[serde(rename = "agent:refresh")]
+    AgentRefresh {},
+    /// Asks what the running agents take.
+    #[serde(rename = "agent:memory")]
+    AgentMemory {},
     /// Signs in with an agent by one of its own methods.
     #[serde(rename = "agent:authenticate")]
     AgentAuthenticate { cli_type: String, method_id: String },
@@ -420,6 +431,39 @@ pub enum ServerMessage {
     #[serde(rename = "agent:list")]
     AgentList {
         agents: Vec<AgentSummary>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        #[ts(optional)]
+        request_id: Option<String>,
+    },
+    #[serde(rename = "agent:install")]
+    AgentInstall {
+        cli_type: String,
+        state: InstallState,
+        /// What the installer said since the last of these; everything so far in an answer.
+        #[serde(skip_serializing_if = "String::is_empty")]
+        #[ts(as = "Option<String>", optional)]
+        output: String,
+        /// Why it failed, and what to do.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        #[ts(optional)]
+        message: Option<String>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        #[ts(optional)]
+        request_id: Option<String>,
+    },
+    #[serde(rename = "agent:refreshed")]
+    AgentRefreshed {
+        agents: u32,
+        /// Agents of the list that were left out, each with why.
+        left_out: Vec<String>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        #[ts(optional)]
+        request_id: Option<String>,
+    },
+    #[serde(rename = "agent:memory")]
+    AgentMemory {
+        /// Of those that run.
+        agents: Vec<AgentMemory>,
         #[serde(skip_serializing_if = "Option::is_none")]
         #[ts(optional)]
         request_id: Option<String>,

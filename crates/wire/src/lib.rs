@@ -13,7 +13,8 @@ mod question;
 mod session;
 
 pub use agent::{
-    AgentState, AgentSummary, PermissionPolicy, SignInKind, SignInMethod, SignInShown,
+    AgentMemory, AgentReadiness, AgentState, AgentSummary, InstallState, PermissionPolicy,
+    SignInKind, SignInMethod, SignInShown,
 };
 pub use browser::{
     ClientFrame, ClientMessage, ColouredDiff, FolderSuggestion, Rendered, RenderedPart,

@@ -1,13 +1,16 @@
 //! Which agents there are, and how each would be started on this machine.
 //!
-//! Nothing is started here: an entry is looked up on `PATH` each time somebody asks, so an agent
-//! that was installed a moment ago is found without a restart.
+//! Nothing is started here: an entry is looked up in the data directory and on `PATH` each time somebody asks, so an
+//! agent that was installed a moment ago is found without a restart.
 
 use std::ffi::OsString;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
-use wire::AgentSummary;
+use wire::{AgentReadiness, AgentSummary};
+
+use super::obtain::{Listed, Node, Plan, Refreshed, Shelf, plan};
 
 /// One agent people can choose.
 #[derive(Debug, Clone)]
@@ -25,6 +28,8 @@ pub struct AgentEntry {
     pub cwd: Option<PathBuf>,
     /// What to look for when no command line was chosen.
     known: Option<KnownAdapter>,
+    /// One that people find under "more agents", until it is here.
+    listed: Option<Arc<Listed>>,
 }
 
 /// An adapter we know how to find and install.
@@ -42,10 +47,20 @@ pub struct Launch {
     pub args: Vec<String>,
 }
 
+impl Launch {
+    /// It may have to be fetched before it starts.
+    pub fn may_fetch(&self) -> bool {
+        self.program.ends_with("npx")
+    }
+}
+
 #[derive(Debug, Clone)]
 pub struct Catalog {
     entries: Vec<AgentEntry>,
     search_path: OsString,
+    /// Agents that can be brought here, and those that were.
+    shelf: Option<Arc<Shelf>>,
+    node: Arc<Node>,
 }
 
 impl Catalog {
@@ -59,35 +74,39 @@ impl Catalog {
         claude_code: Option<Vec<String>>,
         codex: Option<Vec<String>>,
     ) -> Self {
+        let known = |cli_type: &str, name: &str, badge: &str, chosen, known| AgentEntry {
+            cli_type: cli_type.to_owned(),
+            name: name.to_owned(),
+            badge: badge.to_owned(),
+            chosen,
+            env: vec![],
+            cwd: None,
+            known: Some(known),
+            listed: None,
+        };
+        let claude_adapter = KnownAdapter {
+            programs: &["claude-agent-acp", "claude-code-acp"],
+            npm_package: "@agentclientprotocol/claude-agent-acp",
+        };
+        let codex_adapter = KnownAdapter {
+            programs: &["codex-acp"],
+            npm_package: "@agentclientprotocol/codex-acp",
+        };
         let entries = vec![
-            AgentEntry {
-                cli_type: Self::CLAUDE_CODE.to_owned(),
-                name: "Claude Code".to_owned(),
-                badge: "CC".to_owned(),
-                chosen: claude_code,
-                env: vec![],
-                cwd: None,
-                known: Some(KnownAdapter {
-                    programs: &["claude-agent-acp", "claude-code-acp"],
-                    npm_package: "@agentclientprotocol/claude-agent-acp",
-                }),
-            },
-            AgentEntry {
-                cli_type: Self::CODEX.to_owned(),
-                name: "Codex".to_owned(),
-                badge: "CX".to_owned(),
-                chosen: codex,
-                env: vec![],
-                cwd: None,
-                known: Some(KnownAdapter {
-                    programs: &["codex-acp"],
-                    npm_package: "@agentclientprotocol/codex-acp",
-                }),
-            },
+            known(
+                Self::CLAUDE_CODE,
+                "Claude Code",
+                "CC",
+                claude_code,
+                claude_adapter,
+            ),
+            known(Self::CODEX, "Codex", "CX", codex, codex_adapter),
         ];
         Self {
             entries,
             search_path,
+            shelf: None,
+            node: Arc::default(),
         }
     }
 
@@ -97,11 +116,40 @@ impl Catalog {
         self
     }
 
-    pub fn entries(&self) -> &[AgentEntry] {
-        &self.entries
+    /// The same catalog with the agents that can be brought into this data directory.
+    pub fn with_more(mut self, data_dir: &Path) -> Self {
+        self.shelf = Some(Arc::new(Shelf::new(data_dir)));
+        self
     }
 
-    /// How this agent would be started now, if anything to start it with was found.
+    /// Those always known and those of the settings first, then the list, by name.
+    pub fn entries(&self) -> Vec<AgentEntry> {
+        let mut entries = self.entries.clone();
+        let Some(shelf) = &self.shelf else {
+            return entries;
+        };
+        for listed in shelf.listed().iter() {
+            if self.own(listed.our_id()).is_none() {
+                entries.push(AgentEntry::listed(listed.clone()));
+            }
+        }
+        entries
+    }
+
+    pub fn entry(&self, cli_type: &str) -> Option<AgentEntry> {
+        let listed = || {
+            let listed = self.shelf.as_ref()?.find(cli_type)?;
+            Some(AgentEntry::listed(listed))
+        };
+        self.own(cli_type).cloned().or_else(listed)
+    }
+
+    fn own(&self, cli_type: &str) -> Option<&AgentEntry> {
+        self.entries.iter().find(|entry| entry.cli_type == cli_type)
+    }
+
+    /// How this agent would be started now, if anything to start it with was found. What was brought here goes before
+    /// what is on `PATH`: somebody asked for it.
     pub fn launch(&self, entry: &AgentEntry) -> Option<Launch> {
         if let Some([program, args @ ..]) = entry.chosen.as_deref() {
             return Some(Launch {
@@ -109,7 +157,19 @@ impl Catalog {
                 args: args.to_vec(),
             });
         }
-        let known = entry.known?;
+        let listed = self.listed(entry);
+        if let (Some(shelf), Some(listed)) = (&self.shelf, &listed)
+            && let Some(here) = shelf.here(listed)
+        {
+            let (program, args) = (here.program, here.args);
+            return Some(Launch { program, args });
+        }
+        let Some(known) = entry.known else {
+            let listed = listed?;
+            let program = self.find(listed.program.as_deref()?)?;
+            let args = listed.args();
+            return Some(Launch { program, args });
+        };
         if let Some(program) = known.programs.iter().find_map(|name| self.find(name)) {
             return Some(Launch {
                 program,
@@ -123,22 +183,94 @@ impl Catalog {
         })
     }
 
+    fn listed(&self, entry: &AgentEntry) -> Option<Arc<Listed>> {
+        let find = || self.shelf.as_ref()?.find(&entry.cli_type);
+        let ours = entry.known.is_some() || entry.listed.is_some();
+        entry.listed.clone().or_else(|| ours.then(find).flatten())
+    }
+
+    /// How it would be brought here, or why it cannot be; nothing for one that is not ours to bring.
+    pub(super) fn plan(&self, entry: &AgentEntry) -> Option<Result<Plan, String>> {
+        if entry.chosen.is_some() {
+            return None;
+        }
+        let (shelf, listed) = (self.shelf.as_ref()?, self.listed(entry)?);
+        Some(plan(&listed, shelf, &|program| self.find(program)))
+    }
+
+    /// What to type to install it, if we know.
+    pub fn install_command(&self, entry: &AgentEntry) -> Option<String> {
+        match self.plan(entry) {
+            Some(plan) => plan.ok().map(|plan| plan.shown),
+            None if entry.chosen.is_some() => None,
+            None => entry
+                .known
+                .map(|known| format!("npm install -g {}", known.npm_package)),
+        }
+    }
+
+    /// What is missing to bring it here, and how to get that.
+    pub fn cannot_install(&self, entry: &AgentEntry) -> Option<String> {
+        self.plan(entry)?.err()
+    }
+
+    /// Takes a newer list of agents in place of the one before.
+    pub fn take_list(&self, text: &str) -> Result<Refreshed, String> {
+        let shelf = self.shelf.as_ref().ok_or("there is no data directory")?;
+        shelf.keep(text)
+    }
+
+    /// Asks this machine's Node for its version. True if something new was learnt.
+    pub async fn look_at_node(&self) -> bool {
+        self.node.look(self.find("node").as_deref()).await
+    }
+
+    /// That this machine's Node is too old for it, in words; `look_at_node` comes first.
+    pub fn node_trouble(&self, entry: &AgentEntry) -> Option<String> {
+        if entry.chosen.is_some() {
+            return None;
+        }
+        let listed = self.listed(entry)?;
+        let here = self.shelf.as_ref().and_then(|shelf| shelf.here(&listed));
+        let range = match here {
+            Some(here) => here.node,
+            None => listed.node().map(str::to_owned),
+        };
+        self.node.too_old(&entry.name, &range?)
+    }
+
     /// What the browser is told.
     pub fn summaries(&self) -> Vec<AgentSummary> {
-        let summary = |entry: &AgentEntry| {
-            let found = self.launch(entry).is_some();
-            AgentSummary {
-                cli_type: entry.cli_type.clone(),
-                name: entry.name.clone(),
-                badge: entry.badge.clone(),
-                found,
-                status: wire::AgentState::Idle,
-                version: None,
-                sign_in: vec![],
-                install: entry.install_command().filter(|_| !found),
-            }
-        };
-        self.entries.iter().map(summary).collect()
+        self.entries()
+            .iter()
+            .map(|entry| self.summary(entry))
+            .collect()
+    }
+
+    fn summary(&self, entry: &AgentEntry) -> AgentSummary {
+        let launch = self.launch(entry);
+        let ready = launch.as_ref().is_some_and(|launch| !launch.may_fetch());
+        let listed = self.listed(entry);
+        AgentSummary {
+            cli_type: entry.cli_type.clone(),
+            name: entry.name.clone(),
+            badge: entry.badge.clone(),
+            about: listed.as_ref().map(|listed| listed.about.clone()),
+            found: launch.is_some(),
+            readiness: match ready {
+                true => AgentReadiness::Ready,
+                false => AgentReadiness::NotInstalled,
+            },
+            problem: None,
+            node: self.node_trouble(entry),
+            status: wire::AgentState::Idle,
+            version: None,
+            sign_in: vec![],
+            more: entry.listed.is_some(),
+            install: self.install_command(entry),
+            cannot_install: self.cannot_install(entry),
+            installing: false,
+        }
     }
 
     fn find(&self, program: &str) -> Option<PathBuf> {
@@ -151,6 +283,11 @@ impl Catalog {
             .filter(|folder| folder.is_absolute())
             .map(|folder| folder.join(program))
             .find(|path| is_executable(path))
+    }
+
+    /// Where a program is that we use ourselves.
+    pub fn tool(&self, program: &str) -> Option<PathBuf> {
+        self.find(program)
     }
 }
 
@@ -165,17 +302,25 @@ impl AgentEntry {
             env: vec![],
             cwd: None,
             known: None,
+            listed: None,
         }
     }
 
-    /// What to type to install it, if we know.
-    pub fn install_command(&self) -> Option<String> {
-        let known = self.known?;
-        Some(format!("npm install -g {}", known.npm_package))
+    fn listed(listed: Arc<Listed>) -> Self {
+        Self {
+            cli_type: listed.our_id().to_owned(),
+            name: listed.name.clone(),
+            badge: listed.badge(),
+            chosen: None,
+            env: listed.env(),
+            cwd: None,
+            known: None,
+            listed: Some(listed),
+        }
     }
 }
 
-fn is_executable(path: &Path) -> bool {
+pub(super) fn is_executable(path: &Path) -> bool {
     path.metadata()
         .is_ok_and(|metadata| metadata.is_file() && metadata.permissions().mode() & 0o111 != 0)
 }

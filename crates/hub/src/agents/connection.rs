@@ -261,6 +261,10 @@ impl Connection {
         &self.inner.oddities
     }
 
+    pub(super) fn keeper_pid(&self) -> Option<u32> {
+        self.inner.keeper_pid
+    }
+
     /// The last lines of its standard error.
     pub fn stderr(&self) -> String {
         self.inner.stderr.text()

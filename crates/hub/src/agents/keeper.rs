@@ -177,7 +177,7 @@ fn end_everything_below() {
 }
 
 /// Everything started by this process or by what it started.
-fn descendants(ancestor: Pid) -> Vec<Pid> {
+pub(super) fn descendants(ancestor: Pid) -> Vec<Pid> {
     let parents = parents_of_all();
     let mut found = vec![];
     let mut next = vec![ancestor.as_raw_nonzero().get()];

@@ -7,14 +7,16 @@ use std::sync::{Arc, Mutex};
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 use tokio::sync::{mpsc, oneshot};
-use wire::{AgentState, AgentSummary, QuestionAction, SignInShown};
+use wire::{AgentMemory, AgentReadiness, AgentState, AgentSummary, QuestionAction, SignInShown};
 
 use super::agent_session::AgentSession;
 use super::connection::{AgentError, AgentEvent, Connection, Start};
 use super::lifecycle::{AgentHandle, Life, Status};
+use super::memory;
+use super::obtain::{Ended, Installs, News, NotInstalled, Refreshed, fetch};
 use super::routes::{Attach, Expected, Inbox, Route, Routes, hand_on, lock};
 use super::sign_in::{Attempts, Incoming, TYPED_BYTES_MAX};
-use super::start::{AgentSetup, start};
+use super::start::{AgentSetup, environment, start};
 use super::{AgentEntry, Catalog};
 
 /// Events of one agent that may wait to be handed on.
@@ -22,11 +24,18 @@ pub(super) const EVENTS_MAX: usize = 4096;
 /// How much later than we an agent may have written its own last word about a turn we saw.
 const SAME_TURN: SignedDuration = SignedDuration::from_secs(5);
 const LIST_PAGES_MAX: usize = 20;
+/// Of what an agent said before it failed to start.
+const PROBLEM_LINES_MAX: usize = 12;
 
 pub struct Agents {
-    catalog: Catalog,
-    kinds: HashMap<String, AgentKind>,
+    setup: Arc<AgentSetup>,
+    publish: Publish,
+    /// Those somebody has wanted so far; the list of all grows while we run.
+    kinds: Mutex<HashMap<String, AgentKind>>,
+    installs: Installs,
 }
+
+type Publish = Arc<dyn Fn(&str, AgentState, Option<String>) + Send + Sync>;
 
 /// One kind of agent, as sessions use it. Clones share it.
 #[derive(Clone)]
@@ -51,55 +60,120 @@ struct Seen {
     version: Option<String>,
     /// The last one there was.
     connection: Option<Connection>,
+    /// Why it did not start when it was last tried.
+    problem: Option<String>,
 }
 
 impl Agents {
     /// `publish` is told of each change of a kind's state, with why it is away.
     pub fn new(
         setup: AgentSetup,
-        publish: impl Fn(&str, AgentState, Option<String>) + Clone + Send + 'static,
+        publish: impl Fn(&str, AgentState, Option<String>) + Send + Sync + 'static,
     ) -> Self {
-        let catalog = setup.catalog.clone();
-        let setup = Arc::new(setup);
-        let kind = |entry: &AgentEntry| {
-            let publish = publish.clone();
-            (
-                entry.cli_type.clone(),
-                AgentKind::new(entry, setup.clone(), publish),
-            )
-        };
-        let kinds = catalog.entries().iter().map(kind).collect();
-        Self { catalog, kinds }
+        Self {
+            setup: Arc::new(setup),
+            publish: Arc::new(publish),
+            kinds: Mutex::default(),
+            installs: Installs::default(),
+        }
     }
 
+    pub fn catalog(&self) -> &Catalog {
+        &self.setup.catalog
+    }
+
+    /// Must be called within a tokio runtime.
     pub fn kind(&self, cli_type: &str) -> Option<AgentKind> {
-        self.kinds.get(cli_type).cloned()
+        let mut kinds = lock(&self.kinds);
+        if let Some(kind) = kinds.get(cli_type) {
+            return Some(kind.clone());
+        }
+        let entry = self.catalog().entry(cli_type)?;
+        let kind = AgentKind::new(&entry, self.setup.clone(), self.publish.clone());
+        kinds.insert(cli_type.to_owned(), kind.clone());
+        Some(kind)
     }
 
     /// What the browser is told.
     pub fn summaries(&self) -> Vec<AgentSummary> {
-        let mut summaries = self.catalog.summaries();
+        let mut summaries = self.catalog().summaries();
+        let kinds = lock(&self.kinds);
         for summary in &mut summaries {
-            if let Some(kind) = self.kinds.get(&summary.cli_type) {
-                let seen = lock(&kind.inner.seen);
-                summary.status = seen.status;
-                summary.version.clone_from(&seen.version);
-                let connection = seen.connection.as_ref();
-                summary.sign_in = connection.map_or(vec![], |it| it.sign_in().shown());
+            summary.installing = self.installs.is_running(&summary.cli_type);
+            if let Some(kind) = kinds.get(&summary.cli_type) {
+                kind.describe(summary);
             }
         }
         summaries
     }
 
+    /// Brings an agent of the list here. `tell` hears how it goes; the answer is what has been said so far, of one that
+    /// is under way already.
+    pub fn install(
+        &self,
+        cli_type: &str,
+        tell: impl Fn(News) + Send + Sync + 'static,
+    ) -> Result<String, NotInstalled> {
+        let impossible = |reason: String| Err(NotInstalled::Impossible(reason));
+        let catalog = self.catalog();
+        let Some(entry) = catalog.entry(cli_type) else {
+            return impossible(format!("There is no agent `{cli_type}` in the list."));
+        };
+        let plan = match catalog.plan(&entry) {
+            Some(Ok(plan)) => plan,
+            Some(Err(missing)) => return impossible(missing),
+            None => {
+                return impossible(format!(
+                    "{} is started by a command that was set for it; there is nothing to install.",
+                    entry.name
+                ));
+            }
+        };
+        let env = environment(&self.setup.env);
+        let kind = lock(&self.kinds).get(cli_type).cloned();
+        let told = move |news: News| {
+            if let (News::Ended(Ended::Installed), Some(kind)) = (&news, &kind) {
+                lock(&kind.inner.seen).problem = None;
+            }
+            tell(news);
+        };
+        self.installs
+            .begin(cli_type, plan, self.setup.keeper.clone(), env, told)
+    }
+
+    pub fn cancel_install(&self, cli_type: &str) {
+        self.installs.cancel(cli_type);
+    }
+
+    /// Fetches a newer list of agents: from an https address, or from a file.
+    pub async fn refresh(&self, from: &str) -> Result<Refreshed, String> {
+        refresh(self.catalog(), from).await
+    }
+
+    /// What those that run take, with everything they started.
+    pub async fn memory(&self) -> Vec<AgentMemory> {
+        let running: Vec<(String, u32)> = lock(&self.kinds)
+            .iter()
+            .filter_map(|(cli_type, kind)| Some((cli_type.clone(), kind.process()?)))
+            .collect();
+        let reading = tokio::task::spawn_blocking(move || {
+            let each = running
+                .iter()
+                .filter_map(|(cli_type, pid)| memory::below(*pid, cli_type));
+            let mut found: Vec<AgentMemory> = each.collect();
+            found.sort_by(|one, other| one.cli_type.cmp(&other.cli_type));
+            found
+        });
+        reading.await.unwrap_or_default()
+    }
+
     /// Ends every agent and everything they started, all at once.
     pub async fn shut_down(&self) {
-        let ends: Vec<_> = self
-            .kinds
-            .values()
-            .map(|kind| {
-                let kind = kind.clone();
-                tokio::spawn(async move { kind.inner.handle.shut_down().await })
-            })
+        self.installs.cancel_all();
+        let kinds: Vec<AgentKind> = lock(&self.kinds).values().cloned().collect();
+        let ends: Vec<_> = kinds
+            .into_iter()
+            .map(|kind| tokio::spawn(async move { kind.inner.handle.shut_down().await }))
             .collect();
         for end in ends {
             let _ = end.await;
@@ -108,11 +182,7 @@ impl Agents {
 }
 
 impl AgentKind {
-    fn new(
-        entry: &AgentEntry,
-        setup: Arc<AgentSetup>,
-        publish: impl Fn(&str, AgentState, Option<String>) + Send + 'static,
-    ) -> Self {
+    fn new(entry: &AgentEntry, setup: Arc<AgentSetup>, publish: Publish) -> Self {
         let (events, queue) = mpsc::channel(EVENTS_MAX);
         let attempts = Attempts::default();
         let routes = Arc::new(Mutex::new(Routes {
@@ -124,6 +194,7 @@ impl AgentKind {
             status: AgentState::Idle,
             version: None,
             connection: None,
+            problem: None,
         }));
         let (noted, cli_type) = (seen.clone(), entry.cli_type.clone());
         let entry = entry.clone();
@@ -179,11 +250,14 @@ impl AgentKind {
             let asked = connection.request("authenticate", json!({"methodId": method_id}));
             let asked = async { asked.await.map(drop) };
             let given_up = || refused("it was given up");
-            return attempt.by_the_agent(asked, &show, given_up).await;
+            attempt.by_the_agent(asked, &show, given_up).await?;
+            lock(&self.inner.routes).locked = None;
+            return Ok(());
         };
         attempt
             .in_a_terminal((self.inner.start)()?, run, &show)
             .await?;
+        lock(&self.inner.routes).locked = None;
         // What it signed in with it reads when it starts; one that works for somebody is left alone.
         if connection.idle_since().is_some() {
             self.inner.handle.reconnect().await?;
@@ -214,6 +288,31 @@ impl AgentKind {
             message: "nobody signs in just now, or that was too much at once".to_owned(),
             data: None,
         })
+    }
+
+    /// What people are told of it, beside what the catalog knows.
+    fn describe(&self, summary: &mut AgentSummary) {
+        let seen = lock(&self.inner.seen);
+        summary.status = seen.status;
+        summary.version.clone_from(&seen.version);
+        let connection = seen.connection.as_ref();
+        summary.sign_in = connection.map_or(vec![], |it| it.sign_in().shown());
+        if summary.readiness == AgentReadiness::NotInstalled {
+            return;
+        }
+        summary.problem.clone_from(&seen.problem);
+        if seen.problem.is_some() {
+            summary.readiness = AgentReadiness::Broken;
+        } else if lock(&self.inner.routes).locked.is_some() {
+            summary.readiness = AgentReadiness::NeedsLogin;
+        }
+    }
+
+    /// Its keeper's, while it runs.
+    fn process(&self) -> Option<u32> {
+        let seen = lock(&self.inner.seen);
+        let runs = seen.status == AgentState::Connected;
+        seen.connection.as_ref().filter(|_| runs)?.keeper_pid()
     }
 
     /// Starts the agent ahead of its first use.
@@ -360,6 +459,25 @@ async fn knows_more(
     false
 }
 
+/// Fetches a list of agents for a catalog, from an https address or from a file.
+pub async fn refresh(catalog: &Catalog, from: &str) -> Result<Refreshed, String> {
+    let text = fetch(from, catalog.tool("curl").as_deref()).await?;
+    let taken = catalog.take_list(&text);
+    taken.map_err(|reason| format!("The list from {from} was not taken: {reason}."))
+}
+
+/// The first line, which says what happened, and the last ones, which say why.
+fn last_lines(text: &str) -> String {
+    let lines: Vec<&str> = text.lines().collect();
+    match lines.len() > PROBLEM_LINES_MAX {
+        true => {
+            let last = &lines[lines.len() - (PROBLEM_LINES_MAX - 1)..];
+            format!("{}\n…\n{}", lines[0], last.join("\n"))
+        }
+        false => text.to_owned(),
+    }
+}
+
 /// Remembers what people are told of a kind, and says why it is away.
 fn note(
     seen: &Mutex<Seen>,
@@ -373,9 +491,13 @@ fn note(
             let info = connection.initialized().agent_info.as_ref();
             seen.version = info.map(|info| info.version.clone());
             seen.connection = Some(connection.clone());
+            seen.problem = None;
             None
         }
-        Some(Err(error)) => Some(error.to_string()),
+        Some(Err(error)) => {
+            seen.problem = Some(last_lines(&error.to_string()));
+            Some(error.to_string())
+        }
         None => None,
     }
 }

@@ -62,6 +62,15 @@ pub(super) struct Routes {
     pub(super) sessions: HashMap<String, Route>,
     pub(super) expected: HashMap<Ticket, Expected>,
     pub(super) attempts: Attempts,
+    /// What it would not do without a sign-in, when it was last asked.
+    pub(super) locked: Option<Locked>,
+}
+
+/// Some agents open sessions for anybody and refuse only to answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Locked {
+    Session,
+    Answer,
 }
 
 pub(super) struct Route {
@@ -179,6 +188,7 @@ async fn deliver(routes: &Mutex<Routes>, session_id: &str, said: FromAgent) -> O
 }
 
 async fn answered(routes: &Mutex<Routes>, expected: Expected, result: Result<Value, AgentError>) {
+    note_lock(&mut lock(routes), &expected, &result);
     match expected {
         Expected::New {
             inbox,
@@ -238,6 +248,19 @@ fn inboxes(routes: &Mutex<Routes>, connection: u64) -> Vec<Inbox> {
     let of_it = |route: &&Route| route.connection == connection;
     let inbox = |route: &Route| route.inbox.clone();
     routes.sessions.values().filter(of_it).map(inbox).collect()
+}
+
+fn note_lock(routes: &mut Routes, expected: &Expected, result: &Result<Value, AgentError>) {
+    let asked = match expected {
+        Expected::Prompt { .. } => Locked::Answer,
+        Expected::New { .. } | Expected::Attach { .. } => Locked::Session,
+    };
+    match result {
+        Err(AgentError::SignInNeeded { .. }) => routes.locked = Some(asked),
+        // A session says nothing about whether it would answer.
+        Ok(_) if asked == Locked::Answer || routes.locked == Some(asked) => routes.locked = None,
+        _ => {}
+    }
 }
 
 fn take_routes(routes: &Mutex<Routes>, connection: u64) -> Vec<Inbox> {

@@ -42,10 +42,10 @@ pub async fn look_at(entry: &AgentEntry, setup: &AgentSetup) -> Result<Option<St
 
 pub(super) fn start(entry: &AgentEntry, setup: &AgentSetup) -> Result<Start, AgentError> {
     let launch = setup.catalog.launch(entry).ok_or_else(|| {
-        let reason = match (&entry.chosen, entry.install_command()) {
+        let reason = match (&entry.chosen, setup.catalog.install_command(entry)) {
             (Some(chosen), _) => format!("`{}` was not found", chosen.join(" ")),
             (None, Some(install)) => format!("to install it: {install}"),
-            (None, None) => String::new(),
+            (None, None) => setup.catalog.cannot_install(entry).unwrap_or_default(),
         };
         AgentError::NotStarted {
             name: entry.name.clone(),

@@ -17,8 +17,10 @@ const LOCK_ATTEMPTS: u32 = 5;
 const LOCK_PAUSE: Duration = Duration::from_millis(50);
 
 /// What else may be there before the first start, or after a moved one.
-const OURS: [&str; 12] = [
+const OURS: [&str; 14] = [
     "agent",
+    "agents",
+    "agents.json",
     "audit.jsonl",
     "config.toml",
     "lost+found",

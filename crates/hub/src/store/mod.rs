@@ -6,7 +6,7 @@
 
 mod data_dir;
 mod document;
-mod durable;
+pub(crate) mod durable;
 pub(crate) mod migrations;
 pub(crate) mod transcript;
 mod uploads;

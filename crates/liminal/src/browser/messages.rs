@@ -2,8 +2,9 @@
 
 use std::collections::BTreeMap;
 
+use hub::agents::{Ended, News};
 use hub::{Event, Fed, Origin, SessionEvent, What};
-use wire::{ErrorCode, ServerMessage};
+use wire::{ErrorCode, InstallState, ServerMessage};
 
 /// A change as the browser is told of it. Only the one who asked for it sees the request id.
 pub(super) fn of_event(event: Event, connection: u64) -> Option<ServerMessage> {
@@ -63,7 +64,25 @@ pub(super) fn of_event(event: Event, connection: u64) -> Option<ServerMessage> {
             status,
             reason,
         },
+        What::Agents(agents) => ServerMessage::AgentList { agents, request_id },
+        What::AgentInstall { cli_type, news } => of_install(cli_type, news),
     })
+}
+
+fn of_install(cli_type: String, news: News) -> ServerMessage {
+    let (state, output, message) = match news {
+        News::Output(output) => (InstallState::Running, output, None),
+        News::Ended(Ended::Installed) => (InstallState::Installed, String::new(), None),
+        News::Ended(Ended::Cancelled) => (InstallState::Cancelled, String::new(), None),
+        News::Ended(Ended::Failed(why)) => (InstallState::Failed, String::new(), Some(why)),
+    };
+    ServerMessage::AgentInstall {
+        cli_type,
+        state,
+        output,
+        message,
+        request_id: None,
+    }
 }
 
 /// What happened in a session the browser has open.

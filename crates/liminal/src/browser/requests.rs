@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use hub::agents::AgentKind;
 use hub::{Done, Feed, Hub, HubError, Origin, Search};
-use wire::{ClientMessage, Project, ServerMessage};
+use wire::{ClientMessage, InstallState, Project, ServerMessage};
 
 use super::messages::error;
 use super::{FinishedHtml, markup};
@@ -38,6 +38,10 @@ pub(super) fn queue_of(message: &ClientMessage, number: u64) -> Queue {
         | M::SessionList { .. }
         | M::SessionCreate { .. }
         | M::SessionReconnect { .. }
+        | M::AgentInstall { .. }
+        | M::AgentInstallCancel { .. }
+        | M::AgentRefresh {}
+        | M::AgentMemory {}
         | M::AgentAuthenticate { .. }
         | M::AgentSignInAnswer { .. }
         | M::AgentSignInStop { .. } => Queue::Alone(number),
@@ -76,10 +80,13 @@ pub(super) fn list(
             projects: hub.projects().list(),
             request_id,
         }),
-        ClientMessage::AgentList {} => Some(ServerMessage::AgentList {
-            agents: hub.agents().summaries(),
-            request_id,
-        }),
+        ClientMessage::AgentList {} => {
+            hub.look_around();
+            Some(ServerMessage::AgentList {
+                agents: hub.agents().summaries(),
+                request_id,
+            })
+        }
         ClientMessage::SessionList {
             project_id,
             archived,
@@ -263,6 +270,32 @@ async fn answer(
         M::SessionReconnect { cli_type } => {
             agent(hub, &cli_type)?.restart().await?;
             return Ok(None);
+        }
+        M::AgentInstall { cli_type } => {
+            let output = hub.install_agent(&cli_type)?;
+            return Ok(Some(ServerMessage::AgentInstall {
+                cli_type,
+                state: InstallState::Running,
+                output,
+                message: None,
+                request_id,
+            }));
+        }
+        M::AgentInstallCancel { cli_type } => {
+            hub.agents().cancel_install(&cli_type);
+            return Ok(None);
+        }
+        M::AgentRefresh {} => {
+            let refreshed = hub.refresh_agents().await?;
+            return Ok(Some(ServerMessage::AgentRefreshed {
+                agents: u32::try_from(refreshed.agents).unwrap_or(u32::MAX),
+                left_out: refreshed.left_out,
+                request_id,
+            }));
+        }
+        M::AgentMemory {} => {
+            let agents = hub.agents().memory().await;
+            return Ok(Some(ServerMessage::AgentMemory { agents, request_id }));
         }
         M::AgentAuthenticate {
             cli_type,

@@ -3,6 +3,7 @@
 //! It talks to the server that has the data directory, or starts one for the call. Standard output carries what was
 //! asked for; everything about it goes to standard error.
 
+mod agents;
 mod export;
 mod link;
 mod send;
@@ -27,11 +28,24 @@ pub(crate) async fn run(talk: &Talk, settings: &Settings) -> anyhow::Result<Exit
         Talk::Send(args) => send::message(args)?,
         _ => String::new(),
     };
+    if let Talk::Agents {
+        install, refresh, ..
+    } = talk
+    {
+        if let Some(id) = install {
+            return agents::install(settings, id).await;
+        }
+        if let Some(from) = refresh {
+            agents::refresh(settings, from).await?;
+        }
+    }
     let mut link = Link::open(settings).await?;
     let done = carry_out(talk, message, &mut link).await;
     link.close().await;
     done
 }
+
+pub(crate) use agents::memory;
 
 /// A new access token, for the running server if there is one.
 pub(crate) async fn rotate_token(settings: &Settings) -> anyhow::Result<()> {
@@ -60,11 +74,11 @@ async fn carry_out(talk: &Talk, message: String, link: &mut Link) -> anyhow::Res
                 false => sessions(&list["sessions"]),
             }
         }
-        Talk::Agents { json } => {
+        Talk::Agents { json, .. } => {
             let list = link.call("agents.list", json!({})).await?;
             match json {
                 true => format!("{:#}\n", list["agents"]),
-                false => agents(&list["agents"]),
+                false => table(agents::rows(&list["agents"])),
             }
         }
         Talk::Show { key, json } => {
@@ -136,28 +150,6 @@ fn sessions(sessions: &Value) -> String {
         }
         text => text,
     }
-}
-
-fn agents(agents: &Value) -> String {
-    let rows = agents.as_array().into_iter().flatten().map(|agent| {
-        let found = agent["found"] == true;
-        let about = match (found, agent["install"].as_str()) {
-            (true, _) => agent["model"]
-                .as_str()
-                .or(agent["description"].as_str())
-                .unwrap_or_default(),
-            (false, Some(install)) => install,
-            (false, None) => "",
-        };
-        let state = if found { "ready" } else { "not installed" };
-        [
-            word(&agent["id"]),
-            word(&agent["name"]),
-            state.to_owned(),
-            about.to_owned(),
-        ]
-    });
-    table(rows.collect())
 }
 
 /// Columns as wide as they need to be; a line that the terminal would break is cut.

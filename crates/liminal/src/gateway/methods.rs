@@ -98,6 +98,11 @@ pub(super) static METHODS: LazyLock<Vec<Method>> = LazyLock::new(|| {
             projects::agents,
         ),
         Method::new(
+            "agents.memory",
+            "What the agents that run take, with everything they started.",
+            projects::memory,
+        ),
+        Method::new(
             "sessions.create",
             "A new session. It is followed from the beginning.",
             sessions::create,

@@ -1,9 +1,10 @@
 //! Methods about the server, its agents and its projects.
 
 use serde_json::json;
+use wire::AgentReadiness;
 use wire::gateway::{
-    Agent, AgentList, Done, Health, NoParams, PathParams, Problem, ProjectAdded, ProjectList,
-    ProjectParams,
+    Agent, AgentList, Done, Health, MemoryList, NoParams, PathParams, Problem, ProjectAdded,
+    ProjectList, ProjectParams,
 };
 
 use super::follow::{Caller, problem};
@@ -23,6 +24,8 @@ pub(super) async fn agents(caller: Caller, _: NoParams) -> Result<AgentList, Pro
         model: persona.model.or_else(|| model.clone()),
         description: persona.description,
         found: true,
+        state: AgentReadiness::Ready,
+        problem: None,
         install: None,
     });
     let catalog = caller.hub().agents().summaries();
@@ -30,13 +33,25 @@ pub(super) async fn agents(caller: Caller, _: NoParams) -> Result<AgentList, Pro
         id: agent.cli_type,
         name: agent.name,
         model: None,
-        description: None,
+        description: agent.about,
         found: agent.found,
-        install: agent.install,
+        state: agent.readiness,
+        problem: agent
+            .problem
+            .or(agent.node)
+            .or(agent.cannot_install.filter(|_| !agent.found)),
+        install: agent
+            .install
+            .filter(|_| agent.readiness == AgentReadiness::NotInstalled),
     });
     Ok(AgentList {
         agents: personas.chain(catalog).collect(),
     })
+}
+
+pub(super) async fn memory(caller: Caller, _: NoParams) -> Result<MemoryList, Problem> {
+    let agents = caller.hub().agents().memory().await;
+    Ok(MemoryList { agents })
 }
 
 pub(super) async fn personas(caller: &Caller) -> Result<Vec<agent::Persona>, Problem> {

@@ -15,9 +15,9 @@ pub use params::{
     ProjectParams, QueueParams, RenameParams, RunId, SendParams, SessionKey, SubscribeParams,
 };
 pub use results::{
-    Agent, AgentList, Done, Health, Message, MessageBody, Messages, NewSession, Permission,
-    PermissionList, ProjectAdded, ProjectList, Question, QuestionList, Queue, QueuedRun, Role, Run,
-    Session, SessionList, SessionWithMessages, Subscribed,
+    Agent, AgentList, Done, Health, MemoryList, Message, MessageBody, Messages, NewSession,
+    Permission, PermissionList, ProjectAdded, ProjectList, Question, QuestionList, Queue,
+    QueuedRun, Role, Run, Session, SessionList, SessionWithMessages, Subscribed,
 };
 
 /// The first frame a program sends.

@@ -4,6 +4,8 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 
+use crate::{AgentMemory, AgentReadiness};
+
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct Done {
     pub ok: bool,
@@ -36,9 +38,19 @@ pub struct Agent {
     pub description: Option<String>,
     /// Whether it can be started here.
     pub found: bool,
-    /// How to install it.
+    pub state: AgentReadiness,
+    /// Why it is broken, or that this machine's Node is too old for it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub problem: Option<String>,
+    /// How to install it, while it is not.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub install: Option<String>,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct MemoryList {
+    /// Of the agents that run.
+    pub agents: Vec<AgentMemory>,
 }
 
 #[derive(Debug, Serialize, JsonSchema)]

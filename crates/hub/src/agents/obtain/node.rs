@@ -1,0 +1,139 @@
+//! Which Node this machine has, and whether it is enough.
+
+use std::path::Path;
+use std::process::Stdio;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use tokio::process::Command;
+
+/// Printing a version takes milliseconds, also on a slow disk.
+const DEADLINE: Duration = Duration::from_secs(3);
+/// Somebody who just installed another one is not told of the old one for long.
+const KNOWN_FOR: Duration = Duration::from_secs(10);
+
+type Version = (u32, u32);
+
+/// What is known of this machine's Node.
+#[derive(Debug, Default)]
+pub(crate) struct Node {
+    seen: Mutex<Option<(Instant, Option<Version>)>>,
+}
+
+impl Node {
+    /// Asks it for its version, unless that was done a moment ago. True if something new was learnt.
+    pub(crate) async fn look(&self, program: Option<&Path>) -> bool {
+        let known = *self.lock();
+        if known.is_some_and(|(at, _)| at.elapsed() < KNOWN_FOR) {
+            return false;
+        }
+        let version = match program {
+            Some(program) => version(program).await,
+            None => None,
+        };
+        *self.lock() = Some((Instant::now(), version));
+        known.map(|(_, version)| version) != Some(version)
+    }
+
+    /// Why it is not enough, in words; nothing while nobody has looked.
+    pub(crate) fn too_old(&self, name: &str, range: &str) -> Option<String> {
+        let (_, has) = (*self.lock())?;
+        let needs = lowest(range)?;
+        let wanted = match needs {
+            (major, 0) => major.to_string(),
+            (major, minor) => format!("{major}.{minor}"),
+        };
+        match has {
+            Some(has) if has >= needs => None,
+            Some((major, minor)) => Some(format!(
+                "{name} needs Node {wanted} or newer; this machine has {major}.{minor}."
+            )),
+            None => Some(format!(
+                "{name} needs Node {wanted} or newer; this machine has none."
+            )),
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Option<(Instant, Option<Version>)>> {
+        self.seen.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+async fn version(program: &Path) -> Option<Version> {
+    let asked = Command::new(program)
+        .arg("--version")
+        .stdin(Stdio::null())
+        .kill_on_drop(true)
+        .output();
+    let output = tokio::time::timeout(DEADLINE, asked).await.ok()?.ok()?;
+    numbers(&String::from_utf8_lossy(&output.stdout))
+}
+
+/// The oldest version a range of npm allows, as far as it says one.
+fn lowest(range: &str) -> Option<Version> {
+    range.split("||").filter_map(numbers).min()
+}
+
+/// The first version in a text.
+fn numbers(text: &str) -> Option<Version> {
+    let from = text.find(|c: char| c.is_ascii_digit())?;
+    // An upper bound says nothing about what is needed.
+    if text[..from].contains('<') {
+        return None;
+    }
+    let mut parts = text[from..].split(|c: char| !c.is_ascii_digit());
+    let major = parts.next()?.parse().ok()?;
+    let minor = parts.next().and_then(|minor| minor.parse().ok());
+    Some((major, minor.unwrap_or(0)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_oldest_version_of_a_range_is_what_is_needed() {
+        let ranges = [
+            ">=22",
+            "^20.19.0 || >=22.12.0",
+            "20 || 22",
+            ">= 18.0.0 <25",
+            "18.x",
+            "*",
+            "<25",
+        ];
+        let found = ranges.map(lowest);
+        let (a, b) = (Some((22, 0)), Some((20, 19)));
+        assert_eq!(
+            found,
+            [
+                a,
+                b,
+                Some((20, 0)),
+                Some((18, 0)),
+                Some((18, 0)),
+                None,
+                None
+            ]
+        );
+    }
+
+    #[test]
+    fn a_node_that_is_too_old_is_said_in_words_and_an_unknown_one_is_not() {
+        let node = Node::default();
+        assert_eq!(node.too_old("Claude Code", ">=22"), None);
+        let has = |version| *node.lock() = Some((Instant::now(), version));
+        has(Some((18, 19)));
+        let said = "Claude Code needs Node 22 or newer; this machine has 18.19.";
+        assert_eq!(node.too_old("Claude Code", ">=22").as_deref(), Some(said));
+        assert_eq!(node.too_old("Claude Code", ">=18.19.0"), None);
+        has(Some((22, 0)));
+        assert_eq!(node.too_old("Claude Code", ">=22"), None);
+        has(None);
+        assert!(
+            node.too_old("X", ">=22.12")
+                .unwrap()
+                .contains("22.12 or newer; this machine has none")
+        );
+    }
+}

@@ -1,0 +1,108 @@
+//! `liminal agents`: who can answer, a newer list of them, one more of them, and what those that run take.
+//!
+//! Lists and agents stand in the data directory, where a running server finds them: none has to be started anew.
+
+use std::io::Write as _;
+use std::process::ExitCode;
+
+use anyhow::bail;
+use hub::agents::{self, Agents, Ended, News};
+use hub::store::{DataDir, address_of_server};
+use serde_json::{Value, json};
+use tokio::sync::mpsc;
+
+use super::link::Link;
+use super::word;
+use crate::config::Settings;
+use crate::serve;
+
+/// Columns of the table: the ready ones first, in the order of the catalog.
+pub(super) fn rows(agents: &Value) -> Vec<[String; 4]> {
+    let mut agents: Vec<&Value> = agents.as_array().into_iter().flatten().collect();
+    agents.sort_by_key(|agent| agent["state"] == "not-installed");
+    agents.into_iter().map(row).collect()
+}
+
+fn row(agent: &Value) -> [String; 4] {
+    let state = match agent["state"].as_str() {
+        Some("needs-login") => "needs login",
+        Some("not-installed") => "not installed",
+        Some("broken") => "broken",
+        _ => "ready",
+    };
+    let first = |key: &str| agent[key].as_str().filter(|text| !text.is_empty());
+    let about = match state {
+        "not installed" => first("install").or(first("problem")),
+        _ => first("problem").or(first("model")).or(first("description")),
+    };
+    let about = about
+        .unwrap_or_default()
+        .lines()
+        .collect::<Vec<_>>()
+        .join("; ");
+    [
+        word(&agent["id"]),
+        word(&agent["name"]),
+        state.to_owned(),
+        about,
+    ]
+}
+
+pub(super) async fn refresh(settings: &Settings, from: &str) -> anyhow::Result<()> {
+    DataDir::prepare(&settings.data_dir.value)?;
+    let setup = serve::agent_setup(settings)?;
+    let refreshed = match agents::refresh(&setup.catalog, from).await {
+        Ok(refreshed) => refreshed,
+        Err(reason) => bail!("{reason}"),
+    };
+    let mut stderr = std::io::stderr();
+    let _ = writeln!(stderr, "The list now has {} agents.", refreshed.agents);
+    for one in refreshed.left_out {
+        let _ = writeln!(stderr, "Left out: {one}");
+    }
+    Ok(())
+}
+
+/// Runs the installer with its output on standard error.
+pub(super) async fn install(settings: &Settings, id: &str) -> anyhow::Result<ExitCode> {
+    DataDir::prepare(&settings.data_dir.value)?;
+    let agents = Agents::new(serve::agent_setup(settings)?, |_, _, _| {});
+    let (tell, mut heard) = mpsc::unbounded_channel();
+    agents.install(id, move |news| drop(tell.send(news)))?;
+    let mut stderr = std::io::stderr();
+    while let Some(news) = heard.recv().await {
+        match news {
+            News::Output(text) => drop(stderr.write_all(text.as_bytes())),
+            News::Ended(Ended::Installed) => break,
+            News::Ended(Ended::Cancelled) => return Ok(ExitCode::FAILURE),
+            News::Ended(Ended::Failed(why)) => bail!("{why}"),
+        }
+    }
+    let _ = writeln!(stderr, "{id} is installed.");
+    Ok(ExitCode::SUCCESS)
+}
+
+/// What the agents of the running server take, a line each.
+pub(crate) async fn memory(settings: &Settings) -> anyhow::Result<Vec<String>> {
+    if address_of_server(&settings.data_dir.value).is_none() {
+        return Ok(vec![]);
+    }
+    let mut link = Link::open(settings).await?;
+    let list = link.call("agents.memory", json!({})).await;
+    link.close().await;
+    let list = list?;
+    let line = |agent: &Value| {
+        let memory = match agent["bytes"].as_u64() {
+            Some(bytes) => format!("{} MiB", bytes / 1024 / 1024),
+            None => "not known".to_owned(),
+        };
+        let count = agent["processes"].as_u64().unwrap_or_default();
+        let processes = if count == 1 { "process" } else { "processes" };
+        format!(
+            "{:<14} {memory} in {count} {processes}",
+            word(&agent["cliType"])
+        )
+    };
+    let agents = list["agents"].as_array();
+    Ok(agents.into_iter().flatten().map(line).collect())
+}
