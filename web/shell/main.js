@@ -41,6 +41,8 @@ import { connect, RequestError } from './socket.js';
 import * as tabList from './tab-list.js';
 import { startTabStrip } from './tab-strip.js';
 import { startToasts } from './toasts.js';
+import { startTraffic } from './traffic.js';
+import './traffic-script.js';
 import { startUnseen } from './unseen.js';
 import { startWaiting } from './waiting.js';
 import { apply, complete, EMPTY, find } from './workspace.js';
@@ -87,7 +89,8 @@ const portlets = startPortlets(part('portlets', HTMLElement), {
   onGone: (id) => setTabs(tabList.close(tabs, id)),
   copy,
 });
-const actions = sessionActions({ socket, toasts, complain, tabOf, beginRename, open });
+const traffic = startTraffic(part('traffic', HTMLElement), { socket, toasts, copy, onClose: () => portlets.focus() });
+const actions = sessionActions({ socket, toasts, complain, tabOf, beginRename, open, showTraffic });
 const launch = startLaunch(part('launch', HTMLElement), {
   socket,
   toasts,
@@ -246,7 +249,11 @@ function setTabs(next) {
   remember(tabList.KEY, tabList.toStored(tabs));
   if (tabs.active !== null) launch.leave();
   portlets.show(tabs.active);
-  for (const id of closed) portlets.close(id);
+  for (const id of closed) {
+    portlets.close(id);
+    traffic.forget(id);
+  }
+  traffic.show(tabs.active);
   draw();
 }
 
@@ -267,6 +274,12 @@ function tabOf(id) {
     if (at < 0) return;
     setTabs(tabList.move(wasActive ? tabList.open(tabs, id) : tabList.add(tabs, id), id, at));
   };
+}
+
+/** What goes between us and its agent. @param {string} id */
+function showTraffic(id) {
+  open(id);
+  traffic.toggle(id);
 }
 
 /** @param {string} id */
@@ -345,6 +358,7 @@ function openPalette() {
       const session = tabs.active === null ? undefined : find(workspace, tabs.active);
       if (session) actions.archive(session);
     },
+    'Traffic of the session in view': () => tabs.active !== null && traffic.toggle(tabs.active),
     'Show or hide the sidebar': drawer.toggle,
     'Change the theme': () => part('theme', HTMLButtonElement).click(),
     'Keyboard shortcuts': help.open,

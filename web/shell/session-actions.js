@@ -12,10 +12,11 @@ import { openMenu } from './menu.js';
  * @property {(sessionId: string) => () => void} tabOf  how to bring its tab back to where it is now
  * @property {(sessionId: string) => void} beginRename
  * @property {(sessionId: string) => void} open
+ * @property {(sessionId: string) => void} showTraffic
  */
 
 /** @param {Needs} needs */
-export function sessionActions({ socket, toasts, complain, tabOf, beginRename, open }) {
+export function sessionActions({ socket, toasts, complain, tabOf, beginRename, open, showTraffic }) {
   /** @param {SessionListItem} session */
   const archive = async ({ id, title }) => {
     const bringBack = tabOf(id);
@@ -70,6 +71,7 @@ export function sessionActions({ socket, toasts, complain, tabOf, beginRename, o
           { label: 'Rename', note: 'F2', run: () => beginRename(session.id) },
           away,
           { label: 'Delete', run: () => remove(session) },
+          ...(session.archived ? [] : [{ label: 'Traffic', run: () => showTraffic(session.id) }]),
         ],
         at,
       );

@@ -115,6 +115,40 @@ export type AgentMemory = { cliType: string,
 bytes?: number, processes: number, };
 
 /**
+ * Who sent a message of the protocol.
+ */
+export type TrafficSide = "agent" | "client";
+
+/**
+ * One message between us and an agent, as it stood on the wire but for secrets and length.
+ */
+export type TrafficFrame = { 
+/**
+ * From 1, in the order of the wire, since it was switched on.
+ */
+number: number, 
+/**
+ * Milliseconds since 1970.
+ */
+at: number, from: TrafficSide, 
+/**
+ * What it is, such as `session/prompt` or `answer to session/prompt`.
+ */
+label: string, 
+/**
+ * How long it was.
+ */
+bytes: number, 
+/**
+ * Whether something was cut out of its middle.
+ */
+cut: boolean, 
+/**
+ * JSON, unless it was cut as a whole.
+ */
+text: string, };
+
+/**
  * What happens when an agent asks whether it may do something.
  */
 export type PermissionPolicy = "allow" | "ask";
@@ -430,7 +464,7 @@ images?: Array<string>, } | { "type": "session:cancel", sessionId: string, } | {
 /**
  * What was filled in, by the names of the fields.
  */
-content?: Record<string, string | number | boolean | Array<string>>, } | { "type": "session:policy", sessionId: string, policy: PermissionPolicy, } | { "type": "session:set-mode", sessionId: string, modeId: string, } | { "type": "session:set-option", sessionId: string, optionId: string, value: string | boolean, };
+content?: Record<string, string | number | boolean | Array<string>>, } | { "type": "session:policy", sessionId: string, policy: PermissionPolicy, } | { "type": "session:traffic", sessionId: string, on: boolean, } | { "type": "session:traffic-read", sessionId: string, after: number, } | { "type": "session:set-mode", sessionId: string, modeId: string, } | { "type": "session:set-option", sessionId: string, optionId: string, value: string | boolean, };
 
 /**
  * A message from a browser, with the id its answer should carry.
@@ -455,7 +489,7 @@ images?: Array<string>, } | { "type": "session:cancel", sessionId: string, } | {
 /**
  * What was filled in, by the names of the fields.
  */
-content?: Record<string, string | number | boolean | Array<string>>, } | { "type": "session:policy", sessionId: string, policy: PermissionPolicy, } | { "type": "session:set-mode", sessionId: string, modeId: string, } | { "type": "session:set-option", sessionId: string, optionId: string, value: string | boolean, });
+content?: Record<string, string | number | boolean | Array<string>>, } | { "type": "session:policy", sessionId: string, policy: PermissionPolicy, } | { "type": "session:traffic", sessionId: string, on: boolean, } | { "type": "session:traffic-read", sessionId: string, after: number, } | { "type": "session:set-mode", sessionId: string, modeId: string, } | { "type": "session:set-option", sessionId: string, optionId: string, value: string | boolean, });
 
 export type ServerMessage = { "type": "hello", 
 /**
@@ -517,7 +551,15 @@ html?: Rendered, seq: number, } | { "type": "session:cancelled", sessionId: stri
 /**
  * The text as safe HTML, where there is any.
  */
-html?: Rendered, seq: number, } | { "type": "session:info", sessionId: string, info: SessionInfo, } | { "type": "session:state", sessionId: string, projectId: string, state: SessionState, lastActiveAt: string, } | { "type": "session:archived", sessionId: string, requestId?: string, } | { "type": "session:unarchived", sessionId: string, session: SessionListItem, requestId?: string, } | { "type": "session:deleted", sessionId: string, requestId?: string, } | { "type": "session:title-updated", sessionId: string, title: string, requestId?: string, } | { "type": "session:done", sessionId: string, requestId?: string, } | { "type": "agent:status", cliType: string, status: AgentState, 
+html?: Rendered, seq: number, } | { "type": "session:info", sessionId: string, info: SessionInfo, } | { "type": "session:state", sessionId: string, projectId: string, state: SessionState, lastActiveAt: string, } | { "type": "session:archived", sessionId: string, requestId?: string, } | { "type": "session:unarchived", sessionId: string, session: SessionListItem, requestId?: string, } | { "type": "session:deleted", sessionId: string, requestId?: string, } | { "type": "session:title-updated", sessionId: string, title: string, requestId?: string, } | { "type": "session:done", sessionId: string, requestId?: string, } | { "type": "session:traffic", sessionId: string, on: boolean, frames: Array<TrafficFrame>, 
+/**
+ * How many were dropped to make room, since it was switched on.
+ */
+dropped: number, 
+/**
+ * Whether there is more to ask for at once.
+ */
+more: boolean, requestId?: string, } | { "type": "agent:status", cliType: string, status: AgentState, 
 /**
  * Why it is not connected, when it should be.
  */

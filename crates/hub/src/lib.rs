@@ -15,7 +15,7 @@ pub mod store;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use agents::{AgentSetup, Agents, Audit, News, REGISTRY_URL, Refreshed};
+use agents::{AgentKind, AgentSetup, Agents, Audit, News, REGISTRY_URL, Refreshed, Traffic};
 use uuid::Uuid;
 
 use tokio::sync::broadcast;
@@ -204,6 +204,32 @@ impl Hub {
             events.publish(What::AgentInstall { cli_type, news }, Origin::default());
         };
         Ok(self.inner.agents.install(cli_type, tell)?)
+    }
+
+    /// Begins or ends keeping what goes over the wire for a session.
+    pub fn watch_traffic(&self, session_id: &str, on: bool) -> Result<(), HubError> {
+        let (kind, own_id) = self.kind_of(session_id)?;
+        match kind.tap().watch(own_id, on) {
+            true => Ok(()),
+            false => Err(HubError::SessionRefused {
+                code: wire::ErrorCode::SessionBusy,
+                message: "Too many sessions of this agent are watched already. Stop recording one of them.".to_owned(),
+            }),
+        }
+    }
+
+    /// What was kept of it after that frame; nothing when it is not watched.
+    pub fn read_traffic(&self, session_id: &str, after: u64) -> Result<Option<Traffic>, HubError> {
+        let (kind, own_id) = self.kind_of(session_id)?;
+        Ok(kind.tap().read(own_id, after))
+    }
+
+    /// A session's kind of agent, and that agent's own id for it.
+    fn kind_of<'a>(&self, session_id: &'a str) -> Result<(AgentKind, &'a str), HubError> {
+        let parts = session_id.split_once(':');
+        let (cli_type, own_id) = parts.ok_or(HubError::SessionNotFound)?;
+        let kind = self.agents().kind(cli_type);
+        Ok((kind.ok_or(HubError::SessionNotFound)?, own_id))
     }
 
     /// Fetches the newest list of agents from the public registry.

@@ -63,6 +63,7 @@ async fn by_our_connection(program: PathBuf, liminal: PathBuf) -> Result<Duratio
         cwd: "/".into(),
         timeout: Duration::from_secs(30),
         capabilities: Default::default(),
+        tap: Default::default(),
     };
     let (sender, mut events) = mpsc::channel(1024);
     let connection = connect(start, sender.clone()).await?;

@@ -32,6 +32,7 @@ fn start(script: &str) -> Result<Start> {
         cwd: "/".into(),
         timeout: HANG_GUARD,
         capabilities: Default::default(),
+        tap: Default::default(),
     })
 }
 

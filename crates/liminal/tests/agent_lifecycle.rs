@@ -50,6 +50,7 @@ fn world_that_sleeps(
             cwd: "/".into(),
             timeout: HANG_GUARD,
             capabilities: Default::default(),
+            tap: Default::default(),
         })
     };
     let backoff = Backoff {

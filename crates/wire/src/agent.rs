@@ -176,3 +176,33 @@ impl fmt::Display for PermissionPolicy {
         })
     }
 }
+
+/// Who sent a message of the protocol.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, TS)]
+#[serde(rename_all = "lowercase")]
+pub enum TrafficSide {
+    Agent,
+    /// We.
+    Client,
+}
+
+/// One message between us and an agent, as it stood on the wire but for secrets and length.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, TS)]
+#[serde(rename_all = "camelCase")]
+pub struct TrafficFrame {
+    /// From 1, in the order of the wire, since it was switched on.
+    #[ts(type = "number")]
+    pub number: u64,
+    /// Milliseconds since 1970.
+    #[ts(type = "number")]
+    pub at: i64,
+    pub from: TrafficSide,
+    /// What it is, such as `session/prompt` or `answer to session/prompt`.
+    pub label: String,
+    /// How long it was.
+    pub bytes: u32,
+    /// Whether something was cut out of its middle.
+    pub cut: bool,
+    /// JSON, unless it was cut as a whole.
+    pub text: String,
+}

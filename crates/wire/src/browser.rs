@@ -8,6 +8,7 @@ use ts_rs::TS;
 use crate::{
     AgentMemory, AgentState, AgentSummary, ChatEntry, ErrorCode, InstallState, PermissionPolicy,
     Position, Project, QuestionAction, SessionInfo, SessionListItem, SessionState, SignInShown,
+    TrafficFrame,
 };
 
 /// A message from a browser, with the id its answer should carry.
@@ -173,6 +174,17 @@ pub enum ClientMessage {
     SessionPolicy {
         session_id: String,
         policy: PermissionPolicy,
+    },
+    /// Begins or ends keeping what goes between us and the agent for this session. Off unless asked for, and off again when
+    /// nobody has read it for a minute.
+    #[serde(rename = "session:traffic")]
+    SessionTraffic { session_id: String, on: bool },
+    /// Asks for what came after a frame.
+    #[serde(rename = "session:traffic-read")]
+    SessionTrafficRead {
+        session_id: String,
+        #[ts(type = "number")]
+        after: u64,
     },
     #[serde(rename = "session:set-mode")]
     SessionSetMode { session_id: String, mode_id: String },
@@ -414,6 +426,21 @@ pub enum ServerMessage {
     #[serde(rename = "session:done")]
     SessionDone {
         session_id: String,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        #[ts(optional)]
+        request_id: Option<String>,
+    },
+    /// What was kept of what goes between us and the agent.
+    #[serde(rename = "session:traffic")]
+    SessionTraffic {
+        session_id: String,
+        on: bool,
+        frames: Vec<TrafficFrame>,
+        /// How many were dropped to make room, since it was switched on.
+        #[ts(type = "number")]
+        dropped: u64,
+        /// Whether there is more to ask for at once.
+        more: bool,
         #[serde(skip_serializing_if = "Option::is_none")]
         #[ts(optional)]
         request_id: Option<String>,

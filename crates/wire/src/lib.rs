@@ -14,7 +14,7 @@ mod session;
 
 pub use agent::{
     AgentMemory, AgentReadiness, AgentState, AgentSummary, InstallState, PermissionPolicy,
-    SignInKind, SignInMethod, SignInShown,
+    SignInKind, SignInMethod, SignInShown, TrafficFrame, TrafficSide,
 };
 pub use browser::{
     ClientFrame, ClientMessage, ColouredDiff, FolderSuggestion, Rendered, RenderedPart,

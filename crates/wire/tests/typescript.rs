@@ -28,6 +28,8 @@ fn generated() -> String {
         AgentSummary,
         InstallState,
         AgentMemory,
+        TrafficSide,
+        TrafficFrame,
         PermissionPolicy,
         ErrorCode,
         FolderSuggestion,

@@ -32,6 +32,7 @@ use super::from_acp::Update;
 use super::gate::{self, Gate, Oddities};
 use super::sign_in::Offers;
 use super::stderr_tail::StderrTail;
+use super::wire_tap::WireTap;
 
 /// How long an agent may take to leave once its input is closed.
 const CLOSE_DEADLINE: Duration = Duration::from_secs(5);
@@ -52,6 +53,8 @@ pub struct Start {
     pub cwd: PathBuf,
     pub timeout: Duration,
     pub capabilities: acp::ClientCapabilities,
+    /// Where its lines can be seen.
+    pub tap: Arc<WireTap>,
 }
 
 /// What went wrong between us and an agent. Each sentence can be shown to a person.
@@ -442,8 +445,13 @@ async fn run(id: u64, start: Start, events: mpsc::Sender<AgentEvent>, ready: Rea
     let open = Arc::new(OpenTickets::default());
 
     let (outgoing, to_agent) = lines::channel(OUTGOING_MAX);
-    tokio::spawn(gate::write_lines(stdin, to_agent, stopping));
-    let (gate, from_agent) = Gate::new(events.clone(), oddities.clone());
+    tokio::spawn(gate::write_lines(
+        stdin,
+        to_agent,
+        stopping,
+        start.tap.clone(),
+    ));
+    let (gate, from_agent) = Gate::new(events.clone(), oddities.clone(), start.tap.clone());
     let passed = gate.passed();
     let ended = gate.ended();
     let reading = tokio::spawn(gate.read_lines(stdout));

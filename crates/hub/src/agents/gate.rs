@@ -12,9 +12,11 @@ use serde_json::value::RawValue;
 use tokio::io::{AsyncReadExt, AsyncWriteExt, BufWriter};
 use tokio::process::{ChildStdin, ChildStdout};
 use tokio::sync::{mpsc, watch};
+use wire::TrafficSide;
 
 use super::connection::AgentEvent;
 use super::from_acp::{self, Update};
+use super::wire_tap::WireTap;
 
 /// The longest line an agent may send. Lines of half a megabyte are normal.
 const LINE_BYTES_MAX: usize = 16 * 1024 * 1024;
@@ -57,6 +59,7 @@ pub(super) struct Gate {
     passed: Passed,
     dispatched: watch::Receiver<u64>,
     oddities: Arc<Oddities>,
+    tap: Arc<WireTap>,
     ended: Arc<AtomicBool>,
     marks: u64,
     /// Updates of the bytes just read, sent on together.
@@ -91,6 +94,7 @@ impl Gate {
     pub(super) fn new(
         events: mpsc::Sender<AgentEvent>,
         oddities: Arc<Oddities>,
+        tap: Arc<WireTap>,
     ) -> (Self, lines::Receiver<String>) {
         let (to_crate, from_agent) = lines::channel(2);
         let (mark, dispatched) = watch::channel(0);
@@ -105,6 +109,7 @@ impl Gate {
                 passed,
                 dispatched,
                 oddities,
+                tap,
                 ended: Arc::default(),
                 marks: 0,
                 parsed: Vec::new(),
@@ -170,6 +175,7 @@ impl Gate {
     }
 
     async fn pass(&mut self, line: &str) -> Result<(), Closed> {
+        self.tap.line(TrafficSide::Agent, line);
         if let Some((session_id, update)) = short_road(line) {
             self.update(session_id, update);
             return Ok(());
@@ -276,6 +282,7 @@ pub(super) async fn write_lines(
     stdin: ChildStdin,
     mut to_agent: lines::Receiver<String>,
     mut stop: watch::Receiver<bool>,
+    tap: Arc<WireTap>,
 ) {
     let mut stdin = BufWriter::with_capacity(READ_BYTES, stdin);
     loop {
@@ -285,6 +292,7 @@ pub(super) async fn write_lines(
         };
         let Some(mut line) = line else { return };
         loop {
+            tap.line(TrafficSide::Client, &line);
             let written = async {
                 stdin.write_all(line.as_bytes()).await?;
                 stdin.write_all(b"\n").await

@@ -17,6 +17,7 @@ use super::obtain::{Ended, Installs, News, NotInstalled, Refreshed, fetch};
 use super::routes::{Attach, Expected, Inbox, Route, Routes, hand_on, lock};
 use super::sign_in::{Attempts, Incoming, TYPED_BYTES_MAX};
 use super::start::{AgentSetup, environment, start};
+use super::wire_tap::WireTap;
 use super::{AgentEntry, Catalog};
 
 /// Events of one agent that may wait to be handed on.
@@ -52,6 +53,7 @@ struct Kind {
     attempts: Attempts,
     /// How it would be started now.
     start: Arc<dyn Fn() -> Result<Start, AgentError> + Send + Sync>,
+    tap: Arc<WireTap>,
 }
 
 /// What people are told of a kind.
@@ -200,8 +202,12 @@ impl AgentKind {
         let entry = entry.clone();
         let name = entry.name.clone();
         let (backoff, sleeps_after) = (setup.backoff, setup.sleeps_after);
-        let start: Arc<dyn Fn() -> Result<Start, AgentError> + Send + Sync> =
-            Arc::new(move || start(&entry, &setup));
+        let tap: Arc<WireTap> = Arc::default();
+        let tapped = tap.clone();
+        let start: Arc<dyn Fn() -> Result<Start, AgentError> + Send + Sync> = Arc::new(move || {
+            let tap = tapped.clone();
+            start(&entry, &setup).map(|start| Start { tap, ..start })
+        });
         let starts = start.clone();
         let handle = AgentHandle::new(Life {
             start: Box::new(move || starts()),
@@ -222,8 +228,14 @@ impl AgentKind {
                 seen,
                 attempts,
                 start,
+                tap,
             }),
         }
+    }
+
+    /// What goes between us and it, for those sessions that are watched.
+    pub fn tap(&self) -> &WireTap {
+        &self.inner.tap
     }
 
     pub fn name(&self) -> &str {

@@ -13,10 +13,12 @@ mod kinds;
 mod lifecycle;
 mod memory;
 mod obtain;
+mod redact;
 mod routes;
 mod sign_in;
 mod start;
 mod stderr_tail;
+mod wire_tap;
 
 pub use agent_session::{AgentSession, Picture};
 pub use catalog::{AgentEntry, Catalog, Launch};
@@ -28,3 +30,4 @@ pub use lifecycle::{AgentHandle, Backoff, Life, Publish, Status};
 pub use obtain::{Ended, News, NotInstalled, REGISTRY_URL, Refreshed};
 pub use routes::{Attach, FromAgent};
 pub use start::{AgentSetup, environment, look_at};
+pub use wire_tap::{Traffic, WireTap};

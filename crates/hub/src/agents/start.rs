@@ -2,6 +2,7 @@
 
 use std::ffi::OsString;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use agent_client_protocol_schema::v1 as acp;
@@ -83,6 +84,7 @@ pub(super) fn start(entry: &AgentEntry, setup: &AgentSetup) -> Result<Start, Age
         cwd: entry.cwd.clone().unwrap_or_else(|| setup.home.clone()),
         timeout: setup.start_timeout,
         capabilities,
+        tap: Arc::default(),
     })
 }
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use hub::agents::AgentKind;
+use hub::agents::{AgentKind, Traffic};
 use hub::{Done, Feed, Hub, HubError, Origin, Search};
 use wire::{ClientMessage, InstallState, Project, ServerMessage};
 
@@ -42,6 +42,8 @@ pub(super) fn queue_of(message: &ClientMessage, number: u64) -> Queue {
         | M::AgentInstallCancel { .. }
         | M::AgentRefresh {}
         | M::AgentMemory {}
+        | M::SessionTraffic { .. }
+        | M::SessionTrafficRead { .. }
         | M::AgentAuthenticate { .. }
         | M::AgentSignInAnswer { .. }
         | M::AgentSignInStop { .. } => Queue::Alone(number),
@@ -297,6 +299,18 @@ async fn answer(
             let agents = hub.agents().memory().await;
             return Ok(Some(ServerMessage::AgentMemory { agents, request_id }));
         }
+        M::SessionTraffic { session_id, on } => {
+            hub.watch_traffic(&session_id, on)?;
+            return Ok(Some(traffic(
+                session_id,
+                on.then(Traffic::default),
+                request_id,
+            )));
+        }
+        M::SessionTrafficRead { session_id, after } => {
+            let read = hub.read_traffic(&session_id, after)?;
+            return Ok(Some(traffic(session_id, read, request_id)));
+        }
         M::AgentAuthenticate {
             cli_type,
             method_id,
@@ -418,6 +432,20 @@ async fn answer(
 fn agent(hub: &Hub, cli_type: &str) -> Result<AgentKind, HubError> {
     let kind = hub.agents().kind(cli_type);
     kind.ok_or_else(|| HubError::AgentUnknown(cli_type.to_owned()))
+}
+
+/// Nothing read says that it is off.
+fn traffic(session_id: String, read: Option<Traffic>, request_id: Option<String>) -> ServerMessage {
+    let on = read.is_some();
+    let read = read.unwrap_or_default();
+    ServerMessage::SessionTraffic {
+        session_id,
+        on,
+        frames: read.frames,
+        dropped: read.dropped,
+        more: read.more,
+        request_id,
+    }
 }
 
 fn project(hub: &Hub, project_id: &str) -> Result<Project, HubError> {

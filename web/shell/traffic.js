@@ -1,0 +1,274 @@
+/**
+ * What goes between us and the agent, for the session in view: every frame both ways, below the conversation. Off until
+ * somebody asks for it; the server keeps a bounded part, without what looks like a secret, and only while it is read.
+ *
+ * @typedef {import('../types/wire.js').TrafficFrame} TrafficFrame
+ *
+ * @typedef {object} Needs
+ * @property {import('./socket.js').Socket} socket
+ * @property {import('./toasts.js').Toasts} toasts
+ * @property {(text: string) => Promise<void>} copy
+ * @property {() => void} onClose
+ *
+ * @typedef {object} Recording
+ * @property {TrafficFrame[]} frames
+ * @property {number} last  number of the newest frame
+ * @property {number} dropped
+ * @property {boolean} on  whether it is wanted; a server that was restarted has to be told again
+ */
+
+import { h, icon } from '../shared/dom.js';
+import { openMenu } from './menu.js';
+import { asJsonLines, asScript, filtered, parsed } from './traffic-script.js';
+
+const ASK_MS = 500;
+const KEPT_MAX = 2000;
+const SHOWN_MAX = 400;
+
+/** @param {HTMLElement} place @param {Needs} needs */
+export function startTraffic(place, { socket, toasts, copy, onClose }) {
+  /** @type {Map<string, Recording>} */
+  const recordings = new Map();
+  /** The session whose traffic is in view. @type {string | null} */
+  let current = null;
+  /** @type {ReturnType<typeof setTimeout> | undefined} */
+  let timer;
+
+  const count = h('span', { class: 'traffic-count', role: 'status' });
+  const field = h('input', {
+    class: 'field',
+    type: 'search',
+    placeholder: 'Filter frames',
+    'aria-label': 'Filter frames',
+    autocomplete: 'off',
+    spellcheck: 'false',
+    maxlength: '200',
+  });
+  const side = h(
+    'select',
+    { class: 'field', 'aria-label': 'Direction' },
+    h('option', { value: 'both' }, 'Both ways'),
+    h('option', { value: 'agent' }, 'From the agent'),
+    h('option', { value: 'client' }, 'To the agent'),
+  );
+  const record = h('button', { class: 'button', type: 'button', 'aria-pressed': 'true' }, 'Recording');
+  const copyButton = h(
+    'button',
+    { class: 'button', type: 'button', 'aria-haspopup': 'menu', 'aria-expanded': 'false' },
+    'Copy…',
+  );
+  const clear = h('button', { class: 'button', type: 'button' }, 'Clear');
+  const close = h('button', { class: 'icon-button', type: 'button', 'aria-label': 'Close the traffic' }, icon('close'));
+  const list = h('ol', { class: 'traffic-list', 'aria-label': 'Frames', tabindex: '0' });
+  const none = h('p', { class: 'hint traffic-none' });
+  place.append(
+    h(
+      'header',
+      { class: 'traffic-head' },
+      h('h2', {}, 'Traffic'),
+      count,
+      field,
+      side,
+      record,
+      copyButton,
+      clear,
+      close,
+    ),
+    none,
+    list,
+  );
+
+  const inView = () => (current === null ? undefined : recordings.get(current));
+  const chosen = () => filtered(inView()?.frames ?? [], field.value, side.value);
+
+  /** All of it, after a change of what is wanted. */
+  const renderAll = () => {
+    const frames = chosen();
+    list.replaceChildren(...frames.slice(-SHOWN_MAX).map(row));
+    list.scrollTop = list.scrollHeight;
+    renderWords(frames.length);
+  };
+
+  /** @param {TrafficFrame[]} added */
+  const renderMore = (added) => {
+    const atEnd = list.scrollTop + list.clientHeight >= list.scrollHeight - 24;
+    list.append(...filtered(added, field.value, side.value).slice(-SHOWN_MAX).map(row));
+    while (list.children.length > SHOWN_MAX) list.firstElementChild?.remove();
+    if (atEnd) list.scrollTop = list.scrollHeight;
+    renderWords(chosen().length);
+  };
+
+  /** @param {number} fitting */
+  const renderWords = (fitting) => {
+    const recording = inView();
+    if (!recording) return;
+    const { frames, dropped, on } = recording;
+    const older = fitting > SHOWN_MAX ? `, the last ${SHOWN_MAX} shown` : '';
+    const gone = dropped > 0 ? `, ${dropped} older dropped` : '';
+    const words = fitting === frames.length ? `${fitting} frames` : `${fitting} of ${frames.length} frames`;
+    count.textContent = `${words}${older}${gone}`;
+    record.setAttribute('aria-pressed', String(on));
+    record.textContent = on ? 'Recording' : 'Record';
+    none.hidden = fitting > 0;
+    list.hidden = fitting === 0;
+    none.textContent =
+      frames.length > 0
+        ? 'No frame fits the filter.'
+        : on
+          ? 'Nothing yet. What goes to the agent and comes from it from now on is shown here.'
+          : 'Not recording.';
+  };
+
+  const ask = async () => {
+    clearTimeout(timer);
+    const id = current;
+    const recording = inView();
+    if (id === null || !recording?.on) return;
+    let soon = false;
+    try {
+      const answer = await socket.request({ type: 'session:traffic-read', sessionId: id, after: recording.last });
+      if (answer.type === 'session:traffic' && !answer.on) {
+        await socket.request({ type: 'session:traffic', sessionId: id, on: true });
+        // Its numbers begin anew.
+        recording.last = 0;
+      } else if (answer.type === 'session:traffic') {
+        recording.dropped = answer.dropped;
+        recording.frames.push(...answer.frames);
+        recording.last = answer.frames.at(-1)?.number ?? recording.last;
+        const excess = recording.frames.length - KEPT_MAX;
+        if (excess > 0) recording.frames.splice(0, excess);
+        soon = answer.more;
+        if (current === id && answer.frames.length > 0) renderMore(answer.frames);
+      }
+    } catch {
+      // The server is away; it is asked again, and told again.
+    }
+    clearTimeout(timer);
+    if (current === id) timer = setTimeout(ask, soon ? 0 : ASK_MS);
+  };
+
+  /** @param {string} id @param {boolean} on */
+  const turn = async (id, on) => {
+    const recording = recordings.get(id);
+    if (!recording) return;
+    try {
+      await socket.request({ type: 'session:traffic', sessionId: id, on });
+      Object.assign(recording, { on, last: 0, dropped: 0 });
+    } catch (error) {
+      toasts.show(error instanceof Error ? error.message : String(error));
+    }
+    if (current === id) renderWords(chosen().length);
+    ask();
+  };
+
+  const leave = () => {
+    const id = current;
+    if (id === null) return;
+    recordings.delete(id);
+    socket.request({ type: 'session:traffic', sessionId: id, on: false }).catch(() => {});
+    show(null);
+    onClose();
+  };
+
+  /** @param {string | null} id  the session in view */
+  const show = (id) => {
+    clearTimeout(timer);
+    current = id !== null && recordings.has(id) ? id : null;
+    place.hidden = current === null;
+    if (current === null) return;
+    renderAll();
+    ask();
+  };
+
+  /** @param {(frames: TrafficFrame[]) => string} as @param {string} what */
+  const copyAs = async (as, what) => {
+    const frames = chosen();
+    const text = as(frames);
+    if (text === '') return void toasts.show('There is nothing in it that could be copied like that.');
+    await copy(text);
+    const cut = frames.filter((frame) => frame.cut).length;
+    toasts.show(
+      `Copied ${what}.${cut > 0 ? ` ${cut} of the frames are not whole: something was cut out of them.` : ''}`,
+    );
+  };
+
+  field.addEventListener('input', renderAll);
+  side.addEventListener('change', renderAll);
+  record.addEventListener('click', () => current !== null && turn(current, inView()?.on !== true));
+  copyButton.addEventListener('click', () =>
+    openMenu(copyButton, 'Copy the frames that are shown', [
+      {
+        label: 'As a test script',
+        note: 'prompts for the scripted agent',
+        run: () => copyAs(asScript, 'a script for the scripted agent'),
+      },
+      { label: 'As lines of JSON', note: 'both directions', run: () => copyAs(asJsonLines, 'lines of JSON') },
+    ]),
+  );
+  clear.addEventListener('click', () => {
+    const recording = inView();
+    if (recording) recording.frames = [];
+    renderAll();
+  });
+  close.addEventListener('click', leave);
+  place.addEventListener('keydown', (event) => {
+    if (event.key !== 'Escape' || event.defaultPrevented) return;
+    event.preventDefault();
+    if (event.target === field && field.value !== '') {
+      field.value = '';
+      renderAll();
+    } else leave();
+  });
+
+  return {
+    /** Opens it for the session in view, recording; closes it when it is open. @param {string} id */
+    toggle: (id) => {
+      if (recordings.has(id)) return leave();
+      recordings.set(id, { frames: [], last: 0, dropped: 0, on: false });
+      show(id);
+      turn(id, true);
+      field.focus();
+    },
+    show,
+    /** A session that is closed is not watched. @param {string} id */
+    forget: (id) => {
+      if (!recordings.delete(id)) return;
+      socket.request({ type: 'session:traffic', sessionId: id, on: false }).catch(() => {});
+    },
+  };
+}
+
+/** @param {TrafficFrame} frame */
+function row({ at, from, label, bytes, cut, text }) {
+  const arrow = from === 'agent' ? '←' : '→';
+  const words = from === 'agent' ? 'from the agent' : 'to the agent';
+  const body = h('pre', { class: 'traffic-text', tabindex: '0' });
+  const open = () => {
+    if (body.textContent === '') body.textContent = pretty(text);
+  };
+  const size = bytes < 1024 ? `${bytes} B` : `${(bytes / 1024).toFixed(1)} KiB`;
+  return h(
+    'li',
+    {},
+    h(
+      'details',
+      { class: 'traffic-frame', 'data-from': from, ontoggle: open },
+      h(
+        'summary',
+        {},
+        h('time', { class: 'traffic-time' }, new Date(at).toISOString().slice(11, 23)),
+        h('span', { class: 'traffic-arrow', 'aria-hidden': 'true' }, arrow),
+        h('span', { class: 'sr-only' }, words),
+        h('span', { class: 'traffic-label' }, label),
+        h('span', { class: 'traffic-size' }, cut ? `${size}, cut` : size),
+      ),
+      body,
+    ),
+  );
+}
+
+/** @param {string} text */
+function pretty(text) {
+  const message = parsed(text);
+  return message === undefined ? text : JSON.stringify(message, null, 2);
+}
