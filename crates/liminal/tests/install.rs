@@ -116,6 +116,27 @@ async fn an_agent_of_the_list_is_brought_here_and_started_without_a_restart() ->
 }
 
 #[tokio::test]
+async fn an_agent_from_pypi_is_brought_by_uv_into_its_own_folder() -> Result<()> {
+    let agent = testkit::scripted_agent()?;
+    let agent = Path::new(&agent).display();
+    let uv = format!(
+        r##"[ "$1 $2 $3 $4" = "tool install --force --" ] || exit 2
+mkdir -p "$UV_TOOL_BIN_DIR"
+echo "#!/bin/sh
+exec {agent}" > "$UV_TOOL_BIN_DIR/${{5%%==*}}"
+chmod 755 "$UV_TOOL_BIN_DIR/${{5%%==*}}""##
+    );
+    let setup = machine(&[("uv", &uv)])?;
+    let installed = setup.run(&["agents", "--install", "fast-agent"]).await?;
+    assert!(installed.status.success(), "{installed:?}");
+    let server = setup.start().await?;
+    let mut person = Person::at(&server, &setup.folder("app")?).await?;
+    let created = person.ask_to_create("fast-agent").await?;
+    assert_eq!(created["type"], "session:created", "{created}");
+    Ok(())
+}
+
+#[tokio::test]
 async fn nothing_but_an_id_of_the_list_can_be_installed() -> Result<()> {
     let setup = machine(&[("npm", &format!("touch {}", "\"$HOME/was-run\""))])?;
     let server = setup.start().await?;

@@ -251,6 +251,11 @@ impl Catalog {
         let launch = self.launch(entry);
         let ready = launch.as_ref().is_some_and(|launch| !launch.may_fetch());
         let listed = self.listed(entry);
+        let (install, cannot_install) = match self.plan(entry) {
+            Some(Ok(plan)) => (Some(plan.shown), None),
+            Some(Err(missing)) => (None, Some(missing)),
+            None => (self.install_command(entry), None),
+        };
         AgentSummary {
             cli_type: entry.cli_type.clone(),
             name: entry.name.clone(),
@@ -267,8 +272,8 @@ impl Catalog {
             version: None,
             sign_in: vec![],
             more: entry.listed.is_some(),
-            install: self.install_command(entry),
-            cannot_install: self.cannot_install(entry),
+            install,
+            cannot_install,
             installing: false,
         }
     }

@@ -285,7 +285,7 @@ async fn answer(
         }
         M::AgentInstallCancel { cli_type } => {
             hub.agents().cancel_install(&cli_type);
-            return Ok(None);
+            return Ok(list(hub, &M::AgentList {}, request_id.as_deref()));
         }
         M::AgentRefresh {} => {
             let refreshed = hub.refresh_agents().await?;

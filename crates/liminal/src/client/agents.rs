@@ -56,7 +56,11 @@ pub(super) async fn refresh(settings: &Settings, from: &str) -> anyhow::Result<(
         Err(reason) => bail!("{reason}"),
     };
     let mut stderr = std::io::stderr();
-    let _ = writeln!(stderr, "The list now has {} agents.", refreshed.agents);
+    let agents = match refreshed.agents {
+        1 => "1 agent".to_owned(),
+        count => format!("{count} agents"),
+    };
+    let _ = writeln!(stderr, "The list was taken: {agents} in it.");
     for one in refreshed.left_out {
         let _ = writeln!(stderr, "Left out: {one}");
     }

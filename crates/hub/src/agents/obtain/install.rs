@@ -514,6 +514,9 @@ fn hint(output: &str) -> &'static str {
         () if says(&["E404", "ETARGET", "404"]) => {
             "That version is not there (any more). Refresh the list of agents, then try again."
         }
+        () if says(&["Python>="]) => {
+            "It needs a newer Python. `uv python install` gets one; then try again."
+        }
         () if says(&["EBADENGINE"]) => {
             "Your Node is too old for it. Install a newer one (https://nodejs.org), then try again."
         }
