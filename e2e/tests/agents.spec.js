@@ -59,6 +59,7 @@ test('a running agent tells its version and what it takes, as long as somebody l
       if (String(payload).includes('"agent:memory"')) asked += 1;
     }),
   );
+  await page.clock.install();
   await withProject(page, liminal);
   await newSession(page, 'app');
   await send(page, 'linger 60', '');
@@ -70,10 +71,14 @@ test('a running agent tells its version and what it takes, as long as somebody l
   await expect(details).toContainText(/Memory\d+ MiB in 2 processes/);
   expect(await violations(page)).toEqual([]);
   await expect(details.getByRole('button', { name: 'Restart' })).toBeFocused();
+  const first = asked;
+  await page.clock.fastForward(2500);
+  await expect.poll(() => asked).toBeGreaterThan(first);
   await page.keyboard.press('Escape');
   await expect(details).toHaveCount(0);
   await expect(name).toBeFocused();
   const before = asked;
+  await page.clock.fastForward(10_000);
   await send(page, 'say more', 'more');
   expect(asked).toBe(before);
 });
