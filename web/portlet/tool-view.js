@@ -59,6 +59,9 @@ function line(call, item, stage, asks) {
   if (asks) state.append(glyph('question'));
   else if (call.status === 'running') state.append(h('span', { class: 'spinner', 'aria-hidden': 'true' }));
   else state.append(glyph(call.status === 'complete' ? 'done' : 'failed'));
+  // Some agents call it done whatever the command said of itself.
+  const code = call.status === 'complete' ? failedWith(call) : undefined;
+  if (code !== undefined) state.append(h('span', { class: 'exit bad' }, `exit code ${code}`));
   state.append(call.status === 'complete' ? unseen(STATES.complete) : h('span', {}, asks ? ASKS : STATES[call.status]));
   return [
     glyph(call.kind, 'kind'),
@@ -68,6 +71,12 @@ function line(call, item, stage, asks) {
     state,
     glyph('chevron', 'opener'),
   ];
+}
+
+/** The exit code of a command that failed. @param {ToolCall} call */
+function failedWith(call) {
+  const codes = (call.content ?? []).map((part) => (part.type === 'terminal' ? part.exit?.code : undefined));
+  return codes.find((code) => code !== undefined && code !== 0);
 }
 
 /** The command or the file, unless the title says it. @param {ToolCall} call @param {Stage} stage */

@@ -247,6 +247,18 @@ fn a_call_that_never_ends_is_stopped_with_the_turn_and_may_still_be_corrected() 
 }
 
 #[test]
+fn an_interruption_told_in_the_persons_name_is_nobodys_words_and_parts_what_is_around_it() {
+    let shown = fold([
+        text(Author::User, "one"),
+        Update::Interruption,
+        text(Author::User, "two"),
+    ]);
+    assert_eq!(shown.entries.len(), 2);
+    let line = r#"{"sessionId":"s","update":{"sessionUpdate":"user_message_chunk","content":{"type":"text","text":"[Request interrupted by user for tool use]\n"}}}"#;
+    assert_eq!(read(line).unwrap().1, Update::Interruption);
+}
+
+#[test]
 fn saying_nothing_begins_nothing_and_ends_nothing() {
     let shown = fold([
         text(Author::Assistant, ""),

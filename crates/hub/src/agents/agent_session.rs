@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
 use super::connection::{AgentError, AgentEvent, Connection};
+use super::from_acp::OLDER_MODEL;
 use super::routes::{Expected, Routes, lock};
 
 /// A picture that goes with a prompt.
@@ -91,6 +92,11 @@ impl AgentSession {
 
     /// Answers with the options as they are now.
     pub async fn set_option(&self, option_id: &str, value: Value) -> Result<Value, AgentError> {
+        if option_id == OLDER_MODEL {
+            let params = json!({"sessionId": self.id, "modelId": value});
+            self.connection.request("session/set_model", params).await?;
+            return Ok(json!({OLDER_MODEL: value}));
+        }
         let mut params = json!({"sessionId": self.id, "configId": option_id, "value": value});
         if value.is_boolean() {
             params["type"] = json!("boolean");

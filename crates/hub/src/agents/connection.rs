@@ -404,12 +404,26 @@ fn refused(name: &str, sign_in: &Offers, error: agent_client_protocol::Error) ->
     }
     // The name of the code says nothing to a person; what follows it does.
     let message = error.message.strip_prefix("Internal error: ");
+    let message = message.unwrap_or(&error.message);
     AgentError::Refused {
         name,
         code,
-        message: message.map_or(error.message.clone(), str::to_owned),
+        message: without_json(message).unwrap_or_else(|| message.to_owned()),
         data: error.data.map(Box::new),
     }
+}
+
+/// Some agents pass on what their provider sent, which says it somewhere inside.
+fn without_json(message: &str) -> Option<String> {
+    let (before, json) = message.split_at(message.find('{')?);
+    let said: Value = serde_json::from_str(json).ok()?;
+    let nested = said["error"]["message"].as_str();
+    let text = nested
+        .or(said["message"].as_str())
+        .or(said["detail"].as_str())?;
+    let words = [before.trim(), text.trim()];
+    let words = words.into_iter().filter(|part| !part.is_empty());
+    Some(words.collect::<Vec<_>>().join(" "))
 }
 
 fn in_a_line(method: &SignInMethod) -> String {

@@ -113,6 +113,7 @@ impl Entries {
                     description,
                 }));
             }
+            Update::Interruption => self.finish_text(&mut changes),
             Update::Session(_) | Update::Ignored | Update::Unknown { .. } => {}
         }
         changes

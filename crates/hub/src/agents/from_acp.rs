@@ -6,12 +6,18 @@
 use agent_client_protocol_schema::v1 as acp;
 use serde::Deserialize;
 use serde_json::value::RawValue;
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 use wire::{
     Author, ContextUsage, Location, MediaBlock, Mode, Modes, NoticeSeverity, PermissionOption,
     PlanItem, PlanPriority, PlanStatus, SlashCommand, TerminalExit, ToolContent, ToolKind,
     ToolStatus,
 };
+
+/// Said by agents in the person's name when they tell a conversation again.
+const NOT_THE_PERSON: [&str; 2] = [
+    "[Request interrupted by user]",
+    "[Request interrupted by user for tool use]",
+];
 
 /// One thing an agent said about a session.
 #[derive(Debug, Clone, PartialEq)]
@@ -32,6 +38,8 @@ pub enum Update {
         title: String,
         description: Option<String>,
     },
+    /// Told in the person's name, who did not say it: what comes after it is another message.
+    Interruption,
     /// About the session rather than in the conversation.
     Session(SessionChange),
     /// One we know and have no use for.
@@ -196,6 +204,9 @@ fn kind_of(update: &acp::SessionUpdate) -> String {
 fn chunk_update(author: Author, chunk: acp::ContentChunk) -> Update {
     let message_id = chunk.message_id.map(|id| id.0.to_string());
     match block(chunk.content) {
+        Block::Text(text) if author == Author::User && NOT_THE_PERSON.contains(&text.trim()) => {
+            Update::Interruption
+        }
         Block::Text(text) => Update::Text {
             author,
             text,
@@ -326,6 +337,26 @@ pub fn modes(answer: &Value) -> Option<Modes> {
         current: state.current_mode_id.0.to_string(),
         available: state.available_modes.into_iter().map(mode).collect(),
     })
+}
+
+/// The id of the option that stands for models offered in the form from before there were options.
+pub const OLDER_MODEL: &str = "_model";
+
+/// The models in the answer to opening a session, where they are not among its options.
+pub fn older_models(answer: &Value) -> Option<Value> {
+    let models = &answer["models"];
+    let current = models["currentModelId"].as_str()?;
+    let option = |model: &Value| {
+        let id = model["modelId"].as_str()?;
+        let name = model["name"].as_str().unwrap_or(id);
+        Some(json!({"value": id, "name": name, "description": model["description"]}))
+    };
+    let options = models["availableModels"].as_array()?.iter();
+    let options: Vec<Value> = options.filter_map(option).collect();
+    Some(json!({
+        "id": OLDER_MODEL, "name": "Model", "category": "model", "type": "select",
+        "currentValue": current, "options": options,
+    }))
 }
 
 /// A permission request: the tool call it is about, and what one can answer.

@@ -19,7 +19,7 @@ use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, Signal, WaitOptions, WaitStatus, getpid, getppid, kill_process, wait};
-use signal_hook::consts::{SIGCHLD, SIGTERM};
+use signal_hook::consts::{SIGCHLD, SIGHUP, SIGINT, SIGTERM};
 use signal_hook::flag;
 use signal_hook::low_level::pipe;
 
@@ -89,6 +89,10 @@ impl Watch {
         let asked_to_stop = Arc::new(AtomicBool::new(false));
         flag::register(SIGTERM, asked_to_stop.clone())?;
         pipe::register(SIGTERM, sender.try_clone()?)?;
+        // On a terminal: its end is the end of everything below; an interrupt is for the command alone.
+        flag::register(SIGHUP, asked_to_stop.clone())?;
+        pipe::register(SIGHUP, sender.try_clone()?)?;
+        flag::register(SIGINT, Arc::default())?;
         pipe::register(SIGCHLD, sender)?;
         let parent_end = watch_process(parent);
         Ok(Self {

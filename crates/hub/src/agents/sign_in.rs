@@ -27,7 +27,7 @@ const METHODS_MAX: usize = 32;
 const ROWS: u16 = 24;
 const COLUMNS: u16 = 80;
 /// What is read at once; with the pause it bounds what a command can make us send.
-const READ_BYTES: usize = 16 * 1024;
+const READ_BYTES: usize = 4 * 1024;
 const PAUSE: Duration = Duration::from_millis(20);
 /// What may be typed ahead, in pieces and in bytes of one.
 const TYPED_MAX: usize = 64;

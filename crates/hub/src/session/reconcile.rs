@@ -6,12 +6,6 @@
 
 use wire::ChatEntry;
 
-/// Said by agents in the person's name.
-const NOT_THE_PERSON: [&str; 2] = [
-    "[Request interrupted by user]",
-    "[Request interrupted by user for tool use]",
-];
-
 #[derive(Debug, PartialEq)]
 pub(super) enum Reconciled {
     Same,
@@ -45,10 +39,7 @@ pub(super) fn reconcile(ours: &[String], replay: Vec<ChatEntry>) -> Reconciled {
 
 fn person_said(entry: &ChatEntry) -> Option<String> {
     match entry {
-        ChatEntry::User { content, .. } => {
-            let text = normal(content);
-            (!NOT_THE_PERSON.contains(&text.as_str())).then_some(text)
-        }
+        ChatEntry::User { content, .. } => Some(normal(content)),
         _ => None,
     }
 }
@@ -98,12 +89,6 @@ mod tests {
         let more = vec![user("in the terminal"), answer("yes")];
         let replay = [vec![user("hello"), answer("hi")], more.clone()].concat();
         assert_eq!(reconcile(&ours(&["hello"]), replay), Reconciled::More(more));
-    }
-
-    #[test]
-    fn an_interruption_is_not_something_the_person_said() {
-        let replay = vec![user("hello"), user("[Request interrupted by user]")];
-        assert_eq!(reconcile(&ours(&["hello"]), replay), Reconciled::Same);
     }
 
     #[test]

@@ -13,6 +13,9 @@
 //! | `no-load`, `no-resume` | cannot load; can neither resume nor list |
 //! | `refuse-new`, `auth` | refuses `session/new`; wants authentication |
 //! | `late-auth`, `three-ways` | wants authentication for a prompt; knows three methods: one works, one is refused, one is for a terminal |
+//! | `status-first` | says how it is signed in before there is a session |
+//! | `old-models` | offers its models in the older form |
+//! | `young` | refuses to load or resume, the first time it is asked |
 //! | `more-ways` | knows two more: one leads to a page, one is a variable |
 //!
 //! Started with the argument `login` it is what signs one in, in a terminal: the code is `open sesame`, `exit N` ends it.
@@ -34,7 +37,7 @@
 //! | `late-ask METHOD JSON` | the same, after the turn's end |
 //! | `withdraw` | no longer wants an answer to what it asked last |
 //! | `terminal ID LINE` | runs a line of shell through the client, shown in a tool call |
-//! | `environment`, `blocks` | says its environment; the kinds of content its prompt has |
+//! | `environment`, `blocks`, `model` | says its environment; the kinds of content its prompt has; the model it was told to use |
 //! | `until FILE` | waits until that file is there |
 //! | `sleep MS`, `hang` | waits, or waits for a cancel |
 //! | `deaf` | stops reading for ever, cancels included |
@@ -82,6 +85,9 @@ struct Agent {
     cancelled: Mutex<HashMap<String, Arc<AtomicBool>>>,
     deaf: AtomicBool,
     signed_in: AtomicBool,
+    /// It has refused a session once.
+    refused: AtomicBool,
+    model: Mutex<String>,
     next_request: AtomicU64,
     /// The ids of its requests.
     asked: Mutex<Vec<u64>>,
@@ -234,11 +240,21 @@ impl Agent {
                 if let Some(memory) = &self.memory {
                     append_to(memory.join(&session));
                 }
-                let mut opened = options("fast");
+                let mut opened = self.opened();
                 opened["sessionId"] = json!(session);
                 answer(&id, opened);
-                let commands = json!([{"name": "dance", "description": "Dances."}]);
-                self.update(&session, json!({"sessionUpdate": "available_commands_update", "availableCommands": commands}));
+                tell_commands(&session);
+            }
+            Some("session/load" | "session/resume")
+                if self.starts_with("young").is_some()
+                    && !self.refused.swap(true, Ordering::SeqCst) =>
+            {
+                refuse(
+                    &id,
+                    -32603,
+                    "this session is too young to be loaded",
+                    Value::Null,
+                );
             }
             Some("session/load") => {
                 let session = params["sessionId"].as_str().unwrap_or_default();
@@ -248,18 +264,26 @@ impl Agent {
                 for update in self.remembered(session) {
                     send_update(session, update);
                 }
-                answer(&id, options("fast"));
+                answer(&id, self.opened());
+                tell_commands(session);
             }
             Some("session/resume") => {
                 let session = params["sessionId"].as_str().unwrap_or_default();
                 match self.knows(session) {
-                    true => answer(&id, options("fast")),
+                    true => {
+                        answer(&id, self.opened());
+                        tell_commands(session);
+                    }
                     false => refuse(&id, -32002, "Resource not found", Value::Null),
                 }
             }
             Some("session/list") => answer(&id, json!({"sessions": self.listed()})),
             Some("session/set_config_option") => {
                 answer(&id, options(params["value"].as_str().unwrap_or_default()));
+            }
+            Some("session/set_model") if self.starts_with("old-models").is_some() => {
+                *self.model.lock().unwrap() = params["modelId"].as_str().unwrap().to_owned();
+                answer(&id, json!({}));
             }
             Some("session/prompt")
                 if self.starts_with("late-auth").is_some() && !self.is_signed_in() =>
@@ -278,6 +302,17 @@ impl Agent {
             Some("session/close" | "session/set_mode") => answer(&id, json!({})),
             Some(_) => refuse(&id, -32601, "Method not found", Value::Null),
         }
+    }
+
+    /// What a session that is opened has to choose from.
+    fn opened(&self) -> Value {
+        let mut opened = options("fast");
+        if self.starts_with("old-models").is_some() {
+            let model = |id: &str| json!({"modelId": id, "name": id.to_uppercase()});
+            let models = json!({"currentModelId": "fast", "availableModels": [model("fast"), model("deep")]});
+            opened = json!({"modes": opened["modes"], "models": models});
+        }
+        opened
     }
 
     fn is_signed_in(&self) -> bool {
@@ -352,6 +387,14 @@ impl Agent {
                 "authMethods": self.methods()
             }),
         );
+        if self.starts_with("status-first").is_some() {
+            send(
+                json!({"jsonrpc": "2.0", "method": "_auth/status_update", "params": {"status": "signedIn"}}),
+            );
+            send(
+                json!({"jsonrpc": "2.0", "method": "session/update", "params": {"sessionId": "none", "update": {"sessionUpdate": "_odd"}}}),
+            );
+        }
     }
 
     fn prompt(self: &Arc<Self>, id: &Value, params: &Value) {
@@ -517,6 +560,10 @@ impl Agent {
                 self.update(session, json!({"sessionUpdate": "tool_call_update", "toolCallId": id, "status": "completed"}));
                 self.ask("terminal/release", it);
             }
+            ("model", _) => {
+                let model = self.model.lock().unwrap().clone();
+                self.update(session, chunk("agent_message_chunk", &model));
+            }
             ("environment", _) => {
                 let all = std::env::vars().map(|(name, value)| format!("{name}={value}\n"));
                 self.update(session, chunk("agent_message_chunk", &all.collect::<String>()));
@@ -612,6 +659,14 @@ impl Agent {
             .map(|line| serde_json::from_str(line).unwrap())
             .collect()
     }
+}
+
+/// As agents do after a session was made, loaded or resumed.
+fn tell_commands(session: &str) {
+    let commands = json!([{"name": "dance", "description": "Dances."}]);
+    let update =
+        json!({"sessionUpdate": "available_commands_update", "availableCommands": commands});
+    send_update(session, update);
 }
 
 /// What can be chosen, with this model chosen.

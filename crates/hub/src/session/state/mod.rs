@@ -445,7 +445,8 @@ impl State {
             | Update::Media {
                 author: Author::User,
                 ..
-            } => {}
+            }
+            | Update::Interruption => {}
             update => {
                 let changes = self.entries.apply(update, &stamp(now));
                 self.change(changes, effects);

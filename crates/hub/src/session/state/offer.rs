@@ -20,9 +20,21 @@ impl Offer {
         self.takes_images = takes_images;
         self.modes = from_acp::modes(answer).or(self.modes.take());
         self.options_set(answer);
+        let is_model = |option: &Value| option["category"] == "model";
+        if !self.options.iter().any(is_model) {
+            self.options.extend(from_acp::older_models(answer));
+        }
     }
 
+    /// The answer has all of them, or, for one of an older form, that one's new value.
     pub(super) fn options_set(&mut self, answer: &Value) {
+        for option in &mut self.options {
+            if let Some(value) = answer.get(from_acp::OLDER_MODEL)
+                && option["id"] == from_acp::OLDER_MODEL
+            {
+                option["currentValue"] = value.clone();
+            }
+        }
         if let Value::Array(options) = &answer["configOptions"] {
             self.options.clone_from(options);
         }

@@ -4,6 +4,8 @@ use wire::{Ask, OpenQuestion, QuestionEntry, QuestionOutcome};
 
 use crate::agents::entries::EntryChange;
 
+/// What a list shows of a question; the entry has all of it.
+const SHOWN_CHARS: usize = 500;
 /// Visits that we remember for the agent to say that they are over.
 const VISITS_MAX: usize = 16;
 
@@ -45,7 +47,7 @@ impl Questions {
         let shown = |Asked { entry, .. }: &Asked| OpenQuestion {
             question_id: entry.question_id.clone(),
             entry_id: entry.entry_id.clone(),
-            message: entry.message.clone(),
+            message: entry.message.chars().take(SHOWN_CHARS).collect(),
             asked_at: entry.timestamp.clone(),
         };
         self.open.iter().map(shown).collect()
