@@ -58,28 +58,27 @@ fn chunk(kind: &str, text: &str) -> String {
 async fn news_of_the_session_after_the_end_of_a_turn_or_a_cancel_disturbs_nothing() -> Result<()> {
     let setup = setup("")?;
     let (_server, mut person, mut talk) = begin(&setup).await?;
-    let news = update(
-        json!({"sessionUpdate": "session_info_update", "title": "Theirs", "updatedAt": "2026-11-16T09:00:00Z"}),
-    );
-    person.send(&talk, "say partial\nhang\nlate after").await?;
+    let news = json!({"sessionUpdate": "session_info_update", "title": "Theirs", "updatedAt": "2026-11-16T09:00:00Z"});
+    let usage = json!({"sessionUpdate": "usage_update", "used": 7, "size": 9});
+    let late = format!("late-update {news}\nlate-update {usage}");
+    person
+        .send(&talk, &format!("say partial\n{late}\nhang"))
+        .await?;
     person.until_said(&mut talk, "assistant: partial").await?;
     person
         .ask(&mut talk, json!({"type": "session:cancel"}))
         .await?;
-    person.until_turns(&mut talk, 1).await?;
-    person.turn(&mut talk, &format!("{news}\nsay next")).await?;
-    assert_eq!(
-        talk.said(),
-        [
-            "user: say partial\nhang\nlate after",
-            "assistant: partial",
-            "turn cancelled",
-            &format!("user: {news}\nsay next"),
-            "assistant: next",
-            "turn ended"
-        ]
-    );
-    assert_eq!(person.titles().await?, ["say partial hang late after"]);
+    // Told after the end, and the last of it is heard.
+    person
+        .until(&mut talk, |seen| seen.info["usage"]["used"] == 7)
+        .await?;
+    person.turn(&mut talk, &format!("say next\n{late}")).await?;
+    let said = talk.said();
+    assert_eq!(said[1..3], ["assistant: partial", "turn cancelled"]);
+    assert_eq!(said[4..], ["assistant: next", "turn ended"]);
+    assert!(!talk.is_running());
+    let titles = person.titles().await?;
+    assert!(titles[0].starts_with("say partial"), "{titles:?}");
     Ok(())
 }
 

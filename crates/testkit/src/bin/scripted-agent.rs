@@ -42,7 +42,7 @@
 //! | `sleep MS`, `hang` | waits, or waits for a cancel |
 //! | `deaf` | stops reading for ever, cancels included |
 //! | `crash CODE`, `stop REASON`, `fail CODE MESSAGE` | ends the process; the turn; the turn with an error |
-//! | `late TEXT` | says it after the turn's end |
+//! | `late TEXT`, `late-update JSON` | says it after the turn's end |
 //! | `raw JSON`, `garbage`, `huge BYTES`, `endless BYTES` | a line as it is; broken lines; a long line; one that never ends |
 //! | `stderr TEXT`, `linger SECONDS` | on standard error; a child in a session of its own |
 
@@ -426,7 +426,8 @@ impl Agent {
                     self.update(&session, chunk("agent_message_chunk", &kinds));
                 }
                 "stop" => stop_reason = rest.to_owned(),
-                "late" => late.push(rest.to_owned()),
+                "late" => late.push(chunk("agent_message_chunk", rest)),
+                "late-update" => late.push(serde_json::from_str(rest).unwrap()),
                 "late-ask" => late_asked.push(rest.to_owned()),
                 "ask-on" => self.ask_on(&session, rest),
                 "fail" => {
@@ -440,8 +441,8 @@ impl Agent {
             stop_reason = "cancelled".to_owned();
         }
         answer(id, json!({"stopReason": stop_reason}));
-        for text in late {
-            self.update(&session, chunk("agent_message_chunk", &text));
+        for update in late {
+            self.update(&session, update);
         }
         for asked in late_asked {
             self.ask_on(&session, &asked);
