@@ -43,11 +43,12 @@ export function addressesIn(lines, columns) {
   for (const [at, text] of texts.entries()) {
     for (const match of text.matchAll(/https?:\/\/[^\s"'<>`]+/g)) {
       let address = match[0];
-      const reachesTheEdge = match.index + address.length === text.length && text.length >= columns;
+      // A longer line was not broken: what follows it is something else.
+      const reachesTheEdge = match.index + address.length === text.length && text.length === columns;
       for (let next = at + 1; reachesTheEdge && next < texts.length; next += 1) {
         const more = /^[^\s"'<>`]+/.exec(texts[next])?.[0] ?? '';
         address += more;
-        if (more.length < columns || more.length < texts[next].length) break;
+        if (more.length !== columns || more.length < texts[next].length) break;
       }
       address = address.replace(/[.,;:!?)\]]+$/, '');
       if (URL.canParse(address) && !found.includes(address)) found.push(address);

@@ -21,6 +21,7 @@ test('an address broken at the edge of the terminal is whole', () => {
   const broken = `${address.slice(0, 20)}\r\n${address.slice(20, 40)}\r\n${address.slice(40)} then\r\n`;
   assert.deepEqual(found(broken, 20), [address]);
   assert.deepEqual(found('https://a.example/\r\nPaste it here\r\n', 20), ['https://a.example/']);
+  assert.deepEqual(found(`${address}\r\nPaste it here\r\n`, 20), [address]);
 });
 
 test('nothing but the web is an address', () => {

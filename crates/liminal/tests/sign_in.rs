@@ -91,12 +91,14 @@ async fn an_agent_tells_its_ways_with_their_kinds() -> Result<()> {
     let agents = list["agents"].as_array().context("a list")?;
     let agent = agents.iter().find(|agent| agent["cliType"] == AGENT);
     let ways = agent.context("the agent")?["signIn"].clone();
+    let command = format!("{} login", testkit::scripted_agent()?.display());
     assert_eq!(
         ways,
         json!([
             {"id": "login", "name": "Log in", "kind": "agent"},
             {"id": "key", "name": "Use a key", "description": "From your keyring.", "kind": "agent"},
             {"id": "terminal", "name": "In a terminal", "kind": "terminal"},
+            {"id": "older", "name": "As before", "kind": "terminal", "command": command},
             {"id": "page", "name": "On a page", "kind": "agent"},
             {"id": "var", "name": "By variable", "kind": "env-var", "variables": ["SCRIPTED_KEY"]},
         ])
@@ -126,6 +128,23 @@ async fn a_way_in_a_terminal_runs_the_agents_own_command_and_takes_what_is_typed
     assert_eq!(setup.count_asked("authenticate"), 0);
     assert_eq!(setup.count_asked("initialize"), 2);
     until_logins(&setup, 0).await?;
+    person.create().await?;
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_command_in_the_older_form_runs_as_the_agent_wrote_it() -> Result<()> {
+    let setup = setup("auth more-ways")?;
+    let (_server, mut person) = locked_out(&setup).await?;
+    begin(&mut person, "older").await?;
+    let mut seen = String::new();
+    until_shown(&mut person, &mut seen, "Code: ").await?;
+    assert!(seen.contains("(older, terminal: true)"), "{seen}");
+    type_in(&mut person, "open sesame\r").await?;
+    assert_eq!(
+        outcome(&mut person, "older").await?["type"],
+        "agent:authenticated"
+    );
     person.create().await?;
     Ok(())
 }

@@ -98,7 +98,9 @@ fn offered(method: &Value) -> Option<Offered> {
     };
     let older = &method["_meta"]["terminal-auth"];
     let program = older["command"].as_str().map(str::to_owned);
-    let command = program.as_ref().map(|program| {
+    // With a type it is its own command that runs, wherever that is.
+    let older_form = program.as_ref().filter(|_| method["type"].is_null());
+    let command = older_form.map(|program| {
         [vec![program.clone()], words(&older["args"])]
             .concat()
             .join(" ")

@@ -16,7 +16,7 @@
 //! | `status-first` | says how it is signed in before there is a session |
 //! | `old-models` | offers its models in the older form |
 //! | `young` | refuses to load or resume, the first time it is asked |
-//! | `more-ways` | knows two more: one leads to a page, one is a variable |
+//! | `more-ways` | knows three more: a command in the older form, one that leads to a page, one that is a variable |
 //!
 //! Started with the argument `login` it is what signs one in, in a terminal: the code is `open sesame`, `exit N` ends it.
 //!
@@ -348,7 +348,9 @@ impl Agent {
             ]);
         }
         if self.starts_with("more-ways").is_some() {
+            let older = json!({"terminal-auth": {"command": std::env::current_exe().unwrap(), "args": ["login"], "env": {"LOGIN_WAY": "older"}}});
             methods.extend([
+                json!({"id": "older", "name": "As before", "_meta": older}),
                 json!({"id": "page", "name": "On a page"}),
                 json!({"id": "var", "name": "By variable", "type": "env_var", "vars": [{"name": "SCRIPTED_KEY"}]}),
             ]);
