@@ -62,7 +62,7 @@ async fn news_of_the_session_after_the_end_of_a_turn_or_a_cancel_disturbs_nothin
     let usage = json!({"sessionUpdate": "usage_update", "used": 7, "size": 9});
     let late = format!("late-update {news}\nlate-update {usage}");
     person
-        .send(&talk, &format!("say partial\n{late}\nhang"))
+        .send(&talk, &format!("{late}\nsay partial\nhang"))
         .await?;
     person.until_said(&mut talk, "assistant: partial").await?;
     person
@@ -78,7 +78,7 @@ async fn news_of_the_session_after_the_end_of_a_turn_or_a_cancel_disturbs_nothin
     assert_eq!(said[4..], ["assistant: next", "turn ended"]);
     assert!(!talk.is_running());
     let titles = person.titles().await?;
-    assert!(titles[0].starts_with("say partial"), "{titles:?}");
+    assert!(titles[0].starts_with("late-update"), "{titles:?}");
     Ok(())
 }
 

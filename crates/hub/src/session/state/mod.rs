@@ -11,11 +11,11 @@ mod questions;
 mod queue;
 
 use jiff::Timestamp;
-use serde_json::{Map, Value};
+use serde_json::Value;
 use wire::{
-    Ask, Attachment, Author, ChatEntry, ErrorCode, PermissionOption, PermissionPolicy,
-    PermissionQuestion, QuestionAction, QuestionEntry, QuestionOutcome, QueuedMessage, RunningTurn,
-    SessionInfo, SessionState, TurnEntry, TurnOutcome, TurnPhase,
+    Attachment, Author, ChatEntry, ErrorCode, PermissionOption, PermissionPolicy,
+    PermissionQuestion, QuestionEntry, QuestionOutcome, QueuedMessage, RunningTurn, SessionInfo,
+    SessionState, TurnEntry, TurnOutcome, TurnPhase,
 };
 
 pub(crate) use self::inputs::{Effect, Input, Known, Refused};
@@ -24,7 +24,6 @@ use self::questions::Questions;
 use self::queue::Queue;
 use super::title;
 use crate::agents::TerminalOutput;
-use crate::agents::elicitation::{self, Asked};
 use crate::agents::entries::{Entries, EntryChange};
 use crate::agents::from_acp::{SessionChange, ToolCallPatch, Update};
 
@@ -508,81 +507,6 @@ impl State {
         effects.push(Effect::Info);
     }
 
-    fn question(
-        &mut self,
-        question_id: String,
-        asked: Asked,
-        now: Timestamp,
-        effects: &mut Vec<Effect>,
-    ) {
-        // While the agent tells everything again, what is asked has no place; while it stops, no use.
-        if self.is_attaching() || self.phase() == Some(TurnPhase::Cancelling) {
-            effects.push(Effect::AnswerQuestion {
-                question_id,
-                outcome: QuestionOutcome::Cancelled,
-                answers: None,
-            });
-            return;
-        }
-        let mut entry = QuestionEntry {
-            entry_id: String::new(),
-            question_id,
-            message: asked.message,
-            ask: asked.ask,
-            outcome: None,
-            answers: None,
-            timestamp: stamp(now),
-        };
-        let changes = self.entries.ask(&mut entry);
-        self.change(changes, effects);
-        self.questions.push(entry, asked.elicitation_id);
-        effects.push(Effect::Info);
-    }
-
-    fn answer_question(
-        &mut self,
-        question_id: &str,
-        action: QuestionAction,
-        content: Option<Map<String, Value>>,
-        effects: &mut Vec<Effect>,
-    ) -> Result<(), Refused> {
-        let Some(question) = self.questions.find(question_id) else {
-            return Err(Refused::new(
-                ErrorCode::SessionBusy,
-                "That question has been answered, or is no longer asked.",
-            ));
-        };
-        let (outcome, answers) = match (action, &question.ask) {
-            (QuestionAction::Accept, Ask::Form { fields, .. }) => {
-                let checked = elicitation::check(fields, content.unwrap_or_default());
-                let invalid =
-                    |reason: String| Refused::new(ErrorCode::InvalidMessage, reason.as_str());
-                (QuestionOutcome::Accepted, Some(checked.map_err(invalid)?))
-            }
-            (QuestionAction::Accept, Ask::Link { .. }) => (QuestionOutcome::Accepted, None),
-            (QuestionAction::Decline, _) => (QuestionOutcome::Declined, None),
-            (QuestionAction::Cancel, _) => (QuestionOutcome::Cancelled, None),
-        };
-        self.close_question(question_id, outcome, answers, effects);
-        Ok(())
-    }
-
-    fn close_question(
-        &mut self,
-        question_id: &str,
-        outcome: QuestionOutcome,
-        answers: Option<Map<String, Value>>,
-        effects: &mut Vec<Effect>,
-    ) {
-        let closed = self.questions.close(question_id, outcome, answers);
-        effects.extend(closed.into_iter().flat_map(told_to_all));
-    }
-
-    fn close_questions(&mut self, outcome: QuestionOutcome, effects: &mut Vec<Effect>) {
-        let closed = self.questions.close_all(outcome);
-        effects.extend(closed.into_iter().flat_map(told_to_all));
-    }
-
     fn cancel(&mut self, now: Timestamp, effects: &mut Vec<Effect>) {
         match self.phase() {
             // Nothing was sent yet.
@@ -664,17 +588,6 @@ impl State {
             effects.push(Effect::SaveQueue);
         }
     }
-}
-
-/// First to those who watch, then to the agent.
-fn told_to_all(closed: QuestionEntry) -> [Effect; 3] {
-    let answer = Effect::AnswerQuestion {
-        question_id: closed.question_id.clone(),
-        outcome: closed.outcome.unwrap_or(QuestionOutcome::Cancelled),
-        answers: closed.answers.clone(),
-    };
-    let change = EntryChange::Replace(ChatEntry::Question(closed));
-    [Effect::Change(change), answer, Effect::Info]
 }
 
 fn said(content: String) -> Result<String, Refused> {

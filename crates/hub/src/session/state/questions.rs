@@ -1,7 +1,15 @@
-//! What the agent has asked the person, until it is answered or nobody wants to know any more.
+//! What the agent has asked the person, until it is answered or nobody wants to know any more, and what follows from it.
 
-use wire::{Ask, OpenQuestion, QuestionEntry, QuestionOutcome};
+use jiff::Timestamp;
+use serde_json::{Map, Value};
+use wire::{
+    Ask, ChatEntry, ErrorCode, OpenQuestion, QuestionAction, QuestionEntry, QuestionOutcome,
+    TurnPhase,
+};
 
+use super::inputs::{Effect, Refused};
+use super::{State, stamp};
+use crate::agents::elicitation;
 use crate::agents::entries::EntryChange;
 
 /// What a list shows of a question; the entry has all of it.
@@ -11,20 +19,20 @@ const VISITS_MAX: usize = 16;
 
 #[derive(Debug, Default)]
 pub(super) struct Questions {
-    open: Vec<Asked>,
+    open: Vec<Open>,
     /// Pages the person went to, the agent still waits for.
-    visits: Vec<Asked>,
+    visits: Vec<Open>,
 }
 
 #[derive(Debug)]
-struct Asked {
+struct Open {
     entry: QuestionEntry,
     elicitation_id: Option<String>,
 }
 
 impl Questions {
     pub(super) fn push(&mut self, entry: QuestionEntry, elicitation_id: Option<String>) {
-        self.open.push(Asked {
+        self.open.push(Open {
             entry,
             elicitation_id,
         });
@@ -44,7 +52,7 @@ impl Questions {
     }
 
     pub(super) fn shown(&self) -> Vec<OpenQuestion> {
-        let shown = |Asked { entry, .. }: &Asked| OpenQuestion {
+        let shown = |Open { entry, .. }: &Open| OpenQuestion {
             question_id: entry.question_id.clone(),
             entry_id: entry.entry_id.clone(),
             message: entry.message.chars().take(SHOWN_CHARS).collect(),
@@ -58,9 +66,9 @@ impl Questions {
         &mut self,
         question_id: &str,
         outcome: QuestionOutcome,
-        answers: Option<serde_json::Map<String, serde_json::Value>>,
+        answers: Option<Map<String, Value>>,
     ) -> Option<QuestionEntry> {
-        let is_it = |asked: &Asked| asked.entry.question_id == question_id;
+        let is_it = |asked: &Open| asked.entry.question_id == question_id;
         let at = self.open.iter().position(is_it)?;
         let mut asked = self.open.remove(at);
         asked.entry.outcome = Some(outcome);
@@ -84,7 +92,7 @@ impl Questions {
 
     /// The id of the open question that this visit was asked for by.
     pub(super) fn asked_as(&self, elicitation_id: &str) -> Option<String> {
-        let is_it = |asked: &&Asked| asked.elicitation_id.as_deref() == Some(elicitation_id);
+        let is_it = |asked: &&Open| asked.elicitation_id.as_deref() == Some(elicitation_id);
         self.open
             .iter()
             .find(is_it)
@@ -93,17 +101,105 @@ impl Questions {
 
     /// The agent says that the person is done there.
     pub(super) fn visited(&mut self, elicitation_id: &str) -> Option<EntryChange> {
-        let is_it = |asked: &Asked| asked.elicitation_id.as_deref() == Some(elicitation_id);
+        let is_it = |asked: &Open| asked.elicitation_id.as_deref() == Some(elicitation_id);
         let at = self.visits.iter().position(is_it)?;
         let mut entry = self.visits.remove(at).entry;
         if let Ask::Link { finished, .. } = &mut entry.ask {
             *finished = true;
         }
-        Some(EntryChange::Replace(wire::ChatEntry::Question(entry)))
+        Some(EntryChange::Replace(ChatEntry::Question(entry)))
     }
 
     /// Nobody will say of a visit that it is over.
     pub(super) fn forget_visits(&mut self) {
         self.visits.clear();
     }
+}
+
+impl State {
+    pub(super) fn question(
+        &mut self,
+        question_id: String,
+        asked: elicitation::Asked,
+        now: Timestamp,
+        effects: &mut Vec<Effect>,
+    ) {
+        // While the agent tells everything again, what is asked has no place; while it stops, no use.
+        if self.is_attaching() || self.phase() == Some(TurnPhase::Cancelling) {
+            effects.push(Effect::AnswerQuestion {
+                question_id,
+                outcome: QuestionOutcome::Cancelled,
+                answers: None,
+            });
+            return;
+        }
+        let mut entry = QuestionEntry {
+            entry_id: String::new(),
+            question_id,
+            message: asked.message,
+            ask: asked.ask,
+            outcome: None,
+            answers: None,
+            timestamp: stamp(now),
+        };
+        let changes = self.entries.ask(&mut entry);
+        self.change(changes, effects);
+        self.questions.push(entry, asked.elicitation_id);
+        effects.push(Effect::Info);
+    }
+
+    pub(super) fn answer_question(
+        &mut self,
+        question_id: &str,
+        action: QuestionAction,
+        content: Option<Map<String, Value>>,
+        effects: &mut Vec<Effect>,
+    ) -> Result<(), Refused> {
+        let Some(question) = self.questions.find(question_id) else {
+            return Err(Refused::new(
+                ErrorCode::SessionBusy,
+                "That question has been answered, or is no longer asked.",
+            ));
+        };
+        let (outcome, answers) = match (action, &question.ask) {
+            (QuestionAction::Accept, Ask::Form { fields, .. }) => {
+                let checked = elicitation::check(fields, content.unwrap_or_default());
+                let invalid =
+                    |reason: String| Refused::new(ErrorCode::InvalidMessage, reason.as_str());
+                (QuestionOutcome::Accepted, Some(checked.map_err(invalid)?))
+            }
+            (QuestionAction::Accept, Ask::Link { .. }) => (QuestionOutcome::Accepted, None),
+            (QuestionAction::Decline, _) => (QuestionOutcome::Declined, None),
+            (QuestionAction::Cancel, _) => (QuestionOutcome::Cancelled, None),
+        };
+        self.close_question(question_id, outcome, answers, effects);
+        Ok(())
+    }
+
+    pub(super) fn close_question(
+        &mut self,
+        question_id: &str,
+        outcome: QuestionOutcome,
+        answers: Option<Map<String, Value>>,
+        effects: &mut Vec<Effect>,
+    ) {
+        let closed = self.questions.close(question_id, outcome, answers);
+        effects.extend(closed.into_iter().flat_map(told_to_all));
+    }
+
+    pub(super) fn close_questions(&mut self, outcome: QuestionOutcome, effects: &mut Vec<Effect>) {
+        let closed = self.questions.close_all(outcome);
+        effects.extend(closed.into_iter().flat_map(told_to_all));
+    }
+}
+
+/// First to those who watch, then to the agent.
+fn told_to_all(closed: QuestionEntry) -> [Effect; 3] {
+    let answer = Effect::AnswerQuestion {
+        question_id: closed.question_id.clone(),
+        outcome: closed.outcome.unwrap_or(QuestionOutcome::Cancelled),
+        answers: closed.answers.clone(),
+    };
+    let change = EntryChange::Replace(ChatEntry::Question(closed));
+    [Effect::Change(change), answer, Effect::Info]
 }
