@@ -1,11 +1,11 @@
-//! Bringing an agent here: what would be run, and running it, with its output told as it comes.
+//! Bringing an agent here: what is planned is run, with its output told as it comes.
 //!
 //! The keeper is between us and every program that is run, so that nothing of an installation that is cancelled, or
 //! whose server ends, stays behind.
 
 use std::collections::HashMap;
 use std::ffi::OsString;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Stdio;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -13,9 +13,10 @@ use tokio::io::{AsyncRead, AsyncReadExt};
 use tokio::process::Command;
 use tokio::sync::watch;
 
-use super::archive::{self, ARCHIVE_BYTES_MAX};
-use super::listing::{Binary, Listed, Package, Way};
-use super::place::{self, Shelf};
+use super::archive;
+use super::listing::{Binary, Way};
+use super::place;
+use super::plan::{Plan, Step, archive_file};
 use crate::agents::connection::end_keeper;
 
 /// Installations at the same time.
@@ -24,23 +25,6 @@ const JOBS_MAX: usize = 3;
 const TOLD_BYTES_MAX: usize = 64 * 1024;
 const TOLD_TIMES_MAX: usize = 1000;
 const CHUNK_BYTES: usize = 4096;
-
-/// How one agent would be brought here.
-#[derive(Debug, Clone)]
-pub(crate) struct Plan {
-    /// What is run, as one would type it.
-    pub(crate) shown: String,
-    folder: PathBuf,
-    way: Way,
-    steps: Vec<Step>,
-}
-
-#[derive(Debug, Clone)]
-struct Step {
-    program: PathBuf,
-    args: Vec<OsString>,
-    env: Vec<(OsString, OsString)>,
-}
 
 /// What happens while an agent is brought here.
 #[derive(Debug, Clone)]
@@ -64,153 +48,6 @@ pub enum NotInstalled {
     Impossible(String),
     #[error("Three agents are being installed already. Wait until one of them is done.")]
     TooMany,
-}
-
-/// The best way that can be gone on this machine, or what is missing for it.
-pub(crate) fn plan(
-    listed: &Listed,
-    shelf: &Shelf,
-    find: &dyn Fn(&str) -> Option<PathBuf>,
-) -> Result<Plan, String> {
-    let folder = shelf.folder(listed);
-    let mut missing = None;
-    for way in &listed.ways {
-        let planned = match way {
-            Way::Npm(package) => npm(package, &folder, find),
-            Way::Uv(package) => uv(package, &folder, find),
-            Way::Binary(binary) => download(binary, &folder, find),
-        };
-        match planned {
-            Ok((shown, steps)) => {
-                let (folder, way) = (folder.clone(), way.clone());
-                return Ok(Plan {
-                    shown,
-                    folder,
-                    way,
-                    steps,
-                });
-            }
-            Err(reason) => missing = missing.or(Some(reason)),
-        }
-    }
-    Err(missing.unwrap_or_default())
-}
-
-type Planned = Result<(String, Vec<Step>), String>;
-
-fn npm(package: &Package, folder: &Path, find: &dyn Fn(&str) -> Option<PathBuf>) -> Planned {
-    let program = find("npm").ok_or(
-        "npm was not found. Install Node.js 22 or newer (https://nodejs.org), then try again.",
-    )?;
-    let args: Vec<OsString> = vec![
-        "install".into(),
-        "--prefix".into(),
-        folder.into(),
-        "--no-audit".into(),
-        "--no-fund".into(),
-        // Otherwise it is silent until it is done.
-        "--loglevel=http".into(),
-        "--".into(),
-        package.spec.clone().into(),
-    ];
-    let shown = command("npm", &args);
-    let env = vec![("NO_COLOR".into(), "1".into())];
-    Ok((shown, vec![Step { program, args, env }]))
-}
-
-fn uv(package: &Package, folder: &Path, find: &dyn Fn(&str) -> Option<PathBuf>) -> Planned {
-    let program = find("uv")
-        .ok_or("uv was not found. Install it (https://docs.astral.sh/uv/), then try again.")?;
-    let (tools, programs) = place::uv_folders(folder);
-    let args: Vec<OsString> = vec![
-        "tool".into(),
-        "install".into(),
-        "--force".into(),
-        "--".into(),
-        package.spec.clone().into(),
-    ];
-    let env: Vec<(OsString, OsString)> = vec![
-        ("UV_TOOL_DIR".into(), tools.into()),
-        ("UV_TOOL_BIN_DIR".into(), programs.into()),
-        ("NO_COLOR".into(), "1".into()),
-    ];
-    let set = env[..2].iter();
-    let set =
-        set.map(|(name, value)| format!("{}={}", name.display(), quoted(&value.to_string_lossy())));
-    let shown = format!(
-        "{} {}",
-        set.collect::<Vec<_>>().join(" "),
-        command("uv", &args)
-    );
-    Ok((shown, vec![Step { program, args, env }]))
-}
-
-fn download(binary: &Binary, folder: &Path, find: &dyn Fn(&str) -> Option<PathBuf>) -> Planned {
-    let needed = |name: &str| {
-        let why = format!("{name} was not found. Install it, then try again.");
-        find(name).ok_or(why)
-    };
-    let unpacked = place::unpacked(folder);
-    let unpacker = archive::unpacker(&binary.url);
-    let to = match unpacker {
-        Some(_) => archive_file(folder),
-        None => unpacked.join(&binary.program),
-    };
-    let fetch: Vec<OsString> = vec![
-        "--proto".into(),
-        "=https".into(),
-        "--fail".into(),
-        "--location".into(),
-        "--max-filesize".into(),
-        ARCHIVE_BYTES_MAX.to_string().into(),
-        "--create-dirs".into(),
-        "--silent".into(),
-        "--show-error".into(),
-        "--output".into(),
-        to.clone().into(),
-        binary.url.clone().into(),
-    ];
-    let mut shown = command("curl", &fetch);
-    let mut steps = vec![Step {
-        program: needed("curl")?,
-        args: fetch,
-        env: vec![],
-    }];
-    if let Some(name) = unpacker {
-        let (archive, into): (OsString, OsString) = (to.into(), unpacked.into());
-        let args: Vec<OsString> = match name {
-            "tar" => vec!["-xf".into(), archive, "-C".into(), into],
-            _ => vec!["-q".into(), "-o".into(), archive, "-d".into(), into],
-        };
-        shown = format!("{shown}\n{}", command(name, &args));
-        steps.push(Step {
-            program: needed(name)?,
-            args,
-            env: vec![],
-        });
-    }
-    Ok((shown, steps))
-}
-
-fn archive_file(folder: &Path) -> PathBuf {
-    folder.join("archive")
-}
-
-/// A command as one would type it.
-fn command(program: &str, args: &[OsString]) -> String {
-    let words = args.iter().map(|word| quoted(&word.to_string_lossy()));
-    std::iter::once(program.to_owned())
-        .chain(words)
-        .collect::<Vec<_>>()
-        .join(" ")
-}
-
-fn quoted(word: &str) -> String {
-    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=@+,%~".contains(c);
-    match !word.is_empty() && word.chars().all(plain) {
-        true => word.to_owned(),
-        false => format!("'{}'", word.replace('\'', r"'\''")),
-    }
 }
 
 /// The installations under way.
@@ -527,16 +364,6 @@ fn hint(output: &str) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn what_is_shown_can_be_typed() {
-        assert_eq!(
-            quoted("/home/me/.liminal-builder/agents/x"),
-            "/home/me/.liminal-builder/agents/x"
-        );
-        assert_eq!(quoted("it's here"), r"'it'\''s here'");
-        assert_eq!(quoted(""), "''");
-    }
 
     #[test]
     fn endless_output_is_told_up_to_a_bound_and_its_end_is_kept() {

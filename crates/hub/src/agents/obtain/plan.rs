@@ -1,0 +1,187 @@
+//! What would be run to bring an agent here. Pure but for looking programs up.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+use super::archive::{self, ARCHIVE_BYTES_MAX};
+use super::listing::{Binary, Listed, Package, Way};
+use super::place::{self, Shelf};
+
+/// How one agent would be brought here.
+#[derive(Debug, Clone)]
+pub(crate) struct Plan {
+    /// What is run, as one would type it.
+    pub(crate) shown: String,
+    pub(super) folder: PathBuf,
+    pub(super) way: Way,
+    pub(super) steps: Vec<Step>,
+}
+
+#[derive(Debug, Clone)]
+pub(super) struct Step {
+    pub(super) program: PathBuf,
+    pub(super) args: Vec<OsString>,
+    pub(super) env: Vec<(OsString, OsString)>,
+}
+
+/// The best way that can be gone on this machine, or what is missing for it.
+pub(crate) fn plan(
+    listed: &Listed,
+    shelf: &Shelf,
+    find: &dyn Fn(&str) -> Option<PathBuf>,
+) -> Result<Plan, String> {
+    let folder = shelf.folder(listed);
+    let mut missing = None;
+    for way in &listed.ways {
+        let planned = match way {
+            Way::Npm(package) => npm(package, &folder, find),
+            Way::Uv(package) => uv(package, &folder, find),
+            Way::Binary(binary) => download(binary, &folder, find),
+        };
+        match planned {
+            Ok((shown, steps)) => {
+                let (folder, way) = (folder.clone(), way.clone());
+                return Ok(Plan {
+                    shown,
+                    folder,
+                    way,
+                    steps,
+                });
+            }
+            Err(reason) => missing = missing.or(Some(reason)),
+        }
+    }
+    Err(missing.unwrap_or_default())
+}
+
+type Planned = Result<(String, Vec<Step>), String>;
+
+fn npm(package: &Package, folder: &Path, find: &dyn Fn(&str) -> Option<PathBuf>) -> Planned {
+    let program = find("npm").ok_or(
+        "npm was not found. Install Node.js 22 or newer (https://nodejs.org), then try again.",
+    )?;
+    let args: Vec<OsString> = vec![
+        "install".into(),
+        "--prefix".into(),
+        folder.into(),
+        "--no-audit".into(),
+        "--no-fund".into(),
+        // Otherwise it is silent until it is done.
+        "--loglevel=http".into(),
+        "--".into(),
+        package.spec.clone().into(),
+    ];
+    let shown = command("npm", &args);
+    let env = vec![("NO_COLOR".into(), "1".into())];
+    Ok((shown, vec![Step { program, args, env }]))
+}
+
+fn uv(package: &Package, folder: &Path, find: &dyn Fn(&str) -> Option<PathBuf>) -> Planned {
+    let program = find("uv")
+        .ok_or("uv was not found. Install it (https://docs.astral.sh/uv/), then try again.")?;
+    let (tools, programs) = place::uv_folders(folder);
+    let args: Vec<OsString> = vec![
+        "tool".into(),
+        "install".into(),
+        "--force".into(),
+        "--".into(),
+        package.spec.clone().into(),
+    ];
+    let env: Vec<(OsString, OsString)> = vec![
+        ("UV_TOOL_DIR".into(), tools.into()),
+        ("UV_TOOL_BIN_DIR".into(), programs.into()),
+        ("NO_COLOR".into(), "1".into()),
+    ];
+    let set = env[..2].iter();
+    let set =
+        set.map(|(name, value)| format!("{}={}", name.display(), quoted(&value.to_string_lossy())));
+    let shown = format!(
+        "{} {}",
+        set.collect::<Vec<_>>().join(" "),
+        command("uv", &args)
+    );
+    Ok((shown, vec![Step { program, args, env }]))
+}
+
+fn download(binary: &Binary, folder: &Path, find: &dyn Fn(&str) -> Option<PathBuf>) -> Planned {
+    let needed = |name: &str| {
+        let why = format!("{name} was not found. Install it, then try again.");
+        find(name).ok_or(why)
+    };
+    let unpacked = place::unpacked(folder);
+    let unpacker = archive::unpacker(&binary.url);
+    let to = match unpacker {
+        Some(_) => archive_file(folder),
+        None => unpacked.join(&binary.program),
+    };
+    let fetch: Vec<OsString> = vec![
+        "--proto".into(),
+        "=https".into(),
+        "--fail".into(),
+        "--location".into(),
+        "--max-filesize".into(),
+        ARCHIVE_BYTES_MAX.to_string().into(),
+        "--create-dirs".into(),
+        "--silent".into(),
+        "--show-error".into(),
+        "--output".into(),
+        to.clone().into(),
+        binary.url.clone().into(),
+    ];
+    let mut shown = command("curl", &fetch);
+    let mut steps = vec![Step {
+        program: needed("curl")?,
+        args: fetch,
+        env: vec![],
+    }];
+    if let Some(name) = unpacker {
+        let (archive, into): (OsString, OsString) = (to.into(), unpacked.into());
+        let args: Vec<OsString> = match name {
+            "tar" => vec!["-xf".into(), archive, "-C".into(), into],
+            _ => vec!["-q".into(), "-o".into(), archive, "-d".into(), into],
+        };
+        shown = format!("{shown}\n{}", command(name, &args));
+        steps.push(Step {
+            program: needed(name)?,
+            args,
+            env: vec![],
+        });
+    }
+    Ok((shown, steps))
+}
+
+pub(super) fn archive_file(folder: &Path) -> PathBuf {
+    folder.join("archive")
+}
+
+/// A command as one would type it.
+fn command(program: &str, args: &[OsString]) -> String {
+    let words = args.iter().map(|word| quoted(&word.to_string_lossy()));
+    std::iter::once(program.to_owned())
+        .chain(words)
+        .collect::<Vec<_>>()
+        .join(" ")
+}
+
+fn quoted(word: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=@+,%~".contains(c);
+    match !word.is_empty() && word.chars().all(plain) {
+        true => word.to_owned(),
+        false => format!("'{}'", word.replace('\'', r"'\''")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_shown_can_be_typed() {
+        assert_eq!(
+            quoted("/home/me/.liminal-builder/agents/x"),
+            "/home/me/.liminal-builder/agents/x"
+        );
+        assert_eq!(quoted("it's here"), r"'it'\''s here'");
+        assert_eq!(quoted(""), "''");
+    }
+}
