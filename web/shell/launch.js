@@ -95,6 +95,8 @@ export function startLaunch(place, { socket, toasts, palette, agents, askAgents,
         const answer = await socket.request({ type: 'agent:refresh' });
         if (answer.type !== 'agent:refreshed') return;
         toasts.show(`The list has ${answer.agents} agents now.`);
+        // What everybody is told may come after the answer.
+        await askAgents();
         chooseMore(project);
       } catch (error) {
         toasts.show(error instanceof Error ? error.message : String(error));
