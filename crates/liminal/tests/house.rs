@@ -218,32 +218,6 @@ fn the_pages_share_only_what_is_shared() {
 }
 
 #[test]
-fn no_module_is_more_than_two_requests_away_from_its_page() {
-    for page in ["shell", "portlet"] {
-        let main = std::fs::read_to_string(root().join(format!("web/{page}/main.js"))).unwrap();
-        for (name, _) in files(&format!("web/{page}"), ".js") {
-            let file = name.rsplit_once('/').unwrap().1;
-            let import = format!("'./{file}'");
-            assert!(
-                file.contains(".test.") || file == "main.js" || main.contains(&import),
-                "web/{page}/main.js does not import {file}"
-            );
-        }
-    }
-    let shell = std::fs::read_to_string(root().join("web/shell/main.js")).unwrap();
-    for (name, _) in files("web/shared", ".js") {
-        let file = name.rsplit_once('/').unwrap().1;
-        let apart = ["boot.js", "storage.js"];
-        assert!(
-            file.contains(".test.")
-                || apart.contains(&file)
-                || shell.contains(&format!("'../shared/{file}'")),
-            "web/shell/main.js does not import {file}"
-        );
-    }
-}
-
-#[test]
 fn only_theme_css_names_colours() {
     let colour = |line: &str| {
         line.contains("rgb(")

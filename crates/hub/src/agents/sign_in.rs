@@ -287,8 +287,12 @@ impl Attempt {
             .spawn(pts)
             .map_err(|error| failed(format!("its command could not be started: {error}")))?;
         let mut ending = EndOnDrop(child.id());
-        let (read, mut write) = pty.into_split();
+        let (read, write) = pty.into_split();
         let mut reading = std::pin::pin!(show_output(read, show));
+        // Beside everything else: a command that does not read what is typed must not keep it from being ended.
+        let (_, none) = mpsc::channel(1);
+        let incoming = std::mem::replace(&mut self.incoming, none);
+        let mut typing = std::pin::pin!(pass_on_typed(incoming, write));
         let mut shown = false;
         let status = loop {
             tokio::select! {
@@ -296,7 +300,7 @@ impl Attempt {
                 () = &mut reading, if !shown => shown = true,
                 status = child.wait(), if shown => break status,
                 () = stopped(&mut self.stop) => return Err(failed("it was given up".to_owned())),
-                Some(incoming) = self.incoming.recv() => typed(incoming, &mut write).await,
+                () = &mut typing => {}
             }
         };
         // Its number may be another's from now on.
@@ -313,13 +317,17 @@ async fn stopped(stop: &mut watch::Receiver<bool>) {
     let _ = stop.wait_for(|stop| *stop).await;
 }
 
-async fn typed(incoming: Incoming, write: &mut OwnedWritePty) {
-    match incoming {
-        // One that no longer reads has ended, or will be ended.
-        Incoming::Typed(text) => drop(write.write_all(text.as_bytes()).await),
-        Incoming::Asked(asked) => asked.1.refuse(-32602, "nobody is asked just now"),
-        Incoming::Answered(_) | Incoming::Visited(_) => {}
+/// For as long as it is waited for.
+async fn pass_on_typed(mut incoming: mpsc::Receiver<Incoming>, mut write: OwnedWritePty) {
+    while let Some(incoming) = incoming.recv().await {
+        match incoming {
+            // One that no longer reads has ended, or will be ended.
+            Incoming::Typed(text) => drop(write.write_all(text.as_bytes()).await),
+            Incoming::Asked(asked) => asked.1.refuse(-32602, "nobody is asked just now"),
+            Incoming::Answered(_) | Incoming::Visited(_) => {}
+        }
     }
+    std::future::pending().await
 }
 
 /// Until the command and all it started have let go of the terminal.
