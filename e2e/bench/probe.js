@@ -10,14 +10,31 @@ export function probe() {
   new PerformanceObserver((list) => {
     for (const { duration } of list.getEntries()) seen.longest = Math.max(seen.longest, duration);
   }).observe({ type: 'longtask' });
-  /** When this is painted, in milliseconds of the wall clock. @param {string} selector */
+  /**
+   * When this is painted, in milliseconds of the wall clock. What is put into the page while a frame is being made is
+   * painted with it, anything else with the next one; a timer that is set then runs after it.
+   * @param {string} selector
+   */
   const painted = (selector) =>
     new Promise((resolve) => {
-      const look = () => {
-        if (!document.querySelector(selector)) return requestAnimationFrame(look);
-        requestAnimationFrame(() => setTimeout(() => resolve(performance.timeOrigin + performance.now())));
+      let inFrame = false;
+      const frame = () => {
+        inFrame = true;
+        setTimeout(() => {
+          inFrame = false;
+        });
+        frames = requestAnimationFrame(frame);
       };
-      look();
+      let frames = requestAnimationFrame(frame);
+      const after = () => setTimeout(() => resolve(performance.timeOrigin + performance.now()));
+      const observer = new MutationObserver(() => {
+        if (!document.querySelector(selector)) return;
+        observer.disconnect();
+        cancelAnimationFrame(frames);
+        if (inFrame) after();
+        else requestAnimationFrame(after);
+      });
+      observer.observe(document, { childList: true, subtree: true, attributes: true });
     });
   if (seen.watch) {
     painted(seen.watch).then((at) => {

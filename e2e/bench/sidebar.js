@@ -30,6 +30,10 @@ export async function startSidebar(browser, add) {
     await page.goto(server.origin + path);
     const at = await painted;
     add(`${name}_visible`, at - (await page.evaluate(() => performance.timeOrigin)));
+    add(
+      `${name}_paint`,
+      await page.evaluate(() => performance.getEntriesByName('first-contentful-paint')[0].startTime),
+    );
     // All of them have come when the list is as high as it gets.
     await page.waitForFunction(
       ([selector, least]) => Number(document.querySelector(String(selector))?.scrollHeight) > Number(least),

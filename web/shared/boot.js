@@ -1,8 +1,7 @@
 /**
  * A classic script that runs while the page is still parsed; a release build puts it inside the page. It sets the chosen
- * theme before the first paint, so that it never flashes in late, and starts the page's module after it, so that
- * loading it does not hold the first paint up. What the page will ask of the server is on its way meanwhile:
- * `data-socket` names an address to connect to, and `window.early` has the connection and what came over it.
+ * theme before the first paint, so that it never flashes in late. What the page will ask of the server is on its way
+ * meanwhile: `data-socket` names an address to connect to, and `window.early` has the connection and what came over it.
  */
 {
   try {
@@ -12,7 +11,7 @@
     // No storage, or nonsense in it: the system's theme it is.
   }
 
-  const { module = '', socket: address } = document.currentScript?.dataset ?? {};
+  const address = document.currentScript?.dataset.socket;
   if (address) {
     const socket = new WebSocket(`ws://${location.host}${address}`);
     /** @type {string[]} */
@@ -21,8 +20,8 @@
     window.early = { socket, frames };
   }
 
-  // The server went away while the page was loading: from the beginning, once it is back. Not again and again: a
-  // module may fail for other reasons.
+  // The server went away while the page was loading: from the beginning, once it is back. Not again and again: it may
+  // be there and have no such file.
   const AGAIN = 'liminal:loaded-again';
   const beginAgain = () => {
     const last = Number(sessionStorage.getItem(AGAIN) ?? 0);
@@ -30,15 +29,10 @@
     sessionStorage.setItem(AGAIN, String(Date.now()));
     location.reload();
   };
-  const knock = () => fetch(module).then(beginAgain, () => setTimeout(knock, 500));
-
-  let started = false;
-  const start = () => {
-    if (!started) import(module).catch(knock);
-    started = true;
+  /** @param {string} file */
+  const knock = (file) => fetch(file).then(beginAgain, () => setTimeout(knock, 500, file));
+  const failed = (/** @type {Event} */ { target }) => {
+    if (target instanceof HTMLScriptElement) knock(target.src);
   };
-  // A frame's callbacks run before it is painted, what they schedule runs after.
-  requestAnimationFrame(() => setTimeout(start));
-  // A window in the background is never painted, and works all the same.
-  setTimeout(start, document.hidden ? 0 : 200);
+  addEventListener('error', failed, true);
 }

@@ -65,8 +65,9 @@ pub(crate) fn run() -> anyhow::Result<()> {
     table.row(
         "50,000 sessions, load to visible, ms",
         "sidebar_visible",
-        Some(200.0),
+        None,
     );
+    table.row("  first paint, ms", "sidebar_paint", Some(200.0));
     table.row("  longest task, ms", "sidebar_longest", None);
     table.row("  a frame of scrolling, ms", "sidebar_frame", Some(17.5));
     table.row(

@@ -294,6 +294,26 @@ async fn a_command_that_writes_without_end_holds_nobody_up() -> Result<()> {
 }
 
 #[tokio::test]
+async fn a_command_that_does_not_read_can_be_ended_whatever_is_typed() -> Result<()> {
+    let setup = setup("auth three-ways")?;
+    let (_server, mut person) = locked_out(&setup).await?;
+    begin(&mut person, "terminal").await?;
+    let mut seen = String::new();
+    until_shown(&mut person, &mut seen, "Code: ").await?;
+    type_in(&mut person, "deaf\r").await?;
+    until_shown(&mut person, &mut seen, "not listening").await?;
+    // More than the terminal takes.
+    for _ in 0..8 {
+        type_in(&mut person, &"xyz\r".repeat(4000)).await?;
+    }
+    let stop = json!({"type": "agent:sign-in-stop", "cliType": AGENT});
+    person.socket.send(stop).await?;
+    let given_up = outcome(&mut person, "terminal").await?;
+    assert_eq!(given_up["type"], "error", "{given_up}");
+    until_logins(&setup, 0).await
+}
+
+#[tokio::test]
 async fn an_agent_may_send_the_person_to_a_page_while_it_signs_them_in() -> Result<()> {
     let setup = setup("auth three-ways more-ways")?;
     let (_server, mut person) = locked_out(&setup).await?;

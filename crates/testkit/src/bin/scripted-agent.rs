@@ -152,6 +152,12 @@ fn login() -> ! {
             "flood" => {
                 (0..2000).for_each(|number| say(&format!("line {number} {}\r\n", "x".repeat(200))))
             }
+            "deaf" => {
+                say("not listening\r\n");
+                loop {
+                    std::thread::park();
+                }
+            }
             wrong => match wrong.strip_prefix("exit ") {
                 Some(code) => std::process::exit(code.parse().unwrap()),
                 None => say(&format!("{wrong:?} is not it\r\n")),
