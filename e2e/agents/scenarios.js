@@ -26,7 +26,7 @@ const PIXEL = Buffer.from(
 );
 
 /** A first session with the agent. @param {Page} page @param {Liminal} liminal @param {Agent} agent */
-async function open(page, liminal, agent) {
+export async function open(page, liminal, agent) {
   await enter(page, liminal);
   await addProject(page, liminal.folder('app'));
   await newSession(page, 'app', agent.name);
@@ -34,7 +34,7 @@ async function open(page, liminal, agent) {
 }
 
 /** Writes and sends, as soon as that can be done. @param {Page} page @param {string} prompt */
-async function say(page, prompt) {
+export async function say(page, prompt) {
   const frame = sessionPage(page);
   const input = frame.getByRole('textbox', { name: 'Message', exact: true });
   await input.fill(prompt);

@@ -417,7 +417,7 @@ async fn an_agent_that_does_not_leave_when_asked_is_ended() -> Result<()> {
     start.env.push((OsString::from(&word), OsString::new()));
     let mut talk = talk_to(start).await?;
     let session = talk.session().await?;
-    talk.prompt(&session, "say soon\ndeaf");
+    talk.prompt(&session, "deaf soon");
     talk.seen(2).await?;
     talk.connection
         .notify("session/cancel", json!({"sessionId": session}));

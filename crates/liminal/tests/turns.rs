@@ -55,7 +55,7 @@ async fn a_cancel_with_nothing_to_cancel_is_no_error() -> Result<()> {
 #[tokio::test]
 async fn an_agent_that_ignores_a_cancel_counts_as_crashed() -> Result<()> {
     let (_setup, _server, mut person, mut talk) = one("").await?;
-    person.send(&talk, "say partial\ndeaf").await?;
+    person.send(&talk, "deaf partial").await?;
     person.until_said(&mut talk, "assistant: partial").await?;
     person
         .ask(&mut talk, json!({"type": "session:cancel"}))

@@ -40,7 +40,7 @@
 //! | `environment`, `blocks`, `model` | says its environment; the kinds of content its prompt has; the model it was told to use |
 //! | `until FILE` | waits until that file is there |
 //! | `sleep MS`, `hang` | waits, or waits for a cancel |
-//! | `deaf` | stops reading for ever, cancels included |
+//! | `deaf TEXT` | stops reading for ever, cancels included, and then says so with the text |
 //! | `crash CODE`, `stop REASON`, `fail CODE MESSAGE` | ends the process; the turn; the turn with an error |
 //! | `late TEXT`, `late-update JSON` | says it after the turn's end |
 //! | `raw JSON`, `garbage`, `huge BYTES`, `endless BYTES` | a line as it is; broken lines; a long line; one that never ends |
@@ -586,6 +586,7 @@ impl Agent {
             ("hang", _) => pause(Duration::from_secs(3600), cancelled),
             ("deaf", _) => {
                 self.deaf.store(true, Ordering::SeqCst);
+                self.update(session, chunk("agent_message_chunk", rest));
                 pause(Duration::from_secs(3600), &AtomicBool::new(false));
             }
             ("crash", [code]) => std::process::exit(code.parse().unwrap()),

@@ -113,6 +113,14 @@ fn calls(work: &Work) -> Vec<(&'static str, Value)> {
                 json!({"file_path": path, "old_string": old, "new_string": new}),
             ),
         ],
+        Work::Question { text, choices } => {
+            let options = choices
+                .iter()
+                .map(|choice| json!({"label": choice, "description": format!("To {choice}")}));
+            let options: Vec<Value> = options.collect();
+            let question = json!({"question": text, "header": "A choice", "options": options, "multiSelect": false});
+            vec![("AskUserQuestion", json!({"questions": [question]}))]
+        }
     }
 }
 

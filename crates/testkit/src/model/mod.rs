@@ -14,6 +14,7 @@
 //! | `ask COMMAND` | the same, with the person's leave asked for where the agent lets a model ask |
 //! | `write PATH TEXT` | makes a file of one line |
 //! | `edit PATH OLD => NEW` | changes a text in a file |
+//! | `question TEXT \| A \| B` | has the person choose, then says what the tool said about it |
 //! | `slow COUNT` | says that many numbered words, 20 in a second |
 //! | `meet COUNT` | waits until that many requests have said so, then answers them all |
 //! | `refuse STATUS` | answers with that HTTP status, as the provider would |

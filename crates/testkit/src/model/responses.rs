@@ -93,6 +93,17 @@ fn call(work: &Work, scripts: bool) -> Value {
             return json!({"id": fresh_id("fc"), "type": "function_call", "status": "completed", "call_id": fresh_id("call"),
                 "name": "exec_command", "arguments": arguments.to_string()});
         }
+        Work::Question { text, choices } => {
+            let options = choices
+                .iter()
+                .map(|choice| json!({"label": choice, "description": format!("To {choice}")}));
+            let options: Vec<Value> = options.collect();
+            let question =
+                json!({"id": "choice", "header": "A choice", "question": text, "options": options});
+            let arguments = json!({"questions": [question]});
+            return json!({"id": fresh_id("fc"), "type": "function_call", "status": "completed", "call_id": fresh_id("call"),
+                "name": "request_user_input", "arguments": arguments.to_string()});
+        }
         Work::Write { path, text } => format!("*** Add File: {path}\n+{text}"),
         Work::Edit { path, old, new } => format!("*** Update File: {path}\n@@\n-{old}\n+{new}\n"),
     };

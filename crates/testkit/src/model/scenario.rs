@@ -80,6 +80,11 @@ pub(super) enum Work {
         old: String,
         new: String,
     },
+    /// The person is to choose.
+    Question {
+        text: String,
+        choices: Vec<String>,
+    },
 }
 
 /// `steps` is how many calls a piece of work takes with the tools of this agent.
@@ -137,9 +142,9 @@ pub(super) fn decide(asked: &Asked, steps: impl Fn(&Work) -> usize) -> Answer {
 
 /// The word that decides, and what follows it on its line.
 fn command(prompt: &str) -> (&str, &str) {
-    const WORDS: [&str; 13] = [
-        "say", "markdown", "think", "run", "ask", "write", "edit", "slow", "meet", "refuse", "cut",
-        "recall", "look",
+    const WORDS: [&str; 14] = [
+        "say", "markdown", "think", "run", "ask", "write", "edit", "question", "slow", "meet",
+        "refuse", "cut", "recall", "look",
     ];
     let lines = prompt.lines().rev().map(str::trim);
     let mut split = lines.map(|line| line.split_once(' ').unwrap_or((line, "")));
@@ -168,6 +173,13 @@ fn work(word: &str, rest: &str) -> Option<Work> {
                 path: owned(path),
                 old: owned(old),
                 new: owned(new),
+            })
+        }
+        "question" => {
+            let mut parts = rest.split(" | ").map(owned);
+            Some(Work::Question {
+                text: parts.next()?,
+                choices: parts.collect(),
             })
         }
         _ => None,
