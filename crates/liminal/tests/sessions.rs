@@ -1,6 +1,6 @@
 //! Flow 2 of the feature spec over the real socket: sessions are created, listed, opened, kept.
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 use serde_json::json;
 use testkit::{Conversation, Person, ServerSetup};
 
@@ -511,6 +511,34 @@ async fn a_lost_or_broken_index_is_rebuilt_from_the_transcripts_and_said_so() ->
         assert_eq!(person.open(&first.session_id).await?.entries, first.entries);
         server.signal("TERM").await?;
     }
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_session_whose_title_was_not_written_any_more_is_named_by_its_first_message() -> Result<()>
+{
+    let setup = setup("")?;
+    let server = setup.start().await?;
+    let folder = setup.folder("app")?;
+    let mut person = Person::at(&server, &folder).await?;
+    let mut talk = person.begin().await?;
+    person.turn(&mut talk, "say the first thing").await?;
+    server.signal("KILL").await?;
+    // As if it had been killed between the message and the title.
+    std::fs::remove_file(setup.data_dir().join("sessions.json"))?;
+    for entry in std::fs::read_dir(setup.data_dir().join("sessions"))? {
+        let path = entry?.path();
+        let lines = std::fs::read_to_string(&path)?;
+        let kept = lines
+            .lines()
+            .filter(|line| !line.starts_with("{\"note\":{\"title\""));
+        let kept: String = kept.map(|line| format!("{line}\n")).collect();
+        ensure!(kept.len() < lines.len(), "there was no title in {lines}");
+        std::fs::write(&path, kept)?;
+    }
+    let server = setup.start().await?;
+    let mut person = Person::at(&server, &folder).await?;
+    assert_eq!(person.titles().await?, ["say the first thing"]);
     Ok(())
 }
 

@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 use wire::{ChatEntry, Project, SessionListItem, SessionState};
 
 use super::grouped::Grouped;
-use super::title::UNTITLED;
+use super::title::{self, UNTITLED};
 use crate::error::HubError;
 use crate::events::{Events, Origin, What};
 use crate::store::transcript::{Header, Note, Transcript, live_path};
@@ -569,6 +569,15 @@ fn repair(file: &mut SessionsFile, folder: &Path, notices: &mut Vec<String>) -> 
     repaired
 }
 
+fn first_words(entry: &ChatEntry) -> Option<&str> {
+    match entry {
+        ChatEntry::User { content, .. } => Some(content)
+            .filter(|content| !content.trim().is_empty())
+            .map(String::as_str),
+        _ => None,
+    }
+}
+
 /// What a transcript says of its session.
 fn told_by(path: &Path, known: Option<&SessionMeta>) -> Option<SessionMeta> {
     let (transcript, found) = Transcript::open(path).ok()?;
@@ -597,6 +606,12 @@ fn told_by(path: &Path, known: Option<&SessionMeta>) -> Option<SessionMeta> {
     let total = transcript.total();
     let mut entries = transcript.read(total.saturating_sub(TAIL), total).ok()?;
     entries.extend(found.in_flight.into_values());
+    // The end may have come between the first message and the note of its title.
+    if meta.title == UNTITLED
+        && let Some(first) = entries.iter().find_map(first_words)
+    {
+        meta.title = title::derive(first);
+    }
     let last_turn = entries.iter().rev().find_map(|entry| match entry {
         ChatEntry::Turn(turn) => Some(turn.outcome.is_failure()),
         _ => None,
