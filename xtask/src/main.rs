@@ -21,6 +21,7 @@ use std::process::ExitCode;
 const HELP: &str = "\
 cargo xtask test [rust|web|e2e|agents]
                                   run every check, or one part of them
+cargo xtask test fire             the faults and attacks among them, for as long as they should last
 cargo xtask bench                 measure the release build beside its baseline
 cargo xtask bench web             measure the workspace in Chromium beside the plain way to show it
 cargo xtask audit                 check licences, sources, bans and advisories (cargo-deny)

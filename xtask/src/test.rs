@@ -13,9 +13,12 @@ pub(crate) enum Part {
     Web,
     E2e,
     Agents,
+    /// Faults, floods and attacks, as long as they should last.
+    Fire,
 }
 
 impl Part {
+    /// The short form of the fire is among the Rust and the browser tests.
     pub(crate) const ALL: [Self; 4] = [Self::Rust, Self::Web, Self::E2e, Self::Agents];
 
     pub(crate) fn parse(word: &str) -> Option<Self> {
@@ -24,6 +27,7 @@ impl Part {
             "web" => Some(Self::Web),
             "e2e" => Some(Self::E2e),
             "agents" => Some(Self::Agents),
+            "fire" => Some(Self::Fire),
             _ => None,
         }
     }
@@ -36,6 +40,7 @@ pub(crate) fn run(parts: &[Part]) -> anyhow::Result<()> {
         Part::Web => web(&mut steps),
         Part::E2e => e2e(&mut steps),
         Part::Agents => agents(&mut steps),
+        Part::Fire => fire(&mut steps),
     });
     steps.print();
     result
@@ -58,15 +63,7 @@ fn rust(steps: &mut Steps) -> anyhow::Result<()> {
     ];
     steps.run("lints (clippy)", &mut command(&clippy))?;
     // Cargo builds a crate's binaries only for that crate's own tests.
-    let agent = [
-        "cargo",
-        "build",
-        "--quiet",
-        "--package",
-        "testkit",
-        "--bins",
-    ];
-    steps.run("scripted agent", &mut command(&agent))?;
+    steps.run("scripted agent", &mut scripted_agent())?;
     let mut tests = match tools::answers("cargo-nextest") {
         true => command(&["cargo", "nextest", "run", "--workspace", "--no-fail-fast"]),
         false => command(&["cargo", "test", "--workspace", "--no-fail-fast"]),
@@ -114,6 +111,24 @@ fn agents(steps: &mut Steps) -> anyhow::Result<()> {
     steps.run("real agents (Playwright)", &mut playwright)
 }
 
+/// What `LIMINAL_FIRE` asks of the tests that have a long form.
+const LONG: (&str, &str) = ("LIMINAL_FIRE", "long");
+
+fn fire(steps: &mut Steps) -> anyhow::Result<()> {
+    steps.run("scripted agent", &mut scripted_agent())?;
+    let mut tests = command(&["cargo", "test", "--package", "liminal", "--no-fail-fast"]);
+    tests.args(["--test", "fire_faults", "--test", "fire_attacks"]);
+    // One after the other: each wants the machine for itself.
+    tests.args(["--", "--test-threads=1"]).env(LONG.0, LONG.1);
+    steps.run("faults and attacks, long form", &mut tests)?;
+    let mut playwright = playwright(steps, "e2e/playwright.config.js")?;
+    playwright.arg("fire").env(LONG.0, LONG.1);
+    steps.run(
+        "faults and attacks in the browser, long form",
+        &mut playwright,
+    )
+}
+
 /// Playwright with everything that its tests need beside it.
 fn playwright(steps: &mut Steps, config: &str) -> anyhow::Result<Command> {
     steps.time("npm packages", tools::npm_packages)?;
@@ -122,15 +137,7 @@ fn playwright(steps: &mut Steps, config: &str) -> anyhow::Result<Command> {
         "release build",
         &mut command(&["cargo", "build", "--quiet", "--release"]),
     )?;
-    let stand_ins = [
-        "cargo",
-        "build",
-        "--quiet",
-        "--package",
-        "testkit",
-        "--bins",
-    ];
-    steps.run("scripted agent, stand-in model", &mut command(&stand_ins))?;
+    steps.run("scripted agent, stand-in model", &mut scripted_agent())?;
     let mut playwright = tools::npm_tool("playwright");
     playwright
         .args(["test", "--config", config])
@@ -138,6 +145,18 @@ fn playwright(steps: &mut Steps, config: &str) -> anyhow::Result<Command> {
         .env("LIMINAL", target().join("release/liminal"))
         .env("AGENT", target().join("debug/scripted-agent"));
     Ok(playwright)
+}
+
+/// With its own tools for tests beside it.
+fn scripted_agent() -> Command {
+    command(&[
+        "cargo",
+        "build",
+        "--quiet",
+        "--package",
+        "testkit",
+        "--bins",
+    ])
 }
 
 /// What is made from the code and kept beside it.
