@@ -139,3 +139,43 @@ test('a turn that failed for another reason offers no sign-in', async ({ page, l
   await expect(frame.getByRole('button', { name: 'Send again' })).toBeVisible();
   await expect(frame.getByRole('region', { name: /Sign in/ })).toHaveCount(0);
 });
+
+test('a session that is opened again offers the sign-in its agent wants, before anything is sent', async ({
+  page,
+  liminal,
+}) => {
+  liminal.agentStarts('auth', 'three-ways');
+  await choose(page, liminal);
+  await page.getByRole('button', { name: 'Log in' }).click();
+  await ready(page);
+  await begin(page, 'say yesterday');
+  await ready(page);
+  await liminal.kill();
+  await liminal.start();
+  const frame = sessionPage(page);
+  const closed = frame.getByRole('region', { name: 'The session is not open' });
+  await expect(closed.getByRole('alert').first()).toHaveText('Claude Code wants you to sign in first.');
+  expect(await violationsInside(page)).toEqual([]);
+  await closed.getByRole('button', { name: 'Try again' }).click();
+  await expect(closed).toBeVisible();
+  await closed.getByRole('button', { name: 'Log in' }).click();
+  await expect(closed).toBeHidden();
+  await begin(page, 'say today');
+  await expect(frame.locator('.row-assistant')).toHaveText([/yesterday/, /today/]);
+  await expect(frame.locator('.turn-end[data-outcome="failed"]')).toHaveCount(0);
+});
+
+test('a session that its agent would not open says why, and is opened by another try', async ({ page, liminal }) => {
+  const { frame } = await openSession(page, liminal);
+  await begin(page, 'say before');
+  await ready(page);
+  await liminal.kill();
+  liminal.agentStarts('young');
+  await liminal.start();
+  const closed = frame.getByRole('region', { name: 'The session is not open' });
+  await expect(closed.getByRole('alert')).toHaveText('Claude Code refused: this session is too young to be loaded');
+  await closed.getByRole('button', { name: 'Try again' }).click();
+  await expect(closed).toBeHidden();
+  await begin(page, 'say after');
+  await expect(frame.locator('.row-assistant')).toHaveText([/before/, /after/]);
+});

@@ -8,6 +8,7 @@ import '../shared/exact-time.js';
 import { hearSignIn } from '../shared/sign-in.js';
 import { startAnnouncer } from './announcer.js';
 import { connectBridge, Refusal } from './bridge.js';
+import { startClosed } from './closed.js';
 import { startComposer } from './composer.js';
 import { rowView } from './entry-views.js';
 import { startFind } from './find.js';
@@ -123,6 +124,10 @@ const composer = startComposer(part('composer', HTMLElement), {
     remove: (queueId) => bridge.request({ type: 'session:queue-remove', queueId }),
     resume: () => bridge.request({ type: 'session:queue-resume' }),
   },
+});
+const closed = startClosed(part('composer', HTMLElement), {
+  attach: () => bridge.request({ type: 'session:attach' }),
+  stage,
 });
 const find = startFind(part('chat', HTMLElement), {
   items: () => transcript.items,
@@ -339,6 +344,8 @@ function showInfo() {
   showEmpty();
   if (!transcript.info) return;
   composer.show({ info: transcript.info, agentName, status, online });
+  // One that is not there at all says so in the head.
+  closed.show(status === 'connected' && online ? transcript.info.problem : undefined);
   statusLine.show(transcript.info, agentName, online);
   announcer.hear(transcript.info, transcript.items.at(-1)?.entry, agentName);
   tick();

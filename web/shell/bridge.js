@@ -143,6 +143,7 @@ const REQUESTS = {
   'session:page': ['before', 'limit'],
   'session:send': ['content', 'images'],
   'session:cancel': [],
+  'session:attach': [],
   'session:queue-edit': ['queueId', 'content'],
   'session:queue-remove': ['queueId'],
   'session:queue-resume': [],

@@ -62,6 +62,7 @@ export type PortletRequest = Extract<
       | "session:page"
       | "session:send"
       | "session:cancel"
+      | "session:attach"
       | "session:queue-edit"
       | "session:queue-remove"
       | "session:queue-resume"

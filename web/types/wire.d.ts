@@ -342,6 +342,11 @@ requestId?: string, phase: TurnPhase,
  */
 quietSince?: string, };
 
+/**
+ * Why an agent would not open a session.
+ */
+export type AttachProblem = { code: ErrorCode, message: string, };
+
 export type Attachment = "detached" | "attaching" | "attached";
 
 export type QueuedMessage = { queueId: string, content: string, images?: Array<string>, 
@@ -391,7 +396,11 @@ turn?: RunningTurn,
 /**
  * Whether the agent has this session open.
  */
-attachment: Attachment, policy: PermissionPolicy, 
+attachment: Attachment, 
+/**
+ * Why it has not, when it was last asked to without a message to send.
+ */
+problem?: AttachProblem, policy: PermissionPolicy, 
 /**
  * Messages that wait for the turn to end.
  */
@@ -456,7 +465,7 @@ after?: Position,
 /**
  * Only this many entries, from the end.
  */
-tail?: number, } | { "type": "session:page", sessionId: string, before: number, limit: number, } | { "type": "session:leave", sessionId: string, } | { "type": "session:send", sessionId: string, content: string, 
+tail?: number, } | { "type": "session:attach", sessionId: string, } | { "type": "session:page", sessionId: string, before: number, limit: number, } | { "type": "session:leave", sessionId: string, } | { "type": "session:send", sessionId: string, content: string, 
 /**
  * Ids of uploaded pictures.
  */
@@ -481,7 +490,7 @@ after?: Position,
 /**
  * Only this many entries, from the end.
  */
-tail?: number, } | { "type": "session:page", sessionId: string, before: number, limit: number, } | { "type": "session:leave", sessionId: string, } | { "type": "session:send", sessionId: string, content: string, 
+tail?: number, } | { "type": "session:attach", sessionId: string, } | { "type": "session:page", sessionId: string, before: number, limit: number, } | { "type": "session:leave", sessionId: string, } | { "type": "session:send", sessionId: string, content: string, 
 /**
  * Ids of uploaded pictures.
  */

@@ -60,6 +60,7 @@ impl HubError {
                 AgentError::SignInNeeded { .. } => ErrorCode::SignInNeeded,
                 AgentError::NotStarted { .. }
                 | AgentError::NotConnected { .. }
+                | AgentError::Asleep { .. }
                 | AgentError::Lost { .. } => ErrorCode::AgentUnavailable,
             },
             Self::Write(_) | Self::Closed => ErrorCode::StoreUnavailable,

@@ -59,7 +59,8 @@ impl Talk {
     }
 
     fn send(&self, method: &str, params: Value) -> Ticket {
-        self.connection.send(&self.sender, method, params)
+        let ticket = self.connection.send(&self.sender, method, params);
+        ticket.expect("it is awake")
     }
 
     /// A new session, its first update left for the caller.
@@ -130,6 +131,7 @@ fn brief(event: &AgentEvent) -> String {
         } => format!("failed: {error}"),
         AgentEvent::Request { method, .. } => format!("request {method}"),
         AgentEvent::Visited { elicitation_id, .. } => format!("visited {elicitation_id}"),
+        AgentEvent::Asleep { .. } => "asleep".to_owned(),
         AgentEvent::Exited { reason, .. } => format!("exited: {reason}"),
     }
 }

@@ -277,3 +277,17 @@ async fn one_with_nothing_to_do_is_put_to_sleep_and_woken_by_whoever_wants_it() 
     assert_eq!(world.starts(), 2);
     Ok(())
 }
+
+#[tokio::test]
+async fn what_is_asked_of_one_that_sleeps_never_reaches_it() -> Result<()> {
+    let mut world = world_that_sleeps(&[""], Some(Duration::from_millis(50)))?;
+    let connection = world.agent.connection().await?;
+    world.statuses(3).await?;
+    let (events, _heard) = mpsc::channel(1);
+    assert_eq!(connection.send(&events, "session/prompt", ()), None);
+    let asked = connection.request("session/list", ()).await;
+    assert!(matches!(asked, Err(AgentError::Asleep { .. })), "{asked:?}");
+    // Woken, it is another process.
+    assert_ne!(world.agent.connection().await?.id(), connection.id());
+    Ok(())
+}

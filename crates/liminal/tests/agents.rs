@@ -257,6 +257,72 @@ async fn an_agent_with_nothing_to_do_sleeps_and_its_sessions_go_on_as_if_it_had_
     Ok(())
 }
 
+#[tokio::test]
+async fn a_message_in_the_moment_in_which_the_agent_falls_asleep_is_answered_all_the_same()
+-> Result<()> {
+    let setup = setup("")?.env("ACP_IDLE_TIMEOUT_MS", "20");
+    let server = setup.start().await?;
+    let mut person = Person::at(&server, &setup.folder("app")?).await?;
+    let mut talk = person.begin().await?;
+    for turn in 0..40 {
+        // Around the moment.
+        let pause = std::time::Duration::from_micros(19_000 + 50 * turn);
+        tokio::time::sleep(pause).await;
+        person.turn(&mut talk, "say here").await?;
+    }
+    for turn in talk.said().chunks(3) {
+        assert_eq!(turn, ["user: say here", "assistant: here", "turn ended"]);
+    }
+    assert!(setup.count_asked("initialize") > 1, "it slept");
+    Ok(())
+}
+
+#[tokio::test]
+async fn what_was_chosen_in_a_session_is_so_again_when_its_agent_is_started_anew() -> Result<()> {
+    let setup = setup("")?.env("ACP_IDLE_TIMEOUT_MS", "300");
+    let mut server = setup.start().await?;
+    let mut person = Person::at(&server, &setup.folder("app")?).await?;
+    let mut talk = person.begin().await?;
+    person.turn(&mut talk, "say first").await?;
+    until_asleep(&server).await?;
+    // Wakes it.
+    let mode = json!({"type": "session:set-mode", "modeId": "plan"});
+    let option = json!({"type": "session:set-option", "optionId": "model", "value": "deep"});
+    for choice in [mode, option] {
+        let done = person.ask(&mut talk, choice).await?;
+        assert_eq!(done["type"], "session:done", "{done}");
+    }
+    let told = |setup: &ServerSetup| {
+        let told = ["session/set_mode", "session/set_config_option"];
+        told.map(|method| setup.count_asked(method))
+    };
+    assert_eq!(told(&setup), [1, 1]);
+    until_asleep(&server).await?;
+    person.turn(&mut talk, "model").await?;
+    server.signal("KILL").await?;
+    server = setup.start().await?;
+    let mut person = Person::at(&server, &setup.folder("app")?).await?;
+    let mut again = person.open(&talk.session_id).await?;
+    person.turn(&mut again, "crash 1").await?;
+    person.turn(&mut again, "model").await?;
+    assert_eq!(again.info["modes"]["current"], "plan");
+    assert_eq!(again.info["options"][0]["currentValue"], "deep");
+    assert_eq!(
+        told(&setup),
+        [4, 4],
+        "after the sleep, the restart and the crash"
+    );
+    let said = again.said();
+    assert_eq!(
+        said.iter()
+            .filter(|line| *line == "assistant: deep")
+            .count(),
+        2,
+        "{said:?}"
+    );
+    Ok(())
+}
+
 async fn until_asleep(server: &testkit::Server) -> Result<()> {
     loop {
         let mut window = server.connect_unread().await?;

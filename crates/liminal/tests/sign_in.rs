@@ -334,3 +334,42 @@ async fn an_agent_may_send_the_person_to_a_page_while_it_signs_them_in() -> Resu
     person.create().await?;
     Ok(())
 }
+
+#[tokio::test]
+async fn a_session_that_is_opened_again_says_that_its_agent_wants_a_sign_in_and_goes_on_after_it()
+-> Result<()> {
+    let setup = setup("auth")?;
+    let (server, mut person) = locked_out(&setup).await?;
+    begin(&mut person, "login").await?;
+    assert_eq!(
+        outcome(&mut person, "login").await?["type"],
+        "agent:authenticated"
+    );
+    let mut talk = person.begin().await?;
+    person.turn(&mut talk, "say before").await?;
+    // It has forgotten by the next day.
+    server.signal("KILL").await?;
+    let server = setup.start().await?;
+    let mut person = Person::at(&server, &setup.folder("app")?).await?;
+    let mut talk = person.open(&talk.session_id).await?;
+    let refused = |seen: &testkit::Conversation| seen.info["problem"].is_object();
+    person.until(&mut talk, refused).await?;
+    let problem = talk.info["problem"].clone();
+    assert_eq!(problem["code"], "SIGN_IN_NEEDED", "{problem}");
+    assert_eq!(talk.said().len(), 3, "nothing was added to it");
+    let attach = json!({"type": "session:attach"});
+    // Without it, no better.
+    talk.info = Value::Null;
+    person.ask(&mut talk, attach.clone()).await?;
+    person.until(&mut talk, refused).await?;
+    begin(&mut person, "login").await?;
+    outcome(&mut person, "login").await?;
+    person.ask(&mut talk, attach).await?;
+    person
+        .until(&mut talk, |seen| seen.info["attachment"] == "attached")
+        .await?;
+    assert!(talk.info["problem"].is_null());
+    person.turn(&mut talk, "say after").await?;
+    assert_eq!(talk.said()[4], "assistant: after");
+    Ok(())
+}

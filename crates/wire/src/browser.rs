@@ -70,6 +70,9 @@ pub enum ClientMessage {
         #[ts(optional)]
         tail: Option<u32>,
     },
+    /// Has the agent open the session once more, after it would not.
+    #[serde(rename = "session:attach")]
+    SessionAttach { session_id: String },
     /// Asks for entries before the one numbered `before`.
     #[serde(rename = "session:page")]
     SessionPage {

@@ -31,7 +31,7 @@ pub use question::{
     QuestionOutcome, TextFormat,
 };
 pub use session::{
-    Attachment, ContextUsage, Mode, Modes, PermissionOption, PermissionQuestion, Position,
-    QueuedMessage, RunningTurn, SessionInfo, SessionListItem, SessionState, SlashCommand,
+    AttachProblem, Attachment, ContextUsage, Mode, Modes, PermissionOption, PermissionQuestion,
+    Position, QueuedMessage, RunningTurn, SessionInfo, SessionListItem, SessionState, SlashCommand,
     TurnPhase,
 };

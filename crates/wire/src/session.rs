@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use ts_rs::TS;
 
-use crate::{OpenQuestion, PermissionPolicy};
+use crate::{ErrorCode, OpenQuestion, PermissionPolicy};
 
 /// One line of a session list.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, TS)]
@@ -44,6 +44,10 @@ pub struct SessionInfo {
     pub turn: Option<RunningTurn>,
     /// Whether the agent has this session open.
     pub attachment: Attachment,
+    /// Why it has not, when it was last asked to without a message to send.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[ts(optional)]
+    pub problem: Option<AttachProblem>,
     pub policy: PermissionPolicy,
     /// Messages that wait for the turn to end.
     pub queue: Vec<QueuedMessage>,
@@ -97,6 +101,13 @@ pub enum Attachment {
     Detached,
     Attaching,
     Attached,
+}
+
+/// Why an agent would not open a session.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, TS)]
+pub struct AttachProblem {
+    pub code: ErrorCode,
+    pub message: String,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, TS)]

@@ -61,6 +61,7 @@ fn generated() -> String {
         SessionListItem,
         TurnPhase,
         RunningTurn,
+        AttachProblem,
         Attachment,
         QueuedMessage,
         PermissionOption,

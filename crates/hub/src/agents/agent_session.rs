@@ -50,6 +50,16 @@ impl AgentSession {
         &self.connection
     }
 
+    /// Different for each process.
+    pub fn connection_id(&self) -> u64 {
+        self.connection.id()
+    }
+
+    /// Whether it was put to sleep: it can be asked nothing more.
+    pub fn is_asleep(&self) -> bool {
+        self.connection.is_retired()
+    }
+
     /// The agent's own id for it.
     pub fn id(&self) -> &str {
         &self.id
@@ -60,7 +70,8 @@ impl AgentSession {
         capabilities.prompt_capabilities.image
     }
 
-    /// The answer comes to the inbox, after everything the agent said before it.
+    /// The answer comes to the inbox, after everything the agent said before it. From one that sleeps none comes:
+    /// the inbox hears of that instead.
     pub fn prompt(&self, turn: u64, text: &str, pictures: Vec<Picture>) {
         let pictures = pictures.into_iter().map(
             |picture| json!({"type": "image", "mimeType": picture.mime_type, "data": picture.data}),
@@ -69,7 +80,9 @@ impl AgentSession {
         let blocks: Vec<Value> = text.into_iter().chain(pictures).collect();
         let mut routes = lock(&self.routes);
         let params = json!({"sessionId": self.id, "prompt": blocks});
-        let ticket = self.connection.send(&self.events, "session/prompt", params);
+        let Some(ticket) = self.connection.send(&self.events, "session/prompt", params) else {
+            return;
+        };
         let expected = Expected::Prompt {
             session_id: self.id.clone(),
             turn,

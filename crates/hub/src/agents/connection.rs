@@ -9,12 +9,11 @@
 //!
 //! Invariant: each ticket is answered exactly once, also when the process dies.
 
-use std::collections::HashMap;
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::process::Stdio;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use agent_client_protocol::v1::{ConnectionTo, Responder};
@@ -32,6 +31,7 @@ use super::from_acp::Update;
 use super::gate::{self, Gate, Oddities};
 use super::sign_in::Offers;
 use super::stderr_tail::StderrTail;
+use super::tickets::{Held, Ticket, Tickets};
 use super::wire_tap::WireTap;
 
 /// How long an agent may take to leave once its input is closed.
@@ -75,6 +75,8 @@ pub enum AgentError {
     },
     #[error("Connection to {name} lost.{}", detail(.reason))]
     Lost { name: String, reason: String },
+    #[error("{name} is asleep.")]
+    Asleep { name: String },
 }
 
 fn detail(reason: &str) -> String {
@@ -83,9 +85,6 @@ fn detail(reason: &str) -> String {
         reason => format!(" ({reason})"),
     }
 }
-
-/// Names a request whose answer comes as an event.
-pub type Ticket = u64;
 
 /// What comes from an agent, in the order in which it stood on the wire.
 pub enum AgentEvent {
@@ -109,6 +108,11 @@ pub enum AgentEvent {
         connection: u64,
         elicitation_id: String,
     },
+    /// The process behind this connection was sent away with nothing left to do. What is asked of it now never
+    /// reaches it.
+    Asleep {
+        connection: u64,
+    },
     /// The process behind this connection is gone. Nothing of it follows.
     Exited {
         connection: u64,
@@ -118,7 +122,9 @@ pub enum AgentEvent {
 
 /// The answer to an agent's request. Dropping it answers with an error.
 pub struct Answer {
-    responder: Responder<Value>,
+    responder: Box<Responder<Value>>,
+    /// As long as it is owed, the agent has something to do.
+    _owed: Option<Held>,
 }
 
 impl Answer {
@@ -152,7 +158,7 @@ struct Inner {
     sign_in: Arc<Offers>,
     rpc: ConnectionTo<Agent>,
     initialized: acp::InitializeResponse,
-    open: Arc<OpenTickets>,
+    open: Arc<Tickets>,
     /// Whether the agent's output has ended.
     ended: Arc<AtomicBool>,
     stop: watch::Sender<bool>,
@@ -160,60 +166,6 @@ struct Inner {
     keeper_pid: Option<u32>,
     oddities: Arc<Oddities>,
     stderr: StderrTail,
-}
-
-/// Tickets without an answer yet.
-struct OpenTickets {
-    next: AtomicU64,
-    open: Mutex<HashMap<Ticket, ()>>,
-    /// When the last one was issued or answered.
-    used: Mutex<Instant>,
-}
-
-impl Default for OpenTickets {
-    fn default() -> Self {
-        Self {
-            next: AtomicU64::new(0),
-            open: Mutex::default(),
-            used: Mutex::new(Instant::now()),
-        }
-    }
-}
-
-impl OpenTickets {
-    fn issue(&self) -> Ticket {
-        let ticket = self.next.fetch_add(1, Ordering::Relaxed) + 1;
-        self.lock().insert(ticket, ());
-        self.touch();
-        ticket
-    }
-
-    fn touch(&self) {
-        *self.used.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
-    }
-
-    /// Since when nothing is asked of it; not at all while something is.
-    fn idle_since(&self) -> Option<Instant> {
-        let idle = self.lock().is_empty();
-        let used = *self.used.lock().unwrap_or_else(PoisonError::into_inner);
-        idle.then_some(used)
-    }
-
-    /// True for the first who asks: only they may answer it.
-    fn claim(&self, ticket: Ticket) -> bool {
-        self.touch();
-        self.lock().remove(&ticket).is_some()
-    }
-
-    fn claim_all(&self) -> Vec<Ticket> {
-        let mut tickets: Vec<Ticket> = self.lock().drain().map(|(ticket, ())| ticket).collect();
-        tickets.sort_unstable();
-        tickets
-    }
-
-    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<Ticket, ()>> {
-        self.open.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
 /// Starts the agent and shakes hands. What it says from then on goes to `events`.
@@ -273,14 +225,15 @@ impl Connection {
         self.inner.stderr.text()
     }
 
-    /// Sends a request whose answer arrives as `AgentEvent::Answered`, in its place among the updates.
+    /// Sends a request whose answer arrives as `AgentEvent::Answered`, in its place among the updates. Nothing is
+    /// sent to one that is asleep.
     pub fn send(
         &self,
         events: &mpsc::Sender<AgentEvent>,
         method: &str,
         params: impl serde::Serialize,
-    ) -> Ticket {
-        let ticket = self.inner.open.issue();
+    ) -> Option<Ticket> {
+        let ticket = self.inner.open.issue()?;
         let (open, ended) = (self.inner.open.clone(), self.inner.ended.clone());
         let (name, answers) = (self.inner.name.clone(), events.clone());
         let sign_in = self.inner.sign_in.clone();
@@ -301,7 +254,7 @@ impl Connection {
             let (result, events) = (Err(self.lost()), events.clone());
             tokio::spawn(async move { events.send(AgentEvent::Answered { ticket, result }).await });
         }
-        ticket
+        Some(ticket)
     }
 
     fn refused(&self, error: agent_client_protocol::Error) -> AgentError {
@@ -321,6 +274,9 @@ impl Connection {
         method: &str,
         params: impl serde::Serialize,
     ) -> Result<Value, AgentError> {
+        let name = || self.inner.name.clone();
+        let asleep = || AgentError::Asleep { name: name() };
+        let _asked = self.inner.open.hold().ok_or_else(asleep)?;
         let (answer, answered) = oneshot::channel();
         let message = UntypedMessage::new(method, params).map_err(|error| self.refused(error))?;
         self.inner
@@ -353,6 +309,15 @@ impl Connection {
     /// Since when nothing is asked of it; not at all while a turn runs, or anything else.
     pub fn idle_since(&self) -> Option<Instant> {
         self.inner.open.idle_since()
+    }
+
+    /// Asks nothing of it any more, if nothing has been asked for so long.
+    pub(super) fn retire(&self, idle_for: Duration) -> bool {
+        self.inner.open.retire(idle_for)
+    }
+
+    pub(super) fn is_retired(&self) -> bool {
+        self.inner.open.is_retired()
     }
 
     /// Until the process has ended.
@@ -456,7 +421,7 @@ async fn run(id: u64, start: Start, events: mpsc::Sender<AgentEvent>, ready: Rea
     let (stop, stopping) = watch::channel(false);
     let (gone, is_gone) = watch::channel(false);
     let oddities = Arc::new(Oddities::default());
-    let open = Arc::new(OpenTickets::default());
+    let open = Arc::new(Tickets::default());
 
     let (outgoing, to_agent) = lines::channel(OUTGOING_MAX);
     tokio::spawn(gate::write_lines(
@@ -484,7 +449,7 @@ async fn run(id: u64, start: Start, events: mpsc::Sender<AgentEvent>, ready: Rea
         stderr: stderr.clone(),
     };
     let capabilities = start.capabilities;
-    let wanted = events.clone();
+    let (wanted, owed) = (events.clone(), open.clone());
     let noticed = events.clone();
     let connected = Client
         .v1()
@@ -492,7 +457,8 @@ async fn run(id: u64, start: Start, events: mpsc::Sender<AgentEvent>, ready: Rea
         .on_receive_request(
             async move |request: UntypedMessage, responder: Responder<Value>, _| {
                 let (method, params) = request.into_parts();
-                let answer = Answer { responder };
+                let (responder, _owed) = (Box::new(responder), owed.hold());
+                let answer = Answer { responder, _owed };
                 match SERVED.contains(&method.as_str()) {
                     true => drop(
                         wanted
@@ -612,7 +578,7 @@ fn spawn(start: &Start) -> std::io::Result<tokio::process::Child> {
 struct Shared {
     id: u64,
     name: String,
-    open: Arc<OpenTickets>,
+    open: Arc<Tickets>,
     ended: Arc<AtomicBool>,
     stop: watch::Sender<bool>,
     is_gone: watch::Receiver<bool>,
@@ -640,6 +606,8 @@ async fn shake_hands(
         .map_err(in_words)?;
     let sign_in = Arc::new(Offers::default());
     sign_in.take(&answer["authMethods"]);
+    // Until now it has been starting, not idling.
+    shared.open.touch();
     let initialized: acp::InitializeResponse = serde_json::from_value(answer)
         .map_err(|error| format!("its greeting was not understood: {error}"))?;
     Ok(Connection {

@@ -357,12 +357,15 @@ impl AgentKind {
         cwd: &Path,
         inbox: Inbox,
     ) -> Result<(AgentSession, Value), AgentError> {
-        let connection = self.inner.handle.connection().await?;
         let (reply, answered) = oneshot::channel();
-        {
+        loop {
+            let connection = self.inner.handle.connection().await?;
             let mut routes = lock(&self.inner.routes);
             let params = json!({"cwd": cwd, "mcpServers": []});
-            let ticket = connection.send(&self.inner.events, "session/new", params);
+            // It fell asleep just now; asked for again, it is woken.
+            let Some(ticket) = connection.send(&self.inner.events, "session/new", params) else {
+                continue;
+            };
             let session = self.session(connection, String::new());
             let expected = Expected::New {
                 inbox,
@@ -370,6 +373,7 @@ impl AgentKind {
                 reply,
             };
             routes.expected.insert(ticket, expected);
+            break;
         }
         answered.await.unwrap_or_else(|_| Err(self.gone()))
     }
@@ -384,41 +388,55 @@ impl AgentKind {
         since: Timestamp,
         inbox: Inbox,
     ) -> Result<(), AgentError> {
-        let connection = self.inner.handle.connection().await?;
+        loop {
+            let connection = self.inner.handle.connection().await?;
+            let how = self.how(&connection, session_id, cwd, since).await?;
+            let method = match how {
+                Attach::Resume => "session/resume",
+                Attach::Load => "session/load",
+            };
+            let params = json!({"sessionId": session_id, "cwd": cwd, "mcpServers": []});
+            let mut routes = lock(&self.inner.routes);
+            // It fell asleep just now; asked for again, it is woken.
+            let Some(ticket) = connection.send(&self.inner.events, method, params) else {
+                continue;
+            };
+            let route = Route {
+                inbox,
+                connection: connection.id(),
+            };
+            routes.sessions.insert(session_id.to_owned(), route);
+            let session = self.session(connection, session_id.to_owned());
+            let expected = Expected::Attach { session, how };
+            routes.expected.insert(ticket, expected);
+            return Ok(());
+        }
+    }
+
+    async fn how(
+        &self,
+        connection: &Connection,
+        session_id: &str,
+        cwd: &Path,
+        since: Timestamp,
+    ) -> Result<Attach, AgentError> {
         let capabilities = &connection.initialized().agent_capabilities;
         let can_resume = capabilities.session_capabilities.resume.is_some();
-        let how = match (can_resume, capabilities.load_session) {
-            (true, true) if knows_more(&connection, session_id, cwd, since).await => Attach::Load,
-            (true, _) => Attach::Resume,
-            (false, true) => Attach::Load,
-            (false, false) => {
-                return Err(AgentError::Refused {
-                    name: self.inner.name.clone(),
-                    code: -32601,
-                    message: "it cannot go on with a session from before it was started. \
-                              The conversation stays readable; start a new session to go on."
-                        .to_owned(),
-                    data: None,
-                });
+        match (can_resume, capabilities.load_session) {
+            (true, true) if knows_more(connection, session_id, cwd, since).await => {
+                Ok(Attach::Load)
             }
-        };
-        let method = match how {
-            Attach::Resume => "session/resume",
-            Attach::Load => "session/load",
-        };
-        let params = json!({"sessionId": session_id, "cwd": cwd, "mcpServers": []});
-        let mut routes = lock(&self.inner.routes);
-        let route = Route {
-            inbox,
-            connection: connection.id(),
-        };
-        routes.sessions.insert(session_id.to_owned(), route);
-        let ticket = connection.send(&self.inner.events, method, params);
-        let session = self.session(connection, session_id.to_owned());
-        routes
-            .expected
-            .insert(ticket, Expected::Attach { session, how });
-        Ok(())
+            (true, _) => Ok(Attach::Resume),
+            (false, true) => Ok(Attach::Load),
+            (false, false) => Err(AgentError::Refused {
+                name: self.inner.name.clone(),
+                code: -32601,
+                message: "it cannot go on with a session from before it was started. \
+                          The conversation stays readable; start a new session to go on."
+                    .to_owned(),
+                data: None,
+            }),
+        }
     }
 
     fn session(&self, connection: Connection, id: String) -> AgentSession {

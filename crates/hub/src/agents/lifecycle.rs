@@ -209,18 +209,19 @@ impl Kind {
     }
 
     fn sleep(&mut self) {
-        let Some(connection) = self.connection.take() else {
+        let idle_for = self.life.sleeps_after.unwrap_or(Duration::MAX);
+        // Somebody may have asked something of it in this very moment; and whoever does so from now on is told.
+        let Some(connection) = self.connection.take_if(|it| it.retire(idle_for)) else {
             return;
         };
         tracing::info!(agent = connection.name(), "put to sleep");
         let events = self.life.events.clone();
         self.leaving = Some(tokio::spawn(async move {
             // Its sessions learn of it now, not when the process has taken its leave.
-            let exited = AgentEvent::Exited {
+            let asleep = AgentEvent::Asleep {
                 connection: connection.id(),
-                reason: String::new(),
             };
-            let _ = events.send(exited).await;
+            let _ = events.send(asleep).await;
             connection.close().await;
         }));
         self.become_now(Status::Idle, None);

@@ -3,7 +3,7 @@
 //! Each kind has one task that reads its queue and hands every event on to its session's inbox, in
 //! wire order. Inboxes are bounded: a session that cannot keep up holds up its agent.
 //!
-//! Invariant: a session hears of its agent only through its inbox, and `Lost` is the last it hears.
+//! Invariant: a session hears of its agent only through its inbox, and `Lost` or `Asleep` is the last it hears.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -12,10 +12,11 @@ use serde_json::Value;
 use tokio::sync::{mpsc, oneshot};
 
 use super::agent_session::AgentSession;
-use super::connection::{AgentError, AgentEvent, Answer, Ticket};
+use super::connection::{AgentError, AgentEvent, Answer};
 use super::elicitation;
 use super::from_acp::Update;
 use super::sign_in::{Attempts, Incoming};
+use super::tickets::Ticket;
 
 /// What a session hears of its agent.
 pub enum FromAgent {
@@ -40,6 +41,8 @@ pub enum FromAgent {
     Visited {
         elicitation_id: String,
     },
+    /// The agent was put to sleep, with nothing open. What was asked of it since has not reached it.
+    Asleep,
     /// The process is gone.
     Lost {
         reason: String,
@@ -155,6 +158,11 @@ pub(super) async fn hand_on(mut queue: mpsc::Receiver<AgentEvent>, routes: Arc<M
                     for inbox in inboxes(&routes, connection) {
                         let elicitation_id = elicitation_id.clone();
                         let _ = inbox.send(FromAgent::Visited { elicitation_id }).await;
+                    }
+                }
+                AgentEvent::Asleep { connection } => {
+                    for inbox in take_routes(&routes, connection) {
+                        let _ = inbox.send(FromAgent::Asleep).await;
                     }
                 }
                 AgentEvent::Exited { connection, reason } => {

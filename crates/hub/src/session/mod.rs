@@ -32,7 +32,7 @@ pub use feed::{Fed, Feed, FeedReader, SessionEvent, TooSlow, feed};
 use index::Index;
 pub use index::Named;
 pub(crate) use index::problem;
-use state::Input;
+use state::{Choice, Input};
 pub use title::UNTITLED;
 
 use crate::agents::{Agents, Audit, HostSetup};
@@ -347,8 +347,7 @@ impl Sessions {
     }
 
     pub async fn set_mode(&self, id: &str, mode_id: String) -> Result<Done, HubError> {
-        self.ask(id, |reply| Command::SetMode { mode_id, reply })
-            .await?
+        self.choose(id, Choice::Mode(mode_id)).await
     }
 
     pub async fn set_option(
@@ -357,12 +356,21 @@ impl Sessions {
         option_id: String,
         value: Value,
     ) -> Result<Done, HubError> {
-        self.ask(id, |reply| Command::SetOption {
-            option_id,
+        let choice = Choice::Option {
+            id: option_id,
             value,
-            reply,
-        })
-        .await?
+        };
+        self.choose(id, choice).await
+    }
+
+    async fn choose(&self, id: &str, choice: Choice) -> Result<Done, HubError> {
+        self.ask(id, |reply| Command::Choose { choice, reply })
+            .await?
+    }
+
+    /// Has the agent open it once more, after it would not.
+    pub async fn attach(&self, id: &str) -> Result<Done, HubError> {
+        self.act(id, Input::Watched, Origin::default()).await
     }
 
     pub async fn rename(&self, id: &str, title: &str, origin: Origin) -> Result<(), HubError> {

@@ -50,6 +50,7 @@ pub(super) fn queue_of(message: &ClientMessage, number: u64) -> Queue {
         // In the order in which it was typed.
         M::AgentSignInType { cli_type, .. } => Queue::Typed(cli_type.clone()),
         M::SessionOpen { session_id, .. }
+        | M::SessionAttach { session_id }
         | M::SessionPage { session_id, .. }
         | M::SessionLeave { session_id }
         | M::SessionSend { session_id, .. }
@@ -379,6 +380,10 @@ async fn answer(
         }
         M::SessionQueueResume { session_id } => {
             sessions.resume_queue(&session_id).await?;
+            session_id
+        }
+        M::SessionAttach { session_id } => {
+            sessions.attach(&session_id).await?;
             session_id
         }
         M::SessionPermit {

@@ -11,7 +11,7 @@
 //! | `hang-start`, `exit-start` | never answers it, or exits instead |
 //! | `version:N` | answers with protocol version N |
 //! | `no-load`, `no-resume` | cannot load; can neither resume nor list |
-//! | `refuse-new`, `auth` | refuses `session/new`; wants authentication |
+//! | `refuse-new`, `auth` | refuses `session/new`; wants authentication for every session |
 //! | `late-auth`, `three-ways` | wants authentication for a prompt; knows three methods: one works, one is refused, one is for a terminal |
 //! | `status-first` | says how it is signed in before there is a session |
 //! | `old-models` | offers its models in the older form |
@@ -233,7 +233,9 @@ impl Agent {
                 self.signed_in.store(true, Ordering::SeqCst);
                 answer(&id, json!({}));
             }
-            Some("session/new") if self.starts_with("auth").is_some() && !self.is_signed_in() => {
+            Some("session/new" | "session/load" | "session/resume")
+                if self.starts_with("auth").is_some() && !self.is_signed_in() =>
+            {
                 let methods = json!({"authMethods": self.methods()});
                 refuse(&id, -32000, "Authentication required", methods);
             }
@@ -285,7 +287,9 @@ impl Agent {
             }
             Some("session/list") => answer(&id, json!({"sessions": self.listed()})),
             Some("session/set_config_option") => {
-                answer(&id, options(params["value"].as_str().unwrap_or_default()));
+                let model = params["value"].as_str().unwrap_or_default();
+                model.clone_into(&mut self.model.lock().unwrap());
+                answer(&id, options(model));
             }
             Some("session/set_model") if self.starts_with("old-models").is_some() => {
                 *self.model.lock().unwrap() = params["modelId"].as_str().unwrap().to_owned();

@@ -1,13 +1,12 @@
 //! What a door may want of a session, and what it gets for an answer.
 
-use serde_json::Value;
 use tokio::sync::oneshot;
 use wire::{ChatEntry, Position, QuestionEntry, SessionInfo};
 
 use crate::error::HubError;
 use crate::events::Origin;
 use crate::session::feed::Feed;
-use crate::session::state::Input;
+use crate::session::state::{Choice, Input};
 
 pub(crate) enum Command {
     Subscribe {
@@ -34,13 +33,9 @@ pub(crate) enum Command {
         origin: Origin,
         reply: oneshot::Sender<Result<Done, HubError>>,
     },
-    SetMode {
-        mode_id: String,
-        reply: oneshot::Sender<Result<Done, HubError>>,
-    },
-    SetOption {
-        option_id: String,
-        value: Value,
+    /// One of the things the agent lets one choose.
+    Choose {
+        choice: Choice,
         reply: oneshot::Sender<Result<Done, HubError>>,
     },
     /// The person chose a title.
@@ -100,9 +95,9 @@ pub(super) fn refuse(command: Command, reason: &str) {
     match command {
         Command::Subscribe { reply, .. } => drop(reply.send(Err(error()))),
         Command::Page { reply, .. } => drop(reply.send(Err(error()))),
-        Command::Act { reply, .. }
-        | Command::SetMode { reply, .. }
-        | Command::SetOption { reply, .. } => drop(reply.send(Err(error()))),
+        Command::Act { reply, .. } | Command::Choose { reply, .. } => {
+            drop(reply.send(Err(error())))
+        }
         Command::Info { reply } => drop(reply.send(Err(error()))),
         Command::Questions { reply } => drop(reply.send(Err(error()))),
         Command::Titled { reply, .. } => drop(reply.send(Err(error()))),

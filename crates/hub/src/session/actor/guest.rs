@@ -5,20 +5,16 @@ use std::collections::BTreeMap;
 use base64::prelude::{BASE64_STANDARD, Engine as _};
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
-use tokio::sync::oneshot;
 use tokio::time::Instant;
 use uuid::Uuid;
-use wire::{ChatEntry, QuestionOutcome, TurnPhase};
+use wire::{AttachProblem, ChatEntry, QuestionOutcome, TurnPhase};
 
-use super::command::Done;
 use super::record::keep;
 use super::{Actor, Own};
 use crate::agents::elicitation;
 use crate::agents::entries::{Entries, entry_number};
 use crate::agents::from_acp::{self, Update};
-use crate::agents::{
-    AgentError, AgentSession, Answer, Attach, AuditWhat, DecidedBy, FromAgent, Host, Picture,
-};
+use crate::agents::{AgentError, Answer, Attach, AuditWhat, DecidedBy, FromAgent, Host, Picture};
 use crate::error::HubError;
 use crate::session::index::trash;
 use crate::session::reconcile::{Reconciled, reconcile};
@@ -76,7 +72,8 @@ impl Actor {
     }
 
     async fn update(&mut self, update: Update) {
-        if self.state.is_attaching() && !matches!(update, Update::Session(_)) {
+        let replays = self.state.is_attaching() && self.restoring.is_none();
+        if replays && !matches!(update, Update::Session(_)) {
             let now = stamp(self.last_heard_at);
             for change in self.replay.fold.apply(update, &now) {
                 keep(&mut self.replay.entries, &change);
@@ -100,18 +97,9 @@ impl Actor {
                         if how == Attach::Load {
                             self.adopt(replay.entries.into_values().collect()).await;
                         }
-                        let takes_images = session.takes_images();
-                        self.agent = Some(session);
-                        self.step(Input::Attached {
-                            answer,
-                            takes_images,
-                        })
-                        .await;
+                        self.restore(session, answer).await;
                     }
-                    Err(error) => {
-                        let message = error.to_string();
-                        self.step(Input::AttachFailed { message }).await;
-                    }
+                    Err(error) => self.attach_failed(error.into()).await,
                 }
             }
             FromAgent::Answered { turn, result } => {
@@ -135,18 +123,42 @@ impl Actor {
             FromAgent::Visited { elicitation_id } => {
                 self.step(Input::Visited { elicitation_id }).await;
             }
+            FromAgent::Asleep => {
+                self.let_go();
+                self.restoring = None;
+                self.step(Input::AgentAsleep).await;
+                if !self.wishes.is_empty() {
+                    self.step(Input::Watched).await;
+                }
+            }
             FromAgent::Lost { reason } => {
-                self.agent = None;
-                self.cancel_deadline = None;
-                self.replay = Replay::default();
+                self.let_go();
                 let name = self.agent_name();
-                let reason = match reason.is_empty() {
-                    true => format!("Connection to {name} lost."),
-                    false => format!("Connection to {name} lost ({reason})."),
-                };
+                let lost = AgentError::Lost { name, reason };
+                if self.restoring.take().is_some() {
+                    self.attach_failed(lost.clone().into()).await;
+                }
+                let reason = lost.to_string();
                 self.step(Input::AgentLost { reason }).await;
             }
         }
+    }
+
+    fn let_go(&mut self) {
+        self.agent = None;
+        self.cancel_deadline = None;
+        self.replay = Replay::default();
+    }
+
+    pub(super) async fn attach_failed(&mut self, error: HubError) {
+        let (code, message) = (error.code(), error.to_string());
+        for wish in std::mem::take(&mut self.wishes) {
+            let message = message.clone();
+            let refused = HubError::SessionRefused { code, message };
+            let _ = wish.reply.send(Err(refused));
+        }
+        let problem = AttachProblem { code, message };
+        self.step(Input::AttachFailed(problem)).await;
     }
 
     async fn request(&mut self, method: &str, params: Value, answer: Answer) {
@@ -229,36 +241,9 @@ impl Actor {
         }
     }
 
-    pub(super) fn ask_agent<F>(
-        &self,
-        reply: oneshot::Sender<Result<Done, HubError>>,
-        ask: impl FnOnce(AgentSession) -> F + Send + 'static,
-    ) where
-        F: Future<Output = Result<Input, crate::agents::AgentError>> + Send,
-    {
-        let Some(agent) = self.agent.clone() else {
-            let message = format!("{} does not have this session open yet.", self.agent_name());
-            let code = wire::ErrorCode::AgentUnavailable;
-            let _ = reply.send(Err(HubError::SessionRefused { code, message }));
-            return;
-        };
-        let own = self.own.clone();
-        tokio::spawn(async move {
-            let input = ask(agent).await.map_err(HubError::Agent);
-            let _ = own.send(Own::Acted { input, reply }).await;
-        });
-    }
-
     pub(super) fn attach(&mut self) {
-        let Some(kind) = self.setup.kind.clone() else {
-            let message = HubError::AgentUnknown(self.setup.meta.cli_type.clone()).to_string();
-            let own = self.own.clone();
-            tokio::spawn(async move {
-                let _ = own.send(Own::Input(Input::AttachFailed { message })).await;
-            });
-            return;
-        };
         self.replay = Replay::default();
+        let kind = self.setup.kind.clone();
         let (own, inbox, meta) = (
             self.own.clone(),
             self.inbox.clone(),
@@ -267,11 +252,17 @@ impl Actor {
         let since = meta.last_active_at.parse().unwrap_or_default();
         let since = self.active_at().unwrap_or(since);
         tokio::spawn(async move {
-            let id = meta.agent_session_id();
-            let cwd = meta.project_path.as_ref();
-            if let Err(error) = kind.attach(id, cwd, since, inbox).await {
-                let message = error.to_string();
-                let _ = own.send(Own::Input(Input::AttachFailed { message })).await;
+            let attached = match kind {
+                Some(kind) => {
+                    let id = meta.agent_session_id();
+                    let cwd = meta.project_path.as_ref();
+                    let attached = kind.attach(id, cwd, since, inbox).await;
+                    attached.map_err(HubError::Agent)
+                }
+                None => Err(HubError::AgentUnknown(meta.cli_type.clone())),
+            };
+            if let Err(error) = attached {
+                let _ = own.send(Own::AttachFailed(error)).await;
             }
         });
     }

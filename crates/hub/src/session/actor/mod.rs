@@ -5,6 +5,7 @@
 //! before it gets a number, so a flood costs few writes and few messages, and nothing waits for a clock.
 
 mod audience;
+mod choosing;
 mod command;
 mod conversation;
 mod guest;
@@ -17,12 +18,13 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use serde_json::Value;
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::mpsc;
 use tokio::task::AbortHandle;
 use tokio::time::Instant;
 use wire::{ChatEntry, PermissionPolicy, SessionState, TurnPhase};
 
 use self::audience::Audience;
+use self::choosing::Wish;
 use self::command::refuse;
 pub(crate) use self::command::{Command, Subscribe};
 pub use self::command::{Done, Page, Shown};
@@ -31,9 +33,11 @@ use self::guest::{Replay, pictures};
 use self::record::Record;
 use super::feed::{Feed, SessionEvent};
 use super::index::{Index, SessionMeta};
-use super::state::{Effect, Input, Known, Refused, State};
+use super::state::{Choice, Effect, Input, Known, Refused, State};
 use super::title::UNTITLED;
-use crate::agents::{AgentKind, AgentSession, Answer, FromAgent, Host, HostSetup, TerminalOutput};
+use crate::agents::{
+    AgentError, AgentKind, AgentSession, Answer, FromAgent, Host, HostSetup, TerminalOutput,
+};
 use crate::error::HubError;
 use crate::events::Origin;
 use crate::store::Uploads;
@@ -78,9 +82,17 @@ pub(crate) struct Fresh {
 /// What the task's own helpers report.
 enum Own {
     Input(Input),
-    Acted {
-        input: Result<Input, HubError>,
-        reply: oneshot::Sender<Result<Done, HubError>>,
+    AttachFailed(HubError),
+    /// What became of a wish, with the agent's answer.
+    Chose {
+        wish: Wish,
+        answer: Result<Value, AgentError>,
+    },
+    /// The agent has the session open, and was told again what had been chosen in it.
+    Restored {
+        session: AgentSession,
+        answer: Value,
+        chosen: Vec<(Choice, Value)>,
     },
 }
 
@@ -115,6 +127,10 @@ struct Actor {
     from_agent: mpsc::Receiver<FromAgent>,
     /// What the agent says while it says everything again.
     replay: Replay,
+    /// The id of the agent's connection, while it is told again what had been chosen.
+    restoring: Option<u64>,
+    /// What is to be chosen once the agent has the session open.
+    wishes: Vec<Wish>,
     questions: HashMap<String, (Answer, String)>,
     next_question: u64,
     /// What is not about permission, each with the task that waits for the agent to change its mind.
@@ -146,6 +162,7 @@ impl Actor {
             Input::Attached {
                 answer,
                 takes_images,
+                chosen: vec![],
             },
             Timestamp::now(),
         );
@@ -206,6 +223,7 @@ impl Actor {
             titled: setup.meta.title != UNTITLED,
             failed: failed.unwrap_or(false),
             policy: note.policy.unwrap_or(setup.policy),
+            chosen: note.chosen.clone().unwrap_or_default(),
             accepted: accepted.collect(),
             queue,
             restarts_when_quiet: setup.restarts_when_quiet,
@@ -222,6 +240,8 @@ impl Actor {
             inbox,
             from_agent,
             replay: Replay::default(),
+            restoring: None,
+            wishes: vec![],
             questions: HashMap::new(),
             next_question: 1,
             asked: HashMap::new(),
@@ -281,13 +301,13 @@ impl Actor {
     async fn own(&mut self, own: Own) {
         match own {
             Own::Input(input) => self.step(input).await,
-            Own::Acted { input, reply } => match input {
-                Ok(input) => {
-                    self.step(input).await;
-                    let _ = reply.send(Ok(Done::Noted));
-                }
-                Err(error) => drop(reply.send(Err(error))),
-            },
+            Own::AttachFailed(error) => self.attach_failed(error).await,
+            Own::Chose { wish, answer } => self.chose(wish, answer).await,
+            Own::Restored {
+                session,
+                answer,
+                chosen,
+            } => self.restored(session, answer, chosen).await,
         }
     }
 
@@ -312,20 +332,7 @@ impl Actor {
                 origin,
                 reply,
             } => drop(reply.send(self.act(input, origin).await)),
-            Command::SetMode { mode_id, reply } => {
-                self.ask_agent(reply, async move |agent| {
-                    agent.set_mode(&mode_id).await?;
-                    Ok(Input::ModeSet(mode_id))
-                });
-            }
-            Command::SetOption {
-                option_id,
-                value,
-                reply,
-            } => self.ask_agent(reply, async move |agent| {
-                let answer = agent.set_option(&option_id, value).await?;
-                Ok(Input::OptionsSet(answer))
-            }),
+            Command::Choose { choice, reply } => self.choose(Wish { choice, reply }).await,
             Command::Titled { title, reply } => {
                 let note = Note {
                     title: Some(title),
@@ -401,6 +408,14 @@ impl Actor {
                     let policy = Some(self.state.policy());
                     let note = Note {
                         policy,
+                        ..Note::default()
+                    };
+                    self.conversation.save(note).await;
+                }
+                Effect::SaveChosen => {
+                    let chosen = Some(self.state.chosen().clone());
+                    let note = Note {
+                        chosen,
                         ..Note::default()
                     };
                     self.conversation.save(note).await;

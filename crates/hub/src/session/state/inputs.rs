@@ -3,13 +3,16 @@
 use jiff::Timestamp;
 use serde_json::{Map, Value};
 use wire::{
-    ErrorCode, PermissionOption, PermissionPolicy, QuestionAction, QuestionOutcome, QueuedMessage,
+    AttachProblem, ErrorCode, PermissionOption, PermissionPolicy, QuestionAction, QuestionOutcome,
+    QueuedMessage,
 };
 
+use super::offer::Choice;
 use crate::agents::TerminalOutput;
 use crate::agents::elicitation::Asked;
 use crate::agents::entries::EntryChange;
 use crate::agents::from_acp::{ToolCallPatch, Update};
+use crate::store::transcript::Chosen;
 
 /// What happens to a session.
 #[derive(Debug)]
@@ -33,10 +36,10 @@ pub(crate) enum Input {
     Attached {
         answer: Value,
         takes_images: bool,
+        /// What it was told again afterwards, with its answers.
+        chosen: Vec<(Choice, Value)>,
     },
-    AttachFailed {
-        message: String,
-    },
+    AttachFailed(AttachProblem),
     Update(Update),
     /// A command that runs for the agent has more to show.
     Terminal(TerminalOutput),
@@ -45,6 +48,8 @@ pub(crate) enum Input {
         turn: u64,
         result: Result<Value, String>,
     },
+    /// What was asked of the agent since it was last heard has not reached it.
+    AgentAsleep,
     AgentLost {
         reason: String,
     },
@@ -76,8 +81,11 @@ pub(crate) enum Input {
         elicitation_id: String,
     },
     SetPolicy(PermissionPolicy),
-    ModeSet(String),
-    OptionsSet(Value),
+    /// The agent agreed; the value is its answer.
+    Chose {
+        choice: Choice,
+        answer: Value,
+    },
     /// The agent has said nothing for long, since then.
     Quiet {
         since: Timestamp,
@@ -115,6 +123,7 @@ pub(crate) enum Effect {
     Touch,
     SaveQueue,
     SavePolicy,
+    SaveChosen,
     Attach,
     Prompt {
         turn: u64,
@@ -150,6 +159,7 @@ pub(crate) struct Known {
     pub(crate) titled: bool,
     pub(crate) failed: bool,
     pub(crate) policy: PermissionPolicy,
+    pub(crate) chosen: Chosen,
     pub(crate) queue: Vec<QueuedMessage>,
     pub(crate) accepted: Vec<String>,
     pub(crate) restarts_when_quiet: bool,

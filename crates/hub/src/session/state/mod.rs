@@ -13,12 +13,13 @@ mod queue;
 use jiff::Timestamp;
 use serde_json::Value;
 use wire::{
-    Attachment, Author, ChatEntry, ErrorCode, PermissionOption, PermissionPolicy,
+    AttachProblem, Attachment, Author, ChatEntry, ErrorCode, PermissionOption, PermissionPolicy,
     PermissionQuestion, QuestionEntry, QuestionOutcome, QueuedMessage, RunningTurn, SessionInfo,
     SessionState, TurnEntry, TurnOutcome, TurnPhase,
 };
 
 pub(crate) use self::inputs::{Effect, Input, Known, Refused};
+pub(crate) use self::offer::Choice;
 use self::offer::Offer;
 use self::questions::Questions;
 use self::queue::Queue;
@@ -26,6 +27,7 @@ use super::title;
 use crate::agents::TerminalOutput;
 use crate::agents::entries::{Entries, EntryChange};
 use crate::agents::from_acp::{SessionChange, ToolCallPatch, Update};
+use crate::store::transcript::Chosen;
 
 #[derive(Debug)]
 struct Turn {
@@ -48,6 +50,7 @@ pub(crate) struct State {
     turn: Option<Turn>,
     next_number: u64,
     attachment: Attachment,
+    problem: Option<AttachProblem>,
     queue: Queue,
     permissions: Vec<PermissionQuestion>,
     questions: Questions,
@@ -65,6 +68,7 @@ impl State {
             turn: None,
             next_number: 1,
             attachment: Attachment::Detached,
+            problem: None,
             queue: Queue::new(known.queue, known.accepted),
             permissions: vec![],
             questions: Questions::default(),
@@ -72,7 +76,10 @@ impl State {
             restarts_when_quiet: known.restarts_when_quiet,
             titled: known.titled,
             failed: known.failed,
-            offer: Offer::default(),
+            offer: Offer {
+                chosen: known.chosen,
+                ..Offer::default()
+            },
         }
     }
 
@@ -109,11 +116,21 @@ impl State {
             Input::Attached {
                 answer,
                 takes_images,
-            } => self.attached(&answer, takes_images, &mut effects),
-            Input::AttachFailed { message } => {
+                chosen,
+            } => {
+                self.offer.attached(&answer, takes_images);
+                for (choice, answer) in chosen {
+                    self.offer.chose(&choice, &answer);
+                }
+                self.attached(&mut effects);
+            }
+            Input::AttachFailed(problem) => {
                 self.attachment = Attachment::Detached;
                 if self.is_starting() {
-                    self.end_turn(TurnOutcome::Failed, Some(message), None, now, &mut effects);
+                    let why = Some(problem.message);
+                    self.end_turn(TurnOutcome::Failed, why, None, now, &mut effects);
+                } else {
+                    self.problem = Some(problem);
                 }
                 effects.push(Effect::Info);
             }
@@ -139,6 +156,21 @@ impl State {
                     };
                     self.end_turn(outcome, message, tokens, now, &mut effects);
                 }
+            }
+            Input::AgentAsleep => {
+                self.attachment = Attachment::Detached;
+                self.questions.forget_visits();
+                match &mut self.turn {
+                    Some(turn) if turn.phase == TurnPhase::Cancelling => {
+                        self.end_turn(TurnOutcome::Cancelled, None, None, now, &mut effects);
+                    }
+                    Some(turn) => {
+                        turn.phase = TurnPhase::Starting;
+                        self.attach(&mut effects);
+                    }
+                    None => {}
+                }
+                effects.push(Effect::Info);
             }
             Input::AgentLost { reason } => {
                 self.attachment = Attachment::Detached;
@@ -207,13 +239,9 @@ impl State {
                 self.policy = policy;
                 effects.extend([Effect::SavePolicy, Effect::Info]);
             }
-            Input::ModeSet(mode_id) => {
-                self.offer.mode_set(mode_id);
-                effects.push(Effect::Info);
-            }
-            Input::OptionsSet(answer) => {
-                self.offer.options_set(&answer);
-                effects.push(Effect::Info);
+            Input::Chose { choice, answer } => {
+                self.offer.chose(&choice, &answer);
+                effects.extend([Effect::SaveChosen, Effect::Info]);
             }
             Input::Quiet { since } => {
                 if let Some(turn) = &mut self.turn {
@@ -259,6 +287,15 @@ impl State {
         self.policy
     }
 
+    pub(crate) fn chosen(&self) -> &Chosen {
+        &self.offer.chosen
+    }
+
+    /// What is to be chosen again in a session that the agent has opened with this answer.
+    pub(crate) fn forgotten(&self, answer: &Value) -> Vec<Choice> {
+        self.offer.forgotten(answer)
+    }
+
     pub(crate) fn queue(&self) -> Vec<QueuedMessage> {
         self.queue.waiting()
     }
@@ -292,6 +329,7 @@ impl State {
                 quiet_since: turn.quiet_since.map(stamp),
             }),
             attachment: self.attachment,
+            problem: self.problem.clone(),
             policy: self.policy,
             queue: self.queue(),
             queue_held: self.queue.is_held(),
@@ -401,13 +439,13 @@ impl State {
     fn attach(&mut self, effects: &mut Vec<Effect>) {
         if self.attachment == Attachment::Detached {
             self.attachment = Attachment::Attaching;
+            self.problem = None;
             effects.extend([Effect::Attach, Effect::Info]);
         }
     }
 
-    fn attached(&mut self, answer: &Value, takes_images: bool, effects: &mut Vec<Effect>) {
+    fn attached(&mut self, effects: &mut Vec<Effect>) {
         self.attachment = Attachment::Attached;
-        self.offer.attached(answer, takes_images);
         if let Some(turn) = &mut self.turn
             && turn.phase == TurnPhase::Starting
         {
@@ -434,6 +472,10 @@ impl State {
             }
             Update::Session(change) => {
                 self.offer.change(change);
+                // One that opens a session says what it begins with, not what it changes.
+                if self.attachment == Attachment::Attached && self.offer.follow() {
+                    effects.push(Effect::SaveChosen);
+                }
                 effects.push(Effect::Info);
             }
             // Some agents say back what they were just told.
@@ -645,6 +687,7 @@ mod tests {
             policy: PermissionPolicy::Ask,
             queue: vec![queued],
             accepted: vec![],
+            chosen: Chosen::default(),
             restarts_when_quiet: false,
         })
     }
@@ -673,5 +716,28 @@ mod tests {
             let cancelled = state.step(Input::Cancel { only }, now);
             assert_eq!(cancelled.is_ok(), cancels, "{cancelled:?}");
         }
+    }
+
+    #[test]
+    fn a_message_to_an_agent_that_fell_asleep_is_sent_when_it_is_awake() {
+        let now = Timestamp::UNIX_EPOCH;
+        let awake = || Input::Attached {
+            answer: Value::Null,
+            takes_images: false,
+            chosen: vec![],
+        };
+        let mut state = with_queued(None);
+        state.step(awake(), now).unwrap();
+        let sent = state.step(Input::ResumeQueue, now).unwrap();
+        let prompt = |effect: &Effect| matches!(effect, Effect::Prompt { turn: 1, .. });
+        assert!(sent.iter().any(prompt));
+        let asleep = state.step(Input::AgentAsleep, now).unwrap();
+        assert_eq!(asleep, [Effect::Attach, Effect::Info, Effect::Info]);
+        assert!(state.step(awake(), now).unwrap().iter().any(prompt));
+        // One that is not wanted any more is not sent again.
+        state.step(Input::Cancel { only: None }, now).unwrap();
+        let asleep = state.step(Input::AgentAsleep, now).unwrap();
+        let cancelled = |effect: &Effect| matches!(effect, Effect::Cancelled(_));
+        assert!(asleep.iter().any(cancelled) && !asleep.contains(&Effect::Attach));
     }
 }

@@ -20,6 +20,7 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use wire::{ChatEntry, NoticeSeverity, PermissionPolicy, QueuedMessage};
 
 use self::lines::{SCAN_BYTES, append_to, append_whole, scan, seal};
@@ -65,6 +66,9 @@ pub(crate) struct Note {
     pub(crate) archived: Option<bool>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) policy: Option<PermissionPolicy>,
+    /// What the person chose of what the agent offers.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) chosen: Option<Chosen>,
     /// All that is waiting to be sent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) queue: Option<Vec<QueuedMessage>>,
@@ -75,8 +79,19 @@ impl Note {
         self.title = later.title.or(self.title.take());
         self.archived = later.archived.or(self.archived);
         self.policy = later.policy.or(self.policy);
+        self.chosen = later.chosen.or(self.chosen.take());
         self.queue = later.queue.or(self.queue.take());
     }
+}
+
+/// What a person chose of what the agent offers. One that is started anew may have forgotten.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Chosen {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) mode: Option<String>,
+    /// In the order in which they were chosen: one may change what the next one means.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) options: Vec<(String, Value)>,
 }
 
 /// A line of the transcript that is no entry.
