@@ -214,6 +214,14 @@ export function scenarios(agent) {
     await choose(page, 'Mode', agent.quietMode);
     await turn(page, model, 'write unasked.txt two');
     expect(readFileSync(join(liminal.home, 'app', 'unasked.txt'), 'utf8')).toBe('two\n');
+
+    // Another process, which knows of neither.
+    await liminal.kill();
+    await liminal.start();
+    await turn(page, model, 'say And now?');
+    await expect(frame.getByLabel('Mode', { exact: true })).toHaveValue(agent.quietMode);
+    const { model: then } = (await model.said()).filter(({ aside }) => !aside).at(-1) ?? {};
+    expect(then).toContain(agent.otherModel.named);
   });
 
   test('a picture reaches the model', async ({ page, liminal, model }) => {
