@@ -131,7 +131,7 @@ function thinkingView(stage) {
       const took = spent >= 1000 ? ` for ${duration(spent)}` : '';
       const said = growing ? 'Thinking…' : `Thought${took}`;
       if (label.textContent !== said) label.textContent = said;
-      fold.element.classList.toggle('growing', growing);
+      label.classList.toggle('growing', growing);
       fold.show(`thinking-${entry.entryId}`, growing, () => text.update(item, entry.content));
     },
   };
