@@ -1,28 +1,27 @@
 /**
  * The same 1,000 entries as ready HTML from `crates/render` and through marked, DOMPurify and highlight.js in the
  * page, in turn, and prints as JSON what each took: milliseconds of the server, of the page's only thread, and for
- * an answer that grows to 50 KB, what one more piece costs a page that renders it anew.
- *
- *   node e2e/bench/markdown.js target/release/examples/bench RUNS
+ * an answer that grows to 50 KB, what one more piece costs a page that renders it anew. `RENDER` names the example of
+ * `crates/render` that does the server's part, the argument how often.
  */
 
 import { execFileSync } from 'node:child_process';
 import { chromium } from '@playwright/test';
 import { LAUNCH } from '../support/browser.js';
 
-const [example, runs] = process.argv.slice(2);
+const example = process.env.RENDER ?? '';
+const runs = Number(process.argv[2] ?? 5);
 /** @param {string} what @returns {any} */
 const told = (what) => JSON.parse(execFileSync(example, [what], { encoding: 'utf8', maxBuffer: 1 << 30 }));
 
 const entries = told('entries');
 const ready = told('html');
-const result = {
-  render: /** @type {number[]} */ ([]),
-  insert: /** @type {number[]} */ ([]),
-  script: /** @type {number[]} */ ([]),
-  growing: told('growing'),
-  again: { first: 0, last: 0 },
-};
+/** @type {Record<string, number[]>} */
+const result = { render: [], insert: [], script: [], growing_first: [], growing_last: [] };
+for (const { first, last } of told('growing')) {
+  result.growing_first.push(first);
+  result.growing_last.push(last);
+}
 
 const browser = await chromium.launch(LAUNCH);
 const page = await browser.newPage();
@@ -31,12 +30,13 @@ for (const path of ['marked/lib/marked.umd.js', 'dompurify/dist/purify.js', '@hi
   await page.addScriptTag({ path: packages + path });
 }
 await page.evaluate(prepare, { entries, ready });
-for (let run = 0; run < Number(runs); run += 1) {
+for (let run = 0; run < runs; run += 1) {
   result.render.push(told('pass'));
   result.insert.push(await page.evaluate(() => /** @type {any} */ (window).insert()));
   result.script.push(await page.evaluate(() => /** @type {any} */ (window).script()));
 }
-result.again = await page.evaluate(() => /** @type {any} */ (window).again());
+const again = await page.evaluate(() => /** @type {any} */ (window).again());
+result.again_last = [again.last];
 await browser.close();
 process.stdout.write(JSON.stringify(result));
 

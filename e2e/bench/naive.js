@@ -1,13 +1,22 @@
 /**
- * The plain way to show a conversation: everything is in the page, and an entry that changes is written again as a
- * whole, once a frame. It speaks the same protocol and gets the same ready HTML, so only the way of showing differs.
+ * The plain way to show a conversation: its markdown becomes HTML in the page, by the packages that are used for it,
+ * all of it is in the page, and an entry that changes is written again as a whole, once a frame. It speaks the same protocol, so only
+ * the way of showing differs.
  */
+
+/** Where the pages ask for what they need, and where it is in `node_modules`. */
+export const PACKAGES = {
+  'naive-marked': 'marked/lib/marked.umd.js',
+  'naive-purify': 'dompurify/dist/purify.min.js',
+  'naive-highlight': '@highlightjs/cdn-assets/highlight.min.js',
+};
 
 /** The page, for sessions named in its address; each in an element of its own. */
 export const NAIVE = `<!doctype html><meta charset="utf-8"><title>naive</title>
 <link rel="stylesheet" href="/styles/theme.css"><link rel="stylesheet" href="/styles/prose.css">
 <link rel="stylesheet" href="/styles/code.css">
 <style>section { max-width: 820px; height: 90vh; overflow: auto; margin: auto; }</style>
+<script src="/naive-marked"></script><script src="/naive-purify"></script><script src="/naive-highlight"></script>
 <script type="module">(${naive})()</script>`;
 
 /** A page of frames, one for each session, all made at once. */
@@ -45,22 +54,30 @@ socket.onmessage = ({ data }) => {
 </script>`;
 
 function naive() {
-  const socket = new WebSocket(`ws://${location.host}/ws?html=1`);
+  const { marked, DOMPurify, hljs } = /** @type {any} */ (window);
+  marked.use({
+    gfm: true,
+    renderer: {
+      code({ text = '', lang = '' }) {
+        const known = hljs.getLanguage(lang);
+        const code = known ? hljs.highlight(text, { language: lang }).value : text.replaceAll('<', '&lt;');
+        return `<pre><code>${code}</code></pre>`;
+      },
+    },
+  });
+  const socket = new WebSocket(`ws://${location.host}/ws`);
   const ids = new URLSearchParams(location.search).getAll('session');
   /** @type {Map<string, HTMLElement>} */
   const places = new Map();
   /** @type {Map<string, string>} */
-  const finished = new Map();
-  const htmlOf = (/** @type {any} */ rendered, /** @type {string} */ what) =>
-    (rendered?.[what] ?? []).map((/** @type {any} */ part) => part.html).join('');
-  const escaped = (/** @type {string} */ text) => text.replace(/[&<]/g, (one) => (one === '&' ? '&amp;' : '&lt;'));
-  const show = (/** @type {any} */ entry, /** @type {any} */ html) => {
-    if (!html) return escaped(entry.content ?? entry.name ?? '');
-    finished.set(entry.entryId, htmlOf(html, 'finished'));
-    return finished.get(entry.entryId) + htmlOf(html, 'tail');
+  const texts = new Map();
+  const show = (/** @type {any} */ entry) => {
+    const text = typeof entry.content === 'string' ? entry.content : (entry.name ?? '');
+    texts.set(entry.entryId, text);
+    return DOMPurify.sanitize(marked.parse(text));
   };
-  const box = (/** @type {any} */ entry, /** @type {any} */ html) =>
-    `<article class="prose" data-entry-id="${entry.entryId}">${show(entry, html)}</article>`;
+  const box = (/** @type {any} */ entry) =>
+    `<article class="prose" data-entry-id="${entry.entryId}">${show(entry)}</article>`;
   /** @type {Map<string, () => void>} */
   const waiting = new Map();
   const flush = () => {
@@ -84,19 +101,19 @@ function naive() {
     const place = places.get(message.sessionId);
     if (!place) return;
     if (message.type === 'session:history') {
-      place.innerHTML = message.entries.map((/** @type {any} */ one) => box(one, message.html?.[one.entryId])).join('');
+      place.innerHTML = message.entries.map(box).join('');
     } else if (message.type === 'session:update') {
       const known = place.querySelector(`[data-entry-id="${message.entry.entryId}"]`);
-      if (known) known.innerHTML = show(message.entry, message.html);
-      else place.insertAdjacentHTML('beforeend', box(message.entry, message.html));
+      if (known) known.innerHTML = show(message.entry);
+      else place.insertAdjacentHTML('beforeend', box(message.entry));
     } else if (message.type === 'session:chunk') {
-      const whole = (finished.get(message.entryId) ?? '') + htmlOf(message.html, 'finished');
-      finished.set(message.entryId, whole);
+      const content = (texts.get(message.entryId) ?? '') + message.content;
+      texts.set(message.entryId, content);
       // Once a frame: once a chunk would be a second for each of the last ones.
       if (waiting.size === 0) requestAnimationFrame(flush);
       waiting.set(`${message.sessionId} ${message.entryId}`, () => {
         const known = place.querySelector(`[data-entry-id="${message.entryId}"]`);
-        if (known) known.innerHTML = (finished.get(message.entryId) ?? '') + htmlOf(message.html, 'tail');
+        if (known) known.innerHTML = show({ entryId: message.entryId, content: texts.get(message.entryId) });
         place.scrollTop = place.scrollHeight;
       });
       return;

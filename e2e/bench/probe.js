@@ -7,8 +7,12 @@
 export function probe() {
   const seen = /** @type {any} */ (window);
   seen.longest = 0;
+  seen.blocking = 0;
   new PerformanceObserver((list) => {
-    for (const { duration } of list.getEntries()) seen.longest = Math.max(seen.longest, duration);
+    for (const { duration } of list.getEntries()) {
+      seen.longest = Math.max(seen.longest, duration);
+      seen.blocking += duration - 50;
+    }
   }).observe({ type: 'longtask' });
   /**
    * When this is painted, in milliseconds of the wall clock. What is put into the page while a frame is being made is
@@ -67,6 +71,13 @@ export async function meter(browser, page) {
       processInfo.filter(({ type }) => type === 'renderer').map(({ id, cpuTime }) => [id, cpuTime * 1000]),
     );
   };
+  /** @param {'longest' | 'blocking'} what */
+  const inFrames = (what) =>
+    Promise.all(
+      page
+        .frames()
+        .map((frame) => frame.evaluate((name) => /** @type {any} */ (window)[name] ?? 0, what).catch(() => 0)),
+    );
   let before = await computed();
   return {
     /** From now on. */
@@ -83,12 +94,9 @@ export async function meter(browser, page) {
       const framed = await Promise.all(page.frames().slice(1).map(heapOf));
       return own + Math.max(0, ...framed.map((heap) => heap ?? 0));
     },
-    longestMs: async () => {
-      const all = await Promise.all(
-        page.frames().map((frame) => frame.evaluate(() => /** @type {any} */ (window).longest ?? 0).catch(() => 0)),
-      );
-      return Math.max(0, ...all);
-    },
+    longestMs: async () => Math.max(0, ...(await inFrames('longest'))),
+    /** What tasks took beyond the 50 ms after which a person notices. */
+    blockingMs: async () => (await inFrames('blocking')).reduce((sum, one) => sum + one, 0),
   };
 }
 

@@ -9,10 +9,10 @@ import { join } from 'node:path';
 import { chromium } from '@playwright/test';
 import { LAUNCH } from '../support/browser.js';
 import { startServer } from '../support/liminal.js';
-import { NAIVE, NAIVE_TABS } from './naive.js';
+import { NAIVE, NAIVE_TABS, PACKAGES } from './naive.js';
 import { meter, nextPaint, probe } from './probe.js';
 import { reconnect } from './reconnect.js';
-import { startSidebar } from './sidebar.js';
+import { scroll, startSidebar } from './sidebar.js';
 import { fill } from './store.js';
 
 const RUNS = Number(process.argv[2] ?? 3);
@@ -92,6 +92,12 @@ async function window_(order = [], active = null, watch) {
   for (const [path, body] of Object.entries({ naive: NAIVE, 'naive-tabs': NAIVE_TABS })) {
     await page.route(new RegExp(`/${path}\\?`), (route) => route.fulfill({ body, contentType: 'text/html' }));
   }
+  for (const [path, file] of Object.entries(PACKAGES)) {
+    const place = new URL(`../../node_modules/${file}`, import.meta.url).pathname;
+    await page.route(new RegExp(`/${path}$`), (route) =>
+      route.fulfill({ path: place, contentType: 'text/javascript' }),
+    );
+  }
   return { context, page, meter: await meter(browser, page) };
 }
 
@@ -138,7 +144,10 @@ async function open(name, id, last) {
   add(`open_${name}_visible`, (await painted) - clicked);
   add(`open_${name}_processor`, await meter.processorMs());
   add(`open_${name}_longest`, await meter.longestMs());
+  add(`open_${name}_blocking`, await meter.blockingMs());
   add(`open_${name}_heap`, await meter.heapMb());
+  if (id === twenty)
+    add('scroll_frame', await (await inView(page)).evaluate(scroll, { selector: '#scroller', step: -400 }));
   await context.close();
 }
 
@@ -151,7 +160,9 @@ async function openNaive(name, id, last) {
   add(`naive_open_${name}_visible`, shown - (await page.evaluate(() => performance.timeOrigin)));
   add(`naive_open_${name}_processor`, await meter.processorMs());
   add(`naive_open_${name}_longest`, await meter.longestMs());
+  add(`naive_open_${name}_blocking`, await meter.blockingMs());
   add(`naive_open_${name}_heap`, await meter.heapMb());
+  if (id === twenty) add('naive_scroll_frame', await page.evaluate(scroll, { selector: 'section', step: -400 }));
   await context.close();
 }
 
@@ -161,13 +172,15 @@ function titleOf(id) {
 }
 
 /** Waits until the turn is over, and meanwhile what each third of it cost. */
-/** @param {string} name @param {Awaited<ReturnType<typeof meter>>} gauge @param {number} seconds */
-async function watch(name, gauge, seconds) {
+/** @param {string} name @param {Awaited<ReturnType<typeof meter>>} gauge @param {number} seconds @param {import('@playwright/test').Frame} frame */
+async function watch(name, gauge, seconds, frame) {
+  const dropped = await countFrames(frame);
   const marks = [await gauge.processorMs()];
   for (let third = 0; third < 3; third += 1) {
     await new Promise((resolve) => setTimeout(resolve, (seconds * 1000) / 3));
     marks.push(await gauge.processorMs());
   }
+  add(`${name}_dropped`, await dropped());
   await new Promise((resolve) => setTimeout(resolve, 500));
   add(`${name}_processor`, (await gauge.processorMs()) - marks[0]);
   add(`${name}_growth`, (marks[3] - marks[2]) / (marks[1] - marks[0]));
@@ -190,7 +203,7 @@ async function stream(name, sessions, prompt) {
     await (await inView(page)).locator('textarea').press('Enter');
   }
   await forget(page);
-  await watch(name, meter, CHUNKS / PER_SECOND);
+  await watch(name, meter, CHUNKS / PER_SECOND, await inView(page));
   await idle(page);
   await context.close();
 }
@@ -205,14 +218,35 @@ async function streamNaive(name, sessions, prompt) {
   );
   await page.evaluate((text) => /** @type {any} */ (window).send(text), prompt);
   await forget(page);
-  await watch(`naive_${name}`, meter, CHUNKS / PER_SECOND);
+  await watch(`naive_${name}`, meter, CHUNKS / PER_SECOND, page.mainFrame());
   await new Promise((resolve) => setTimeout(resolve, 1500));
   await context.close();
 }
 
 /** What was long before is not of interest. @param {import('@playwright/test').Page} page */
 async function forget(page) {
-  for (const frame of page.frames()) await frame.evaluate(() => Object.assign(window, { longest: 0 })).catch(() => {});
+  for (const frame of page.frames()) {
+    await frame.evaluate(() => Object.assign(window, { longest: 0, blocking: 0 })).catch(() => {});
+  }
+}
+
+/** The share of frames that were late, in percent, in a frame that is in view. Counts until it is asked. @param {import('@playwright/test').Frame} frame */
+async function countFrames(frame) {
+  await frame.evaluate(() => {
+    const counted = { first: performance.now(), frames: 0 };
+    const count = () => {
+      counted.frames += 1;
+      requestAnimationFrame(count);
+    };
+    requestAnimationFrame(count);
+    Object.assign(window, { counted });
+  });
+  return () =>
+    frame.evaluate(() => {
+      const { first, frames } = /** @type {any} */ (window).counted;
+      const due = (performance.now() - first) / (1000 / 60);
+      return Math.max(0, (1 - frames / due) * 100);
+    });
 }
 
 /** No turn runs any more. @param {import('@playwright/test').Page} page */

@@ -9,8 +9,7 @@
 mod agents;
 mod audit;
 mod bench;
-mod bench_web;
-mod spread;
+mod guards;
 mod steps;
 mod test;
 mod tools;
@@ -22,8 +21,8 @@ const HELP: &str = "\
 cargo xtask test [rust|web|e2e|agents]
                                   run every check, or one part of them
 cargo xtask test fire             the faults and attacks among them, for as long as they should last
-cargo xtask bench                 measure the release build beside its baseline
-cargo xtask bench web             measure the workspace in Chromium beside the plain way to show it
+cargo xtask bench [server|web] [--quick] [--against FILE]
+                                  measure the release build beside plain programs, and compare with last time
 cargo xtask audit                 check licences, sources, bans and advisories (cargo-deny)
 cargo xtask types                 write web/types/wire.d.ts and docs/gateway.md from the code";
 
@@ -36,8 +35,10 @@ fn main() -> ExitCode {
             Some(part) => test::run(&[part]),
             None => return help(),
         },
-        ["bench"] => bench::run(),
-        ["bench", "web"] => bench_web::run(),
+        ["bench", options @ ..] => match bench::Options::parse(options) {
+            Some(options) => bench::run(&options),
+            None => return help(),
+        },
         ["audit"] => audit::run(),
         ["types"] => test::write_types(),
         _ => return help(),

@@ -5,7 +5,7 @@ use std::process::Command;
 
 use crate::agents::{self, Agents};
 use crate::steps::{Steps, command, run as run_command};
-use crate::{root, target, tools};
+use crate::{guards, root, target, tools};
 
 #[derive(Clone, Copy)]
 pub(crate) enum Part {
@@ -72,7 +72,10 @@ fn rust(steps: &mut Steps) -> anyhow::Result<()> {
     steps.run(
         "Rust tests, generated types",
         tests.env("INSTA_UPDATE", "no"),
-    )
+    )?;
+    let bench = ["cargo", "build", "--quiet", "--package", "bench"];
+    steps.run("what is counted", &mut command(&bench))?;
+    steps.time("instructions (callgrind)", guards::check)
 }
 
 fn web(steps: &mut Steps) -> anyhow::Result<()> {

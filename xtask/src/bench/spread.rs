@@ -1,9 +1,10 @@
 //! Several measurements of the same thing.
 
+#[derive(Clone, Copy)]
 pub(crate) struct Spread {
-    lowest: f64,
+    pub(crate) lowest: f64,
     pub(crate) median: f64,
-    highest: f64,
+    pub(crate) highest: f64,
 }
 
 impl Spread {
@@ -21,8 +22,13 @@ impl Spread {
 
 impl std::fmt::Display for Spread {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let digits = match self.median {
+            median if median < 1.0 => 3,
+            median if median < 100.0 => 1,
+            _ => 0,
+        };
         f.pad(&format!(
-            "{:.1} ({:.1}–{:.1})",
+            "{:.digits$} ({:.digits$}–{:.digits$})",
             self.median, self.lowest, self.highest
         ))
     }

@@ -1,4 +1,4 @@
-//! The baseline of `cargo xtask bench`: the least an axum server can be, with one page that says so.
+//! The least a server can be: one page that says so.
 
 use axum::Router;
 use axum::response::Html;
@@ -6,11 +6,9 @@ use axum::routing::get;
 
 const PAGE: &str = "<!doctype html><meta charset=utf-8><title>Bare</title><p>A bare page.";
 
-#[tokio::main]
-#[expect(clippy::print_stdout, reason = "the ready line")]
-async fn main() -> std::io::Result<()> {
+pub(crate) async fn serve() -> anyhow::Result<()> {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await?;
     println!("ready: http://{}/", listener.local_addr()?);
     let router = Router::new().route("/", get(|| async { Html(PAGE) }));
-    axum::serve(listener, router).await
+    Ok(axum::serve(listener, router).await?)
 }

@@ -1,52 +1,47 @@
-//! For `cargo xtask bench`: how long a program inside waits for an answer while a crowd of strangers comes to the door
+//! How long a program inside waits for an answer while a crowd of strangers comes to the door
 //! and stands there, beside a quiet door. The crowd needs the machine as well, so a second server that nobody bothers
-//! is asked in turn with the first: what it waits for is the machine. Prints one JSON object of lists, in microseconds.
+//! is asked in turn with the first: what it waits for is the machine.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result};
-use serde_json::{Value, json};
-use testkit::{Program, Server, ServerSetup};
+use anyhow::Result;
+use serde_json::json;
+use testkit::{Program, Server};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::runtime::{self, Runtime};
 
-const RUNS: usize = 5;
+use crate::figures::{Effort, Figures};
+use crate::process::setup;
+
 const QUESTIONS: usize = 150;
 /// Each of two in turn: below what a connection may ask.
 const PACE: Duration = Duration::from_millis(6);
 const IDLE: usize = 1000;
 const BROKEN: usize = 1000;
 
-#[tokio::main]
-#[expect(clippy::print_stdout, reason = "the result")]
-async fn main() -> Result<()> {
-    let release = std::env::current_exe()?;
-    let release = release.ancestors().nth(2).context("target/release")?;
-    let program = release.join("liminal");
-    let mut measured = json!({});
-    for _ in 0..RUNS {
-        let setup = ServerSetup::new(program.to_str().context("a path")?)?;
-        let server = setup.start().await?;
-        let quiet_setup = ServerSetup::new(program.to_str().context("a path")?)?;
-        let quiet_server = quiet_setup.start().await?;
+pub(crate) async fn measure(effort: Effort, figures: &mut Figures) -> Result<()> {
+    for _ in 0..effort.of(5, 2) {
+        let (loud, quiet) = (setup()?, setup()?);
+        let server = loud.start().await?;
+        let quiet_server = quiet.start().await?;
         let mut both = [
             Program::at(&server).await?,
             Program::at(&quiet_server).await?,
         ];
-        measure(&mut both, &mut measured, "quiet").await?;
+        ask(&mut both, figures, "quiet").await?;
         let crowd = Crowd::gather(&server)?;
-        measure(&mut both, &mut measured, "arriving").await?;
+        ask(&mut both, figures, "arriving").await?;
         crowd.is_there().await;
-        measure(&mut both, &mut measured, "standing").await?;
+        ask(&mut both, figures, "standing").await?;
     }
-    println!("{measured}");
     Ok(())
 }
 
-async fn measure(both: &mut [Program; 2], measured: &mut Value, what: &str) -> Result<()> {
+/// In microseconds.
+async fn ask(both: &mut [Program; 2], figures: &mut Figures, what: &str) -> Result<()> {
     let mut pace = tokio::time::interval(PACE);
     let mut waited = [vec![], vec![]];
     for _ in 0..QUESTIONS {
@@ -57,15 +52,8 @@ async fn measure(both: &mut [Program; 2], measured: &mut Value, what: &str) -> R
             waited.push(asked.elapsed().as_secs_f64() * 1e6);
         }
     }
-    for (whose, mut waited) in ["", "elsewhere_"].into_iter().zip(waited) {
-        waited.sort_by(f64::total_cmp);
-        for (name, share) in [("p50", 0.5), ("p99", 0.99)] {
-            let value = waited[(waited.len() as f64 * share) as usize];
-            match &mut measured[format!("{whose}{what}_{name}")] {
-                Value::Array(list) => list.push(json!(value)),
-                missing => *missing = json!([value]),
-            }
-        }
+    for (whose, waited) in ["", "elsewhere_"].into_iter().zip(waited) {
+        figures.add_percentiles(&format!("{whose}{what}"), waited);
     }
     Ok(())
 }

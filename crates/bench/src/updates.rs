@@ -1,7 +1,5 @@
-//! For `cargo xtask bench`: how many text updates per second get from an agent's pipe to us, by our
-//! connection, by the protocol crate alone, and by a reader that only parses lines into types.
-//!
-//! Prints one JSON object of lists, the runs of all three alternating.
+//! How many text updates per second get from an agent's pipe to us, by our connection, by the protocol crate alone,
+//! and by a reader that only parses lines into types.
 
 use std::path::PathBuf;
 use std::process::Stdio;
@@ -18,28 +16,19 @@ use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, Lines as TokioLines};
 use tokio::process::{Child, ChildStdout, Command};
 use tokio::sync::{Notify, mpsc};
 
-const UPDATES: usize = 300_000;
-const RUNS: usize = 5;
+use crate::figures::{Effort, Figures};
+use crate::process::beside;
 
-#[tokio::main]
-#[expect(clippy::print_stdout, reason = "the result")]
-async fn main() -> Result<()> {
-    let release = std::env::current_exe()?
-        .ancestors()
-        .nth(2)
-        .context("target/release")?
-        .to_owned();
-    let agent = release.join("scripted-agent");
-    let liminal = release.join("liminal");
-    let (mut ours, mut sdk, mut typed) = (vec![], vec![], vec![]);
-    for _ in 0..RUNS {
-        ours.push(rate(
-            by_our_connection(agent.clone(), liminal.clone()).await?,
-        ));
-        sdk.push(rate(by_the_crate(&agent).await?));
-        typed.push(rate(by_a_typed_reader(&agent).await?));
+const UPDATES: usize = 300_000;
+
+pub(crate) async fn measure(effort: Effort, figures: &mut Figures) -> Result<()> {
+    let (agent, liminal) = (beside("scripted-agent")?, beside("liminal")?);
+    for _ in 0..effort.of(5, 2) {
+        let ours = by_our_connection(agent.clone(), liminal.clone()).await?;
+        figures.add("updates", rate(ours));
+        figures.add("updates_crate", rate(by_the_crate(&agent).await?));
+        figures.add("updates_typed", rate(by_a_typed_reader(&agent).await?));
     }
-    println!("{}", json!({"ours": ours, "sdk": sdk, "typed": typed}));
     Ok(())
 }
 

@@ -1,33 +1,27 @@
-//! How long new, list and load take in a store of 100 sessions and in one of 10,000, in microseconds.
-//!
-//! Prints lists of numbers as JSON; `cargo xtask bench` turns them into rows.
-
-#![expect(
-    clippy::unwrap_used,
-    clippy::print_stdout,
-    reason = "a measurement: what goes wrong should be loud, and the figures are its output"
-)]
+//! The built-in agent's store: how long new, list and load take among 100 sessions and among 10,000, in microseconds.
 
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use agent::{ExpiryPolicy, FileStore, Record, Registry, SessionConfig, TurnEnd};
+use anyhow::{Result, ensure};
+
+use crate::figures::Figures;
 
 const ROUNDS: usize = 200;
 const FOLDER: &str = "/project/asked-for";
 const IN_FOLDER: usize = 40;
 
-fn main() {
-    let dir = tempfile::tempdir().unwrap();
+pub(crate) fn measure(figures: &mut Figures) -> Result<()> {
+    let dir = tempfile::tempdir()?;
     let mut made = 0;
-    let mut measured = serde_json::Map::new();
     for count in [100, 10_000] {
         let policy = ExpiryPolicy {
             idle_days: 90,
             max_sessions: 0,
         };
-        let store = Arc::new(FileStore::open(dir.path()).unwrap());
+        let store = Arc::new(FileStore::open(dir.path())?);
         let registry = Registry::new(store, policy);
         let config = |number: usize| SessionConfig {
             // The folder that is asked for has as many sessions in the small store as in the large one,
@@ -39,47 +33,51 @@ fn main() {
             ..SessionConfig::default()
         };
         while made < count {
-            let session = registry.create_session(config(made)).unwrap();
-            let mut writer = registry.store().open_history(session.id).unwrap();
-            writer.append(&Record::turn_end(TurnEnd::Done)).unwrap();
+            let session = registry.create_session(config(made))?;
+            let mut writer = registry.store().open_history(session.id)?;
+            writer.append(&Record::turn_end(TurnEnd::Done))?;
             made += 1;
         }
         let new = times(|round| {
-            registry.create_session(config(made + round)).unwrap();
-        });
+            registry.create_session(config(made + round))?;
+            Ok(())
+        })?;
         made += ROUNDS;
         // Names are remembered once the directory has rested.
         std::thread::sleep(Duration::from_millis(2100));
-        registry.list(None, None).unwrap();
-        let list = times(|_| drop(registry.list(None, None).unwrap()));
+        registry.list(None, None)?;
+        let list = times(|_| Ok(registry.list(None, None).map(drop)?))?;
         let cwd = PathBuf::from(FOLDER);
-        let page = registry.list(None, Some(&cwd)).unwrap();
-        assert_eq!(page.sessions.len(), IN_FOLDER);
-        let list_of_folder = times(|_| drop(registry.list(None, Some(&cwd)).unwrap()));
-        let ids = registry.store().ids().unwrap();
+        let page = registry.list(None, Some(&cwd))?;
+        ensure!(page.sessions.len() == IN_FOLDER);
+        let list_of_folder = times(|_| Ok(registry.list(None, Some(&cwd)).map(drop)?))?;
+        let ids = registry.store().ids()?;
         registry.close_all();
         let load = times(|round| {
             let id = ids[round * ids.len() / ROUNDS];
-            registry.open_session(id).unwrap();
-            drop(registry.store().read_history(id).unwrap().replay());
-        });
+            registry.open_session(id)?;
+            drop(registry.store().read_history(id)?.replay());
+            Ok(())
+        })?;
         for (name, times) in [
             ("new", new),
             ("list", list),
             ("list_of_folder", list_of_folder),
             ("load", load),
         ] {
-            measured.insert(format!("{name}_{count}"), times.into());
+            for time in times {
+                figures.add(format!("{name}_{count}"), time);
+            }
         }
     }
-    println!("{}", serde_json::Value::Object(measured));
+    Ok(())
 }
 
-fn times(mut act: impl FnMut(usize)) -> Vec<f64> {
+fn times(mut act: impl FnMut(usize) -> Result<()>) -> Result<Vec<f64>> {
     let time = |round| {
         let begin = Instant::now();
-        act(round);
-        begin.elapsed().as_secs_f64() * 1e6
+        act(round)?;
+        Ok(begin.elapsed().as_secs_f64() * 1e6)
     };
     (0..ROUNDS).map(time).collect()
 }

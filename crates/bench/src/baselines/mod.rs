@@ -1,0 +1,4 @@
+//! The plain programs.
+
+pub(crate) mod page;
+pub(crate) mod relay;

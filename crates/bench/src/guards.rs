@@ -1,0 +1,77 @@
+//! Small pieces of what runs most often, to be counted in instructions (`cargo xtask test`). A count does not depend on what
+//! else the machine does, so a fifth more is seen, whoever runs it.
+
+use std::hint::black_box;
+
+use anyhow::{Result, bail};
+use hub::agents::entries::Entries;
+use hub::agents::from_acp;
+use serde_json::{Value, json};
+use wire::ServerMessage;
+
+const TIMES: usize = 500;
+
+pub(crate) fn run(what: &str) -> Result<()> {
+    match what {
+        // What a process costs that does nothing.
+        "nothing" => {}
+        // The unit: a line of an agent parsed, and written again.
+        "unit" => {
+            for line in lines() {
+                let value: Value = serde_json::from_str(&line)?;
+                black_box(value.to_string());
+            }
+        }
+        "update" => {
+            let mut entries = Entries::after(0);
+            for line in lines() {
+                let (_, update) = from_acp::read(&line).map_err(anyhow::Error::msg)?;
+                black_box(entries.apply(update, "2026-01-01T00:00:00.000Z"));
+            }
+        }
+        "frame" => {
+            for number in 0..TIMES {
+                let message = ServerMessage::SessionChunk {
+                    session_id: "claude-code:some-session".to_owned(),
+                    entry_id: "e17".to_owned(),
+                    content: "twenty bytes of text".to_owned(),
+                    html: None,
+                    terminal_id: None,
+                    seq: number as u64,
+                };
+                black_box(serde_json::to_string(&message)?);
+            }
+        }
+        "markdown" => drop(black_box(render::html(&text(20)))),
+        "growing" => {
+            let mut live = render::Live::new();
+            for piece in text(20).as_bytes().chunks(20) {
+                live.push(&String::from_utf8_lossy(piece));
+                black_box(live.flush());
+            }
+        }
+        other => bail!("no guard {other}"),
+    }
+    Ok(())
+}
+
+fn lines() -> Vec<String> {
+    let line = |number: usize| {
+        json!({
+            "sessionId": "some-session",
+            "update": {
+                "sessionUpdate": "agent_message_chunk",
+                "content": {"type": "text", "text": format!("piece {number} of a text, ")},
+            },
+        })
+        .to_string()
+    };
+    (0..TIMES).map(line).collect()
+}
+
+fn text(times: usize) -> String {
+    "## What was found\n\nThe loop reads **one line** at a time, so `length` does not fit.\n\n- the first\n- the second\n\n\
+     ```rust\nfn next(&mut self) -> Option<String> {\n    self.buffer.find('\\n') // not the last\n}\n```\n\n\
+     | a | b |\n|---|---|\n| 1 | 2 |\n\n"
+        .repeat(times)
+}

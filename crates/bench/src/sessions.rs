@@ -1,0 +1,114 @@
+//! What it takes to make a session, to open one, and to list them all; and what each keeps in memory.
+
+use std::time::{Duration, Instant};
+
+use anyhow::{Result, ensure};
+use serde_json::{Value, json};
+use testkit::{Person, ServerSetup};
+
+use crate::figures::{Effort, Figures, ms};
+use crate::process::{memory_mib, setup};
+use crate::store::{fill, id};
+
+const OPEN: usize = 100;
+const LISTED: usize = 10_000;
+const SETTLE: Duration = Duration::from_millis(500);
+
+pub(crate) async fn measure(effort: Effort, figures: &mut Figures) -> Result<()> {
+    memory(effort, figures).await?;
+    let kept = setup()?;
+    let mut entries = vec![2000, 20_000];
+    entries.resize(LISTED, 1);
+    let project_id = fill(&kept, &entries).await?;
+    for _ in 0..effort.of(9, 3) {
+        let server = kept.start().await?;
+        let mut person = Person::at(&server, &kept.folder("app")?).await?;
+        for (name, number) in [("2000", 0), ("20000", 1)] {
+            let begin = Instant::now();
+            let open = json!({"type": "session:open", "sessionId": id(number)});
+            let history = person.socket.ask(open).await?;
+            figures.add(format!("history_{name}"), ms(begin));
+            ensure!(history["type"] == "session:history", "{history:.200}");
+            figures.add(format!("plain_history_{name}"), read(&kept, number)?);
+        }
+        let begin = Instant::now();
+        let list = json!({"type": "session:list", "projectId": project_id});
+        let listed = person.socket.ask(list).await?;
+        figures.add("list", ms(begin));
+        ensure!(listed["sessions"].as_array().map(Vec::len) >= Some(LISTED));
+        figures.add("plain_list", read_index(&kept)?);
+        person.create().await?;
+        for _ in 0..10 {
+            let begin = Instant::now();
+            let id = person.create().await?;
+            figures.add("create", ms(begin));
+            let begin = Instant::now();
+            person.open(&id).await?;
+            figures.add("open", ms(begin));
+        }
+        server.signal("KILL").await?;
+    }
+    Ok(())
+}
+
+/// A transcript read and written as one answer, with no socket between, in milliseconds.
+fn read(kept: &ServerSetup, number: usize) -> Result<f64> {
+    let name = format!("sessions/00000000-0000-4000-8000-{number:012}.jsonl");
+    let path = kept.data_dir().join(name);
+    let begin = Instant::now();
+    let text = std::fs::read_to_string(path)?;
+    let lines = text.lines().map(serde_json::from_str);
+    let entries: Vec<Value> = lines.collect::<Result<_, _>>()?;
+    let answer: Value = serde_json::from_str(&serde_json::to_string(&entries)?)?;
+    let took = ms(begin);
+    ensure!(answer.is_array());
+    Ok(took)
+}
+
+/// The same of the list.
+fn read_index(kept: &ServerSetup) -> Result<f64> {
+    let path = kept.data_dir().join("sessions.json");
+    let begin = Instant::now();
+    let index: Value = serde_json::from_str(&std::fs::read_to_string(path)?)?;
+    let answer: Value = serde_json::from_str(&index["sessions"].to_string())?;
+    let took = ms(begin);
+    ensure!(answer.is_array());
+    Ok(took)
+}
+
+/// A hundred sessions open in one window, and one session open in a hundred windows.
+async fn memory(effort: Effort, figures: &mut Figures) -> Result<()> {
+    for _ in 0..effort.of(3, 1) {
+        let setup = setup()?;
+        let server = setup.start().await?;
+        let folder = setup.folder("app")?;
+        let mut person = Person::at(&server, &folder).await?;
+        let mut talk = person.begin().await?;
+        person.turn(&mut talk, "say first").await?;
+        tokio::time::sleep(SETTLE).await;
+        let before = memory_mib(server.id())?;
+        let mut windows = vec![];
+        for _ in 0..OPEN {
+            let mut window = Person::at(&server, &folder).await?;
+            window.open(&talk.session_id).await?;
+            windows.push(window);
+        }
+        tokio::time::sleep(SETTLE).await;
+        let watched = memory_mib(server.id())?;
+        figures.add(
+            "memory_subscriber",
+            (watched - before) / OPEN as f64 * 1024.0,
+        );
+        drop(windows);
+        for number in 1..OPEN {
+            let mut talk = person.begin().await?;
+            person
+                .turn(&mut talk, &format!("say session {number}"))
+                .await?;
+        }
+        tokio::time::sleep(SETTLE).await;
+        figures.add("memory_100_open", memory_mib(server.id())?);
+        server.signal("KILL").await?;
+    }
+    Ok(())
+}

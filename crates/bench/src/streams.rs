@@ -1,0 +1,225 @@
+//! From an agent's pipe to a client's socket, with everything kept on the way, beside relays that keep nothing.
+
+use std::path::PathBuf;
+use std::time::{Duration, Instant, SystemTime};
+
+use anyhow::{Result, ensure};
+use serde_json::Value;
+use testkit::{Conversation, Person, Server, count_turns};
+
+use crate::figures::{Effort, Figures, ms};
+use crate::plain::{Plain, RELAYS};
+use crate::process::{calls, cpu, setup};
+
+const BYTES: usize = 20;
+const PER_SECOND: [usize; 2] = [500, 5000];
+/// Seconds of a paced stream.
+const SECONDS: usize = 2;
+const FIRSTS: usize = 30;
+
+pub(crate) async fn measure(effort: Effort, figures: &mut Figures) -> Result<()> {
+    let chunks = effort.of(300_000, 100_000);
+    let bridge = std::env::var_os("NODE_BRIDGE").map(PathBuf::from);
+    for _ in 0..effort.of(5, 2) {
+        ours(chunks, figures).await?;
+        for kind in RELAYS {
+            let name = format!("relay_{kind}");
+            plain(&name, Plain::relay(kind).await?, chunks, figures).await?;
+        }
+        if let Some(script) = &bridge {
+            // A tenth: it is slower by more than that.
+            let bridge = Plain::node_bridge(script).await?;
+            plain("node", bridge, chunks / 10, figures).await?;
+        }
+        for sessions in [10, 100] {
+            many(sessions, chunks, figures).await?;
+        }
+    }
+    Ok(())
+}
+
+/// What a stream cost a process.
+struct Cost {
+    pid: u32,
+    cpu: f64,
+    calls: f64,
+    begin: Instant,
+}
+
+impl Cost {
+    fn begin(pid: u32) -> Result<Self> {
+        Ok(Self {
+            pid,
+            cpu: cpu(pid)?,
+            calls: calls(pid)?,
+            begin: Instant::now(),
+        })
+    }
+
+    fn came(&self, name: &str, chunks: usize, figures: &mut Figures) {
+        let seconds = self.begin.elapsed().as_secs_f64();
+        figures.add(format!("{name}_flood"), chunks as f64 / seconds / 1000.0);
+    }
+
+    fn ended(self, name: &str, chunks: usize, figures: &mut Figures) -> Result<()> {
+        let per = 100_000.0 / chunks as f64;
+        figures.add(format!("{name}_cpu"), (cpu(self.pid)? - self.cpu) * per);
+        figures.add(
+            format!("{name}_calls"),
+            (calls(self.pid)? - self.calls) * per,
+        );
+        Ok(())
+    }
+}
+
+async fn ours(chunks: usize, figures: &mut Figures) -> Result<()> {
+    let setup = setup()?;
+    let server = setup.start().await?;
+    let mut person = Person::at(&server, &setup.folder("app")?).await?;
+    let mut talk = person.begin().await?;
+    let cost = Cost::begin(server.id())?;
+    person
+        .send(&talk, &format!("flood {chunks} {BYTES}"))
+        .await?;
+    let mut bytes = 0;
+    while bytes < chunks * BYTES {
+        bytes += said(&person.socket.next().await?).len();
+    }
+    cost.came("ours", chunks, figures);
+    person.socket.next_of("session:complete").await?;
+    cost.ended("ours", chunks, figures)?;
+
+    for pace in PER_SECOND {
+        let count = pace * SECONDS;
+        person.send(&talk, &format!("clock {count} {pace}")).await?;
+        let mut late = vec![];
+        loop {
+            let message = person.socket.next().await?;
+            if message["type"] == "session:complete" {
+                break;
+            }
+            late.extend(delays(said(&message))?);
+        }
+        figures.add_percentiles(&format!("ours_delay_{pace}"), late);
+    }
+    // The socket has told of turns that the conversation has not heard of.
+    talk = person.open(&talk.session_id).await?;
+    for _ in 0..FIRSTS {
+        let turns = count_turns(&talk);
+        let begin = Instant::now();
+        person.send(&talk, "say x").await?;
+        loop {
+            let message = person.socket.next().await?;
+            talk.apply(&message)?;
+            if message["entry"]["type"] == "assistant" {
+                break;
+            }
+        }
+        figures.add("ours_first", ms(begin));
+        person.until_turns(&mut talk, turns + 1).await?;
+    }
+    Ok(())
+}
+
+/// What the agent says in a message.
+fn said(message: &Value) -> &str {
+    let text = match message["type"].as_str() {
+        Some("session:chunk") => &message["content"],
+        Some("session:update") if message["entry"]["type"] == "assistant" => {
+            &message["entry"]["content"]
+        }
+        _ => return "",
+    };
+    text.as_str().unwrap_or_default()
+}
+
+/// How long ago the times in a text were, in microseconds.
+fn delays(text: &str) -> Result<Vec<f64>> {
+    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH)?;
+    let delay = |sent: &str| -> Result<f64> {
+        let sent = Duration::from_nanos(sent.parse()?);
+        Ok(now.saturating_sub(sent).as_secs_f64() * 1e6)
+    };
+    text.split_whitespace().map(delay).collect()
+}
+
+async fn plain(name: &str, mut plain: Plain, chunks: usize, figures: &mut Figures) -> Result<()> {
+    let cost = Cost::begin(plain.id()?)?;
+    let socket = &mut plain.socket;
+    socket.send_text(&format!("flood {chunks} {BYTES}")).await?;
+    while socket.next_text().await? != "done" {}
+    cost.came(name, chunks, figures);
+    cost.ended(name, chunks, figures)?;
+    for pace in PER_SECOND {
+        let count = pace * SECONDS;
+        socket.send_text(&format!("clock {count} {pace}")).await?;
+        let mut late = vec![];
+        loop {
+            let text = socket.next_text().await?;
+            if text == "done" {
+                break;
+            }
+            for line in text.lines() {
+                let message: Value = serde_json::from_str(line)?;
+                let update = match &message["params"]["update"] {
+                    Value::Null => &message,
+                    update => update,
+                };
+                let words = update["content"]["text"].as_str();
+                late.extend(delays(
+                    words.or(message["text"].as_str()).unwrap_or_default(),
+                )?);
+            }
+        }
+        figures.add_percentiles(&format!("{name}_delay_{pace}"), late);
+    }
+    for _ in 0..FIRSTS {
+        let begin = Instant::now();
+        socket.send_text("say x").await?;
+        socket.next_text().await?;
+        figures.add(format!("{name}_first"), ms(begin));
+        while socket.next_text().await? != "done" {}
+    }
+    Ok(())
+}
+
+/// As many chunks in all, said in so many sessions at once.
+async fn many(sessions: usize, chunks: usize, figures: &mut Figures) -> Result<()> {
+    let setup = setup()?;
+    let server = setup.start().await?;
+    let mut person = Person::at(&server, &setup.folder("app")?).await?;
+    let mut talks: Vec<Conversation> = vec![];
+    for _ in 0..sessions {
+        talks.push(person.begin().await?);
+    }
+    let each = chunks / sessions;
+    let begin = Instant::now();
+    for talk in &talks {
+        person.send(talk, &format!("flood {each} {BYTES}")).await?;
+    }
+    let (mut bytes, mut ended) = (0, 0);
+    while bytes < each * sessions * BYTES {
+        let message = person.socket.next().await?;
+        bytes += said(&message).len();
+        ended += usize::from(message["type"] == "session:complete");
+    }
+    let seconds = begin.elapsed().as_secs_f64();
+    let rate = (each * sessions) as f64 / seconds / 1000.0;
+    figures.add(format!("ours_flood_{sessions}"), rate);
+    while ended < sessions {
+        person.socket.next_of("session:complete").await?;
+        ended += 1;
+    }
+    nothing_lost(&server, &talks, each * BYTES).await
+}
+
+async fn nothing_lost(server: &Server, talks: &[Conversation], bytes: usize) -> Result<()> {
+    let mut late = server.connect().await?;
+    for talk in talks {
+        let open = serde_json::json!({"type": "session:open", "sessionId": talk.session_id});
+        let history = late.ask(open).await?;
+        let kept = history["entries"][1]["content"].as_str().map(str::len);
+        ensure!(kept == Some(bytes), "{kept:?} of {bytes} bytes were kept");
+    }
+    Ok(())
+}

@@ -1,0 +1,219 @@
+//! What was measured in one go: shown, kept, and held against an earlier one.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use anyhow::Context;
+use serde_json::{Value, json};
+
+use super::rows::{Better, Promise, Row, TABLES, Table};
+use super::spread::Spread;
+use crate::target;
+
+/// Lists of numbers by name.
+pub(crate) type Figures = BTreeMap<String, Vec<f64>>;
+
+/// What is worse by less than this is not told: the machines are noisy.
+const WORSE: f64 = 1.2;
+
+pub(crate) struct Report {
+    quick: bool,
+    load: String,
+    figures: Figures,
+}
+
+impl Report {
+    pub(crate) fn new(quick: bool, load: String) -> Self {
+        let figures = Figures::new();
+        Self {
+            quick,
+            load,
+            figures,
+        }
+    }
+
+    pub(crate) fn add(&mut self, part: &str, figures: Figures) {
+        let named = |(name, list)| (format!("{part}.{name}"), list);
+        self.figures.extend(figures.into_iter().map(named));
+    }
+
+    pub(crate) fn print(&self, table: &Table) {
+        let rows: Vec<&Row> = table.rows.iter().filter(|row| self.has(row)).collect();
+        if rows.is_empty() {
+            return;
+        }
+        let beside = table.beside;
+        println!(
+            "\n{:<46}{:>26}{beside:>26}{:>9}  promise",
+            table.name, "liminal", "ratio"
+        );
+        for row in rows {
+            let ours = Spread::of(&self.figures[row.ours]);
+            let theirs = self.beside(row.beside);
+            let ratio = theirs.map(|theirs| ours.median / theirs.median);
+            let told = ratio.map_or(String::new(), |ratio| format!("{:.2}", row.shown(ratio)));
+            let name = format!("{}, {}", row.name, row.unit);
+            let theirs = theirs.map_or(String::new(), |theirs| theirs.to_string());
+            let (ours, verdict) = (ours.to_string(), row.verdict(ours.median, ratio));
+            println!("{name:<46}{ours:>26}{theirs:>26}{told:>9}  {verdict}");
+            for (label, key) in row.others {
+                if let Some(other) = self.beside(key) {
+                    let ratio = Spread::of(&self.figures[row.ours]).median / other.median;
+                    let other = other.to_string();
+                    println!("{:>98}{ratio:>9.2}", format!("{label}: {other}"));
+                }
+            }
+        }
+    }
+
+    fn has(&self, row: &Row) -> bool {
+        self.figures.contains_key(row.ours)
+    }
+
+    fn beside(&self, key: &str) -> Option<Spread> {
+        self.figures.get(key).map(|list| Spread::of(list))
+    }
+
+    /// Keeps it, and says what got worse since the other one.
+    pub(crate) fn save(&self, against: Option<&Path>) -> anyhow::Result<()> {
+        let folder = target().join("bench");
+        std::fs::create_dir_all(&folder)?;
+        let last = folder.join(if self.quick {
+            "last-quick.json"
+        } else {
+            "last.json"
+        });
+        let other = against.map_or_else(|| last.clone(), PathBuf::from);
+        match std::fs::read_to_string(&other) {
+            Ok(text) => {
+                let worse = self.worse_than(&parse(&text).context("the earlier result")?);
+                for line in &worse {
+                    println!("WORSE  {line}");
+                }
+                if worse.is_empty() {
+                    println!("nothing got worse by a fifth since the earlier result");
+                }
+            }
+            Err(error) if against.is_some() => {
+                return Err(error).with_context(|| other.display().to_string());
+            }
+            Err(_) => println!("there is no earlier result to compare with"),
+        }
+        // Beside what there was: one part measured anew does not make the others forgotten.
+        let mut figures = read(&last).unwrap_or_default();
+        figures.extend(self.figures.clone());
+        let text = json!({"quick": self.quick, "load": self.load, "figures": figures});
+        std::fs::write(&last, serde_json::to_string_pretty(&text)?)?;
+        println!("kept in {}", last.display());
+        Ok(())
+    }
+
+    /// What got worse since then, in words.
+    fn worse_than(&self, before: &Figures) -> Vec<String> {
+        let rows = TABLES.iter().flat_map(|table| table.rows);
+        let worse = rows.filter_map(|row| {
+            let (then, now) = (cost(row, before)?, cost(row, &self.figures)?);
+            // Apart in the middle, and not only because single runs were far off.
+            let apart = match row.better {
+                Better::Less => now.median > then.median * WORSE && now.lowest > then.median,
+                Better::More => now.median * WORSE < then.median && now.highest < then.median,
+            };
+            let (name, unit) = (row.name.trim(), row.unit);
+            let of = match self.figures.contains_key(row.beside) {
+                true => " as a ratio",
+                false => "",
+            };
+            apart.then(|| format!("{name}, {unit}{of}: {then} before, {now} now"))
+        });
+        worse.collect()
+    }
+}
+
+/// Beside its baseline where it has one: that takes the machine out of it.
+fn cost(row: &Row, figures: &Figures) -> Option<Spread> {
+    let ours = Spread::of(figures.get(row.ours)?);
+    let by = match figures.get(row.beside) {
+        Some(list) => Spread::of(list).median,
+        None => 1.0,
+    };
+    Some(Spread {
+        lowest: ours.lowest / by,
+        median: ours.median / by,
+        highest: ours.highest / by,
+    })
+}
+
+fn read(path: &Path) -> Option<Figures> {
+    parse(&std::fs::read_to_string(path).ok()?).ok()
+}
+
+fn parse(text: &str) -> anyhow::Result<Figures> {
+    let kept: Value = serde_json::from_str(text)?;
+    Ok(serde_json::from_value(kept["figures"].clone())?)
+}
+
+impl Row {
+    /// The ratio as it is told.
+    fn shown(&self, ratio: f64) -> f64 {
+        match self.promise {
+            Promise::Doubling(_) => ratio.cbrt(),
+            _ => ratio,
+        }
+    }
+
+    fn verdict(&self, median: f64, ratio: Option<f64>) -> String {
+        let (promise, kept) = match (self.promise, ratio) {
+            (Promise::None, _) => return String::new(),
+            (Promise::Most(most), _) => (format!("{most}"), median <= most),
+            (Promise::Share(share), Some(ratio)) => (format!("{share} of it"), ratio >= share),
+            (Promise::Times(times), Some(ratio)) => (format!("{times} times it"), ratio <= times),
+            (Promise::Doubling(most), Some(ratio)) => {
+                (format!("{most} per doubling"), self.shown(ratio) <= most)
+            }
+            _ => return "nothing to hold it against".to_owned(),
+        };
+        format!("{promise} {}", if kept { "kept" } else { "BROKEN" })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn report(ours: &[f64], beside: &[f64]) -> Report {
+        let mut report = Report::new(true, String::new());
+        let list = [("ours_cpu", ours), ("relay_typed_cpu", beside)];
+        let list = list.map(|(name, list)| (name.to_owned(), list.to_vec()));
+        report.add("streams", Figures::from(list));
+        report
+    }
+
+    #[test]
+    fn worse_is_what_costs_a_fifth_more_beside_its_baseline() {
+        let before = report(&[1.0, 1.1, 1.2], &[1.0]).figures;
+        assert_eq!(
+            report(&[1.2, 1.3, 1.3], &[1.0]).worse_than(&before),
+            [""; 0]
+        );
+        let worse = report(&[1.3, 1.4, 1.5], &[1.0]).worse_than(&before);
+        assert_eq!(worse.len(), 1, "{worse:?}");
+        // The machine was slower for both.
+        let slower = report(&[2.6, 2.8, 3.0], &[2.0, 2.2, 2.3]);
+        assert_eq!(slower.worse_than(&before), [""; 0]);
+        // One run of three was far off.
+        assert_eq!(
+            report(&[1.0, 1.4, 1.5], &[1.0]).worse_than(&before),
+            [""; 0]
+        );
+    }
+
+    #[test]
+    fn no_figure_is_in_two_rows() {
+        let rows = TABLES.iter().flat_map(|table| table.rows);
+        let mut names: Vec<&str> = rows.map(|row| row.ours).collect();
+        let count = names.len();
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!(names.len(), count);
+    }
+}

@@ -1,0 +1,233 @@
+//! Every row of the bench: what it is, what it stands beside, and what was promised.
+//!
+//! Names of figures are `part.name`: the part of `crates/bench` or the script of `e2e/bench` that measures it, and
+//! what that calls it.
+
+/// The parts of `crates/bench`.
+pub(super) const SERVER: [&str; 7] = [
+    "start",
+    "streams",
+    "sessions",
+    "growth",
+    "updates",
+    "gateway",
+    "agent-store",
+];
+
+pub(super) struct Table {
+    pub(super) name: &'static str,
+    /// What the second column is.
+    pub(super) beside: &'static str,
+    pub(super) rows: &'static [Row],
+}
+
+pub(super) struct Row {
+    pub(super) name: &'static str,
+    pub(super) unit: &'static str,
+    pub(super) ours: &'static str,
+    /// The figure it stands beside; none if empty.
+    pub(super) beside: &'static str,
+    /// What else it stands beside, with a name.
+    pub(super) others: &'static [(&'static str, &'static str)],
+    pub(super) better: Better,
+    pub(super) promise: Promise,
+}
+
+#[derive(Clone, Copy)]
+pub(super) enum Better {
+    Less,
+    More,
+}
+
+#[derive(Clone, Copy)]
+pub(super) enum Promise {
+    None,
+    /// At most this.
+    Most(f64),
+    /// At least this share of what stands beside it.
+    Share(f64),
+    /// At most so many times what stands beside it.
+    Times(f64),
+    /// What stands beside it is an eighth as large: at most so many times as much with each doubling.
+    Doubling(f64),
+}
+
+const fn row(
+    name: &'static str,
+    unit: &'static str,
+    ours: &'static str,
+    beside: &'static str,
+    promise: Promise,
+) -> Row {
+    let (others, better) = (&[], Better::Less);
+    Row {
+        name,
+        unit,
+        ours,
+        beside,
+        others,
+        better,
+        promise,
+    }
+}
+
+impl Row {
+    const fn more(mut self) -> Self {
+        self.better = Better::More;
+        self
+    }
+
+    const fn and(mut self, others: &'static [(&'static str, &'static str)]) -> Self {
+        self.others = others;
+        self
+    }
+}
+
+use Promise::{Doubling, Most, None, Share, Times};
+
+// As a table.
+#[rustfmt::skip]
+pub(super) const TABLES: &[Table] = &[
+    Table {
+        name: "STREAMS",
+        beside: "bare relay, typed",
+        rows: &[
+            row("flood, one session", "thousand chunks/s", "streams.ours_flood", "streams.relay_typed_flood", Share(0.5)).more().and(&[
+                ("relay, lines as they are", "streams.relay_lines_flood"),
+                ("relay, joined", "streams.relay_coalesced_flood"),
+                ("relay by the protocol's crate", "streams.relay_crate_flood"),
+                ("Node bridge", "streams.node_flood"),
+            ]),
+            row("flood, ten sessions", "thousand chunks/s", "streams.ours_flood_10", "streams.relay_typed_flood", Share(0.5)).more(),
+            row("flood, a hundred sessions", "thousand chunks/s", "streams.ours_flood_100", "streams.relay_typed_flood", Share(0.5)).more(),
+            row("processor, 100,000 chunks", "s", "streams.ours_cpu", "streams.relay_typed_cpu", Times(2.0)).and(&[
+                ("relay by the protocol's crate", "streams.relay_crate_cpu"),
+                ("Node bridge", "streams.node_cpu"),
+            ]),
+            row("reads and writes, 100,000 chunks", "calls", "streams.ours_calls", "streams.relay_typed_calls", None).and(&[("Node bridge", "streams.node_calls")]),
+            row("delay at 500/s, p50", "us", "streams.ours_delay_500_p50", "streams.relay_typed_delay_500_p50", Times(2.0)).and(&[("Node bridge", "streams.node_delay_500_p50")]),
+            row("delay at 500/s, p99", "us", "streams.ours_delay_500_p99", "streams.relay_typed_delay_500_p99", Times(2.0)).and(&[("Node bridge", "streams.node_delay_500_p99")]),
+            row("delay at 5,000/s, p50", "us", "streams.ours_delay_5000_p50", "streams.relay_typed_delay_5000_p50", None),
+            row("delay at 5,000/s, p99", "us", "streams.ours_delay_5000_p99", "streams.relay_typed_delay_5000_p99", None),
+            row("message to first chunk", "ms", "streams.ours_first", "streams.relay_typed_first", None),
+            row("the agent's pipe to our queue", "thousand/s", "updates.updates", "updates.updates_typed", Share(0.5)).more().and(&[("the protocol's crate", "updates.updates_crate")]),
+        ],
+    },
+    Table {
+        name: "START AND MEMORY",
+        beside: "bare server",
+        rows: &[
+            row("ready, empty store", "ms", "start.ready_0", "start.bare_ready", Most(30.0)),
+            row("ready, 1,000 sessions", "ms", "start.ready_1000", "start.bare_ready", None),
+            row("ready, 10,000 sessions", "ms", "start.ready_10000", "start.bare_ready", Most(150.0)),
+            row("ready, 100,000 sessions", "ms", "start.ready_100000", "start.bare_ready", None),
+            row("ready, 100 long transcripts", "ms", "start.ready_100_long", "start.bare_ready", None),
+            row("memory idle, empty store", "MiB", "start.memory_0", "start.bare_memory", Most(12.0)),
+            row("memory idle, 1,000 sessions", "MiB", "start.memory_1000", "start.bare_memory", None),
+            row("memory idle, 10,000 sessions", "MiB", "start.memory_10000", "start.bare_memory", None),
+            row("memory idle, 100,000 sessions", "MiB", "start.memory_100000", "start.bare_memory", None),
+            row("memory, 100 sessions open", "MiB", "sessions.memory_100_open", "", Most(50.0)),
+            row("memory for one more who watches", "KiB", "sessions.memory_subscriber", "", None),
+        ],
+    },
+    Table {
+        name: "SESSIONS",
+        beside: "file read, parsed, written",
+        rows: &[
+            row("a session made", "ms", "sessions.create", "", None),
+            row("a new session opened", "ms", "sessions.open", "", None),
+            row("2,000 entries to the socket", "ms", "sessions.history_2000", "sessions.plain_history_2000", None),
+            row("20,000 entries to the socket", "ms", "sessions.history_20000", "sessions.plain_history_20000", None),
+            row("list of 10,000", "ms", "sessions.list", "sessions.plain_list", None),
+        ],
+    },
+    Table {
+        name: "GROWTH (ratio: per doubling)",
+        beside: "an eighth of it",
+        rows: &[
+            row("message after 20,000 entries", "ms", "growth.message_length", "growth.message_few", Doubling(1.1)),
+            row("message among 10,000 sessions", "ms", "growth.message_sessions", "growth.message_few", Doubling(1.1)),
+            row("last 200 of 20,000 entries opened", "ms", "growth.tail_length", "growth.tail_few", None),
+            row("chunk for 64 who watch", "us of processor", "growth.watchers_64", "growth.watchers_8", Doubling(2.0)),
+            row("chunk in an entry of 6 MB", "us of processor", "growth.entry_8", "growth.entry_1", Doubling(1.1)),
+        ],
+    },
+    Table {
+        name: "THE GATEWAY, until an answer",
+        beside: "a server nobody bothers",
+        rows: &[
+            row("nobody there, p50", "us", "gateway.quiet_p50", "gateway.elsewhere_quiet_p50", None),
+            row("a crowd arrives, p50", "us", "gateway.arriving_p50", "gateway.elsewhere_arriving_p50", None),
+            row("a crowd arrives, p99", "us", "gateway.arriving_p99", "gateway.elsewhere_arriving_p99", Times(3.0)),
+            row("a crowd stands there, p50", "us", "gateway.standing_p50", "gateway.elsewhere_standing_p50", None),
+            row("a crowd stands there, p99", "us", "gateway.standing_p99", "gateway.elsewhere_standing_p99", Times(3.0)),
+        ],
+    },
+    Table {
+        name: "THE BUILT-IN AGENT, 10,000 sessions",
+        beside: "100 sessions",
+        rows: &[
+            row("a new session", "us", "agent-store.new_10000", "agent-store.new_100", None),
+            row("the newest, listed", "us", "agent-store.list_10000", "agent-store.list_100", Times(2.0)),
+            row("those of a folder, listed", "us", "agent-store.list_of_folder_10000", "agent-store.list_of_folder_100", Times(2.0)),
+            row("one loaded", "us", "agent-store.load_10000", "agent-store.load_100", Times(2.0)),
+        ],
+    },
+    Table {
+        name: "THE PAGE",
+        beside: "a bare page",
+        rows: &[
+            row("first load, on the wire", "KB", "first-load.kb", "first-load.bare_kb", Most(100.0)),
+            row("first load, requests", "", "first-load.requests", "first-load.bare_requests", None),
+            row("first paint", "ms", "first-load.paint", "first-load.bare_paint", Most(150.0)),
+            row("until one can type", "ms", "first-load.interactive", "", None),
+        ],
+    },
+    Table {
+        name: "TEXT AS HTML, 1,000 mixed entries",
+        beside: "marked, DOMPurify, highlight.js",
+        rows: &[
+            row("the page's thread", "ms", "markdown.insert", "markdown.script", None),
+            row("the server", "ms", "markdown.render", "", None),
+            row("a piece late in 50 KB", "us", "markdown.growing_last", "markdown.growing_first", Times(2.0)).and(&[("the page, rendering it anew", "markdown.again_last")]),
+        ],
+    },
+    Table {
+        name: "THE WORKSPACE IN CHROMIUM",
+        beside: "everything at once",
+        rows: &[
+            row("2,000 entries, open to visible", "ms", "web.open_2000_visible", "web.naive_open_2000_visible", Most(100.0)),
+            row("  longest task", "ms", "web.open_2000_longest", "web.naive_open_2000_longest", Most(50.0)),
+            row("  tasks beyond 50 ms, in all", "ms", "web.open_2000_blocking", "web.naive_open_2000_blocking", None),
+            row("  processor", "ms", "web.open_2000_processor", "web.naive_open_2000_processor", None),
+            row("  scripts' memory", "MB", "web.open_2000_heap", "web.naive_open_2000_heap", None),
+            row("20,000 entries, open to visible", "ms", "web.open_20000_visible", "web.naive_open_20000_visible", Most(200.0)),
+            row("  longest task", "ms", "web.open_20000_longest", "web.naive_open_20000_longest", Most(50.0)),
+            row("  tasks beyond 50 ms, in all", "ms", "web.open_20000_blocking", "web.naive_open_20000_blocking", None),
+            row("  processor", "ms", "web.open_20000_processor", "web.naive_open_20000_processor", None),
+            row("  scripts' memory", "MB", "web.open_20000_heap", "web.naive_open_20000_heap", None),
+            row("  a frame of scrolling", "ms", "web.scroll_frame", "web.naive_scroll_frame", Most(17.5)),
+            row("50 KB in 2,500 chunks, processor", "ms", "web.stream_processor", "web.naive_stream_processor", None),
+            row("  longest task", "ms", "web.stream_longest", "web.naive_stream_longest", Most(50.0)),
+            row("  last third over first third", "", "web.stream_growth", "web.naive_stream_growth", Most(1.5)),
+            row("  frames dropped", "%", "web.stream_dropped", "web.naive_stream_dropped", None),
+            row("  scripts' memory", "MB", "web.stream_heap", "web.naive_stream_heap", None),
+            row("ten sessions streaming, processor", "ms", "web.ten_processor", "web.naive_ten_processor", None),
+            row("  longest task", "ms", "web.ten_longest", "web.naive_ten_longest", Most(50.0)),
+            row("  last third over first third", "", "web.ten_growth", "web.naive_ten_growth", Most(1.5)),
+            row("  frames dropped", "%", "web.ten_dropped", "web.naive_ten_dropped", None),
+            row("  scripts' memory", "MB", "web.ten_heap", "web.naive_ten_heap", None),
+            row("30 tabs, load to visible", "ms", "web.tabs_visible", "web.naive_tabs_visible", None),
+            row("  longest task", "ms", "web.tabs_longest", "web.naive_tabs_longest", None),
+            row("  processor", "ms", "web.tabs_processor", "web.naive_tabs_processor", None),
+            row("  scripts' memory", "MB", "web.tabs_heap", "web.naive_tabs_heap", None),
+            row("  scripts' memory, each seen", "MB", "web.tabs_seen_heap", "web.naive_tabs_seen_heap", None),
+            row("switch between two of 20,000", "ms", "web.switch", "web.naive_switch", Most(16.0)),
+            row("50,000 sessions, first paint", "ms", "web.sidebar_paint", "web.naive_sidebar_paint", Most(200.0)),
+            row("  load to rows", "ms", "web.sidebar_visible", "web.naive_sidebar_visible", None),
+            row("  longest task", "ms", "web.sidebar_longest", "web.naive_sidebar_longest", None),
+            row("  a frame of scrolling", "ms", "web.sidebar_frame", "web.naive_sidebar_frame", Most(17.5)),
+            row("server restarted, port to resync", "ms", "web.reconnect", "web.naive_reconnect", Most(300.0)),
+        ],
+    },
+];

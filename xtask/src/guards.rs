@@ -1,0 +1,60 @@
+//! What runs most often, counted in instructions: a fifth more than it should need is a failure.
+//!
+//! A count is held against that of a plain piece of work in the same build, so it means the same on every machine.
+
+use std::process::Command;
+
+use anyhow::{Context, bail};
+
+use crate::{target, tools};
+
+/// What `crates/bench/src/guards.rs` calls it, what it is, and what it needs, where one is a line of an agent parsed and written by
+/// serde_json.
+const GUARDS: [(&str, &str, f64); 4] = [
+    ("update", "an update of an agent, read and folded", 0.627),
+    ("frame", "a frame for the browser, written", 0.235),
+    ("markdown", "a text, rendered", 0.0885),
+    ("growing", "a text, rendered as it grows", 0.191),
+];
+
+const MORE: f64 = 1.2;
+
+pub(crate) fn check() -> anyhow::Result<()> {
+    if !tools::answers("valgrind") {
+        println!("not checked: it needs valgrind (Debian: `apt-get install valgrind`).");
+        return Ok(());
+    }
+    let nothing = count("nothing")?;
+    let unit = count("unit")? - nothing;
+    let mut over = vec![];
+    for (what, means, expected) in GUARDS {
+        let needs = (count(what)? - nothing) / unit;
+        let change = (needs / expected - 1.0) * 100.0;
+        println!("{needs:>8.3}  {expected:>8.3}  {change:>+6.1} %  {means}");
+        if needs > expected * MORE {
+            over.push(means);
+        }
+    }
+    if !over.is_empty() {
+        bail!(
+            "needs a fifth more instructions than it did: {}. Find out why; if it has to be so, say so in \
+             xtask/src/guards.rs.",
+            over.join(", ")
+        );
+    }
+    Ok(())
+}
+
+fn count(what: &str) -> anyhow::Result<f64> {
+    let output = Command::new("valgrind")
+        .args(["--tool=callgrind", "--callgrind-out-file=/dev/null"])
+        .arg(target().join("debug/bench"))
+        .args(["guard", what])
+        .output()?;
+    let said = String::from_utf8_lossy(&output.stderr);
+    let counted = said
+        .lines()
+        .find_map(|line| line.split("Collected : ").nth(1));
+    let counted = counted.with_context(|| format!("valgrind counted nothing: {said}"))?;
+    Ok(counted.trim().parse()?)
+}
