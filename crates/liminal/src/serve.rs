@@ -58,7 +58,9 @@ pub(crate) async fn serve(settings: Settings, ends_with_stdin: bool) -> anyhow::
         .map_err(|error| cannot_listen(wanted, "--port", &error))?;
     let address = listening.address;
     let url = format!("http://{}", reachable(address));
-    hub.announce(&url)?;
+    if let Err(error) = hub.announce(&url) {
+        tracing::warn!(%error, "could not write where this server is: commands will not find it");
+    }
     if !address.ip().is_loopback() {
         tracing::warn!(%address, "listening beyond this machine, unencrypted: everybody on the way can read along");
     }

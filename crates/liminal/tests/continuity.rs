@@ -2,7 +2,6 @@
 //! is made up for, nothing comes twice.
 
 use std::collections::BTreeSet;
-use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
 use proptest::prelude::*;
@@ -215,79 +214,6 @@ async fn a_window_that_reads_a_byte_a_second_slows_nobody_down_and_loses_nothing
     Ok(())
 }
 
-/// Whether everything that was shown is there, once.
-fn kept(shown: &Conversation, now: &Conversation) -> Result<()> {
-    let ids: BTreeSet<&str> = now
-        .entries
-        .iter()
-        .filter_map(|entry| entry["entryId"].as_str())
-        .collect();
-    ensure!(ids.len() == now.entries.len(), "an entry is there twice");
-    for entry in &shown.entries {
-        let id = entry["entryId"].as_str().context("an id")?;
-        let found = now.entries.iter().find(|entry| entry["entryId"] == id);
-        let found = found.with_context(|| format!("{entry} is missing"))?;
-        ensure!(found["type"] == entry["type"], "{entry} became {found}");
-        if let (Some(shown), Some(kept)) = (entry["content"].as_str(), found["content"].as_str()) {
-            ensure!(kept.starts_with(shown), "{entry} lost text: {found}");
-        }
-    }
-    Ok(())
-}
-
-/// Takes in whatever still arrives, until the connection is gone.
-async fn drain(person: &mut Person, talk: &mut Conversation) -> Result<()> {
-    while let Ok(message) = person.socket.next().await {
-        talk.apply(&message)?;
-    }
-    Ok(())
-}
-
-/// One lane of many: the server is killed in mid-stream, again and again.
-async fn lane(kills: u64, seed: u64) -> Result<()> {
-    let setup = setup("")?;
-    let folder = setup.folder("app")?;
-    let mut shown: Option<Conversation> = None;
-    let mut random = seed;
-    for round in 0..kills {
-        random = random
-            .wrapping_mul(6_364_136_223_846_793_005)
-            .wrapping_add(1_442_695_040_888_963_407);
-        let server = setup.start().await?;
-        let mut person = Person::at(&server, &folder).await?;
-        let mut talk = match &shown {
-            Some(shown) if round % 25 != 0 => {
-                let now = person.open(&shown.session_id).await?;
-                kept(shown, &now).with_context(|| format!("seed {seed}, round {round}"))?;
-                now
-            }
-            _ => person.begin().await?,
-        };
-        ensure!(!talk.is_running(), "a turn survived its server");
-        person
-            .send(&talk, "say begin\nrate 50 20 2000\ntool t1 execute Run\nflood 200 20\ntool-done t1 ok\nrate 200 20 2000")
-            .await?;
-        let until = Instant::now() + Duration::from_micros(random >> 49);
-        while let Ok(message) = tokio::time::timeout_at(until.into(), person.socket.next()).await {
-            talk.apply(&message?)?;
-        }
-        let killed = tokio::spawn(server.signal("KILL"));
-        drain(&mut person, &mut talk).await?;
-        killed.await??;
-        shown = Some(talk);
-    }
-    Ok(())
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_thousand_kills_in_mid_stream_lose_nothing_that_was_shown() -> Result<()> {
-    let lanes = (1..=4).map(|seed| tokio::spawn(lane(250, seed)));
-    for lane in lanes {
-        lane.await??;
-    }
-    Ok(())
-}
-
 /// What can happen to a conversation.
 #[derive(Debug, Clone)]
 enum Happening {
@@ -388,7 +314,7 @@ impl World {
         let server = self.server.take().context("a server")?;
         server.signal("KILL").await?;
         for (person, talk) in &mut self.windows {
-            drain(person, talk).await?;
+            person.drain(talk).await?;
         }
         if torn {
             for entry in std::fs::read_dir(self.setup.data_dir().join("sessions"))? {
@@ -404,7 +330,7 @@ impl World {
             *person = Person::at(&server, &self.setup.folder("app")?).await?;
             let answer = person.resume(talk).await?;
             ensure!(answer["type"] == "session:history", "{answer}");
-            kept(&shown, talk)?;
+            shown.is_kept_in(talk)?;
         }
         self.server = Some(server);
         Ok(())

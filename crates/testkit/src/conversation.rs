@@ -1,5 +1,7 @@
 //! What a careful client makes of a session's messages.
 
+use std::collections::BTreeSet;
+
 use anyhow::{Context, ensure};
 use serde_json::Value;
 
@@ -91,6 +93,27 @@ impl Conversation {
         };
         let whole = format!("{}{more}", target.as_str().context("a text")?);
         *target = Value::from(whole);
+        Ok(())
+    }
+
+    /// Whether everything that was shown here is there now, once.
+    pub fn is_kept_in(&self, now: &Self) -> anyhow::Result<()> {
+        let ids: BTreeSet<&str> = now
+            .entries
+            .iter()
+            .filter_map(|entry| entry["entryId"].as_str())
+            .collect();
+        ensure!(ids.len() == now.entries.len(), "an entry is there twice");
+        for entry in &self.entries {
+            let id = entry["entryId"].as_str().context("an id")?;
+            let found = now.entries.iter().find(|entry| entry["entryId"] == id);
+            let found = found.with_context(|| format!("{entry} is missing"))?;
+            ensure!(found["type"] == entry["type"], "{entry} became {found}");
+            let contents = (entry["content"].as_str(), found["content"].as_str());
+            if let (Some(shown), Some(kept)) = contents {
+                ensure!(kept.starts_with(shown), "{entry} lost text: {found}");
+            }
+        }
         Ok(())
     }
 

@@ -138,6 +138,14 @@ impl Person {
         }
     }
 
+    /// Takes in whatever still arrives, until the connection is gone.
+    pub async fn drain(&mut self, talk: &mut Conversation) -> Result<()> {
+        while let Ok(message) = self.socket.next().await {
+            talk.apply(&message)?;
+        }
+        Ok(())
+    }
+
     pub async fn list(&mut self, archived: bool) -> Result<Vec<Value>> {
         let list =
             json!({"type": "session:list", "projectId": self.project_id, "archived": archived});

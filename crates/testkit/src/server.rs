@@ -98,8 +98,12 @@ impl ServerSetup {
 
     fn command_of(&self, program: &Path) -> Command {
         let mut command = Command::new(program);
+        command.args(&self.args);
+        self.surrounded(command)
+    }
+
+    fn surrounded(&self, mut command: Command) -> Command {
         command
-            .args(&self.args)
             .env_clear()
             .env("HOME", self.home.path())
             .env("PATH", std::env::var_os("PATH").unwrap_or_default())
@@ -129,6 +133,16 @@ impl ServerSetup {
     pub async fn start_at(&self, port: u16) -> anyhow::Result<Server> {
         let mut command = self.command();
         command.args(["--port", &port.to_string()]);
+        self.started(command).await
+    }
+
+    /// Starts a server by another program that takes its command line as the last arguments and becomes it.
+    pub async fn start_by(&self, by: &[OsString]) -> anyhow::Result<Server> {
+        let (program, first) = by.split_first().context("a program")?;
+        let mut command = Command::new(program);
+        command.args(first).arg(&self.program).args(&self.args);
+        let mut command = self.surrounded(command);
+        command.args(["--port", "0"]);
         self.started(command).await
     }
 
@@ -227,13 +241,18 @@ impl Server {
     }
 
     /// Sends a signal and waits for the end.
-    pub async fn signal(mut self, name: &str) -> anyhow::Result<Ended> {
-        let started = std::time::Instant::now();
+    pub async fn signal(self, name: &str) -> anyhow::Result<Ended> {
         let sent = Command::new("kill")
             .args([&format!("-{name}"), &self.id().to_string()])
             .status()
             .await?;
         anyhow::ensure!(sent.success(), "could not send {name}");
+        self.ended().await
+    }
+
+    /// Waits for the end, which somebody else brings about.
+    pub async fn ended(mut self) -> anyhow::Result<Ended> {
+        let started = std::time::Instant::now();
         let status = tokio::time::timeout(HANG_GUARD, self.child.wait()).await??;
         let took = started.elapsed();
         let mut stdout = String::new();

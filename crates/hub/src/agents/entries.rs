@@ -38,7 +38,7 @@ pub enum EntryChange {
 }
 
 /// Folds updates into entries.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Entries {
     next_entry: u64,
     open: Option<OpenText>,
@@ -52,13 +52,13 @@ pub struct Entries {
     in_turn: bool,
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 struct Terminal {
     output: String,
     exit: Option<TerminalExit>,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 struct OpenText {
     entry_id: String,
     author: Author,

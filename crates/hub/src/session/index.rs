@@ -530,6 +530,12 @@ fn repair(file: &mut SessionsFile, folder: &Path, notices: &mut Vec<String>) -> 
             repaired.changed = true;
         }
     }
+    // Deleted, and not moved any more: by a disk that refused, or a crash.
+    for meta in &file.deleted {
+        if written.remove(&meta.key).is_some() || live.remove(&meta.key) {
+            let _ = move_files(&meta.key, folder, &trash(folder));
+        }
+    }
     let mut again = 0;
     let mut lost = 0;
     for key in written.into_keys() {

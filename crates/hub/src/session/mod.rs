@@ -189,6 +189,8 @@ impl Sessions {
         let inserted = self.index.insert((*meta).clone(), origin).await;
         if inserted.is_err() {
             self.running().remove(&id);
+            // Or the next start would find a session that nobody has.
+            let _ = std::fs::remove_file(self.index.path(&meta));
         }
         inserted.map(|()| id)
     }

@@ -60,10 +60,14 @@ impl<T: Versioned> Document<T> {
         if repair(&mut content, notices) {
             let text = to_text(&content).map_err(io::Error::from);
             let written = text.and_then(|text| durable::replace(&path, text.as_bytes()));
-            written.map_err(|source| OpenError::Directory {
-                path: path.clone(),
-                source,
-            })?;
+            // What was repaired is in memory, and can be repaired again.
+            if let Err(error) = written {
+                notices.push(format!(
+                    "{} could not be brought up to date: {error}. Nothing is lost, but changes cannot be saved until \
+                     the disk can be written.",
+                    path.display()
+                ));
+            }
         }
         let current = Arc::new(RwLock::new(Arc::new(content)));
         let (changes, waiting) = mpsc::channel(WAITING_MAX);
@@ -145,7 +149,7 @@ async fn write_changes<T: Versioned>(
             }
         }
         let written = if changed {
-            write(&path, &content).await
+            write(&path, content.clone(), before).await
         } else {
             Ok(())
         };
@@ -163,14 +167,24 @@ async fn write_changes<T: Versioned>(
     }
 }
 
-async fn write<T: Versioned>(path: &Path, content: &T) -> Result<(), Arc<io::Error>> {
-    let text = to_text(content).map_err(|error| Arc::new(io::Error::from(error)))?;
+/// Replaces `before` on disk, or leaves it there.
+async fn write<T: Versioned>(
+    path: &Path,
+    content: T,
+    before: Arc<T>,
+) -> Result<(), Arc<io::Error>> {
     let path = path.to_owned();
-    tokio::task::spawn_blocking(move || durable::replace(&path, text.as_bytes()))
-        .await
-        .map_err(io::Error::other)
-        .flatten()
-        .map_err(Arc::new)
+    let written = tokio::task::spawn_blocking(move || {
+        let text = to_text(&content)?;
+        let replaced = durable::replace(&path, text.as_bytes());
+        // The last step can fail with the new content in its place, where the next start would find it.
+        if replaced.is_err() && std::fs::read(&path).is_ok_and(|there| there == text.as_bytes()) {
+            let _ = durable::replace(&path, to_text(&*before)?.as_bytes());
+        }
+        replaced
+    });
+    let written = written.await.map_err(io::Error::other).flatten();
+    written.map_err(Arc::new)
 }
 
 fn to_text<T: Versioned>(content: &T) -> Result<String, serde_json::Error> {

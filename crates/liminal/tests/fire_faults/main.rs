@@ -1,3 +1,22 @@
 //! Under fire, faults: whatever breaks, nothing that was shown is lost or doubled, and nothing hangs.
 //!
 //! Each promise of docs/reliability.md names its test here. `cargo xtask test fire` runs them for long.
+
+#![expect(
+    clippy::print_stderr,
+    reason = "what was measured, and what could not be tried here, is said"
+)]
+
+mod disk;
+mod full_disk;
+mod kills;
+mod small_disk;
+mod story;
+mod trap;
+
+use anyhow::Result;
+use testkit::ServerSetup;
+
+fn setup() -> Result<ServerSetup> {
+    ServerSetup::new(env!("CARGO_BIN_EXE_liminal"))?.with_scripted_agent("")
+}

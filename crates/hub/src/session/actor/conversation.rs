@@ -3,9 +3,9 @@
 //! Invariant: whoever watches has been shown nothing that is not written down.
 
 use std::collections::BTreeMap;
+use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Duration;
 
 use jiff::Timestamp;
 use wire::{ChatEntry, Position, QuestionOutcome, SessionInfo, ToolStatus, TurnEntry, TurnOutcome};
@@ -20,7 +20,6 @@ use crate::session::feed::{Feed, SessionEvent};
 use crate::session::state::stamp;
 use crate::store::transcript::{Header, Note};
 
-const WRITE_AGAIN: Duration = Duration::from_secs(1);
 /// Entries that everybody gets when all is different.
 const TAIL: u64 = 200;
 
@@ -70,30 +69,29 @@ impl Conversation {
         self.answers = Some(origin);
     }
 
-    /// Writes what is pending, then shows it.
-    pub(super) async fn commit(&mut self) {
+    /// Writes what is pending, then shows it. After an error it is still pending.
+    pub(super) async fn commit(&mut self) -> io::Result<()> {
         if self.pending.is_empty() {
-            return;
+            return Ok(());
         }
-        let mut told = false;
-        while let Err(error) = self.record.write(&self.pending, self.turn_begins) {
-            tracing::error!(%error, "could not write what was said");
-            if !std::mem::replace(&mut told, true) {
-                self.show(SessionEvent::StoreTrouble(format!(
-                    "What is said cannot be saved, so it is held back until it can: {error}"
-                )));
-            }
-            tokio::time::sleep(WRITE_AGAIN).await;
+        self.record.write(&self.pending, self.turn_begins)?;
+        if self.turn_begins {
+            self.record.sync().await?;
         }
-        if std::mem::take(&mut self.turn_begins)
-            && let Err(error) = self.record.sync().await
-        {
-            tracing::error!(%error, "could not sync");
-        }
+        self.turn_begins = false;
         for change in std::mem::take(&mut self.pending) {
             self.record.keep(&change);
             self.show_change(change);
         }
+        Ok(())
+    }
+
+    /// What is pending was refused.
+    pub(super) fn drop_pending(&mut self) {
+        self.pending.clear();
+        self.turn_begins = false;
+        self.answers = None;
+        self.record.unwrite();
     }
 
     fn show_change(&mut self, change: EntryChange) {
@@ -211,10 +209,11 @@ impl Conversation {
     }
 
     pub(super) async fn save(&mut self, note: Note) {
-        if let Err(error) = self.record.save(note).await {
+        if let Err(error) = self.record.save(note.clone()).await {
             tracing::error!(%error, "could not write");
+            self.record.owe(note);
             self.show(SessionEvent::StoreTrouble(format!(
-                "The change could not be saved: {error}"
+                "A change could not be saved yet: {error}"
             )));
         }
     }

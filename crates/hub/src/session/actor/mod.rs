@@ -10,8 +10,9 @@ mod command;
 mod conversation;
 mod guest;
 mod record;
+mod refusal;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -103,23 +104,44 @@ pub(crate) fn spawn(setup: Setup, fresh: Option<Fresh>) -> mpsc::Sender<Command>
 }
 
 async fn run(setup: Setup, fresh: Option<Fresh>, mut commands: mpsc::Receiver<Command>) {
-    let begun = match fresh {
-        Some(fresh) => Ok(Actor::fresh(setup, fresh)),
-        None => Actor::load(setup).await,
-    };
-    match begun {
-        Ok(mut actor) => actor.run(&mut commands).await,
-        Err(reason) => {
-            tracing::error!(reason, "a transcript could not be read");
-            while let Some(command) = commands.recv().await {
-                refuse(command, &reason);
+    let mut actor = match fresh {
+        Some(fresh) => Actor::fresh(setup, fresh, commands),
+        None => match read(setup.path.clone()).await {
+            Ok(read) => Actor::load(setup, read, commands).await,
+            Err(reason) => {
+                tracing::error!(reason, "a transcript could not be read");
+                while let Some(command) = commands.recv().await {
+                    refuse(command, &reason);
+                }
+                return;
             }
-        }
+        },
+    };
+    actor.run().await;
+}
+
+type Read = (Transcript, Found, Vec<ChatEntry>);
+
+/// The transcript, and its last entries.
+async fn read(path: PathBuf) -> Result<Read, String> {
+    let read = tokio::task::spawn_blocking(move || {
+        let (transcript, found) = Transcript::open(&path)?;
+        let total = transcript.total();
+        let mut tail = transcript.read(total.saturating_sub(REQUEST_IDS), total)?;
+        tail.extend(found.in_flight.values().cloned());
+        std::io::Result::Ok((transcript, found, tail))
+    });
+    match read.await {
+        Ok(read) => read.map_err(|error| error.to_string()),
+        Err(_) => Err("reading it failed".to_owned()),
     }
 }
 
 struct Actor {
     setup: Setup,
+    commands: mpsc::Receiver<Command>,
+    /// What could not be done while the disk refused, and is done afterwards.
+    put_off: VecDeque<Command>,
     state: State,
     conversation: Conversation,
     agent: Option<AgentSession>,
@@ -152,9 +174,10 @@ struct Actor {
 }
 
 impl Actor {
-    fn fresh(setup: Setup, fresh: Fresh) -> Self {
+    fn fresh(setup: Setup, fresh: Fresh, commands: mpsc::Receiver<Command>) -> Self {
         let channel = (fresh.inbox, fresh.from_agent);
-        let mut actor = Self::new(setup, fresh.transcript, Found::default(), vec![], channel);
+        let read = (fresh.transcript, Found::default(), vec![]);
+        let mut actor = Self::new(setup, read, commands, channel);
         let takes_images = fresh.agent.takes_images();
         actor.agent = Some(fresh.agent);
         let answer = fresh.answer;
@@ -169,24 +192,12 @@ impl Actor {
         actor
     }
 
-    /// Reads the transcript, and ends a turn that was cut short.
-    async fn load(setup: Setup) -> Result<Self, String> {
-        let path = setup.path.clone();
-        let read = tokio::task::spawn_blocking(move || {
-            let (transcript, found) = Transcript::open(&path)?;
-            let total = transcript.total();
-            let mut tail = transcript.read(total.saturating_sub(REQUEST_IDS), total)?;
-            tail.extend(found.in_flight.values().cloned());
-            std::io::Result::Ok((transcript, found, tail))
-        });
-        let (transcript, mut found, tail) = match read.await {
-            Ok(read) => read.map_err(|error| error.to_string())?,
-            Err(_) => return Err("reading it failed".to_owned()),
-        };
+    /// Goes on with what was read, and ends a turn that was cut short.
+    async fn load(setup: Setup, mut read: Read, commands: mpsc::Receiver<Command>) -> Self {
+        let (_, found, _) = &mut read;
         let interrupted = std::mem::take(&mut found.interrupted);
         let leftover = interrupted || !found.in_flight.is_empty();
-        let channel = mpsc::channel(FROM_AGENT_MAX);
-        let mut actor = Self::new(setup, transcript, found, tail, channel);
+        let mut actor = Self::new(setup, read, commands, mpsc::channel(FROM_AGENT_MAX));
         if interrupted {
             let total = actor.conversation.interrupt();
             actor.state.renumber(total);
@@ -197,14 +208,13 @@ impl Actor {
             actor.conversation.close_questions();
             actor.conversation.fold().await;
         }
-        Ok(actor)
+        actor
     }
 
     fn new(
         mut setup: Setup,
-        transcript: Transcript,
-        found: Found,
-        tail: Vec<ChatEntry>,
+        (transcript, found, tail): Read,
+        commands: mpsc::Receiver<Command>,
         (inbox, from_agent): (mpsc::Sender<FromAgent>, mpsc::Receiver<FromAgent>),
     ) -> Self {
         let record = Record::new(transcript, found);
@@ -234,6 +244,8 @@ impl Actor {
         let audience = Audience::new(setup.meta.id.as_str().into(), setup.boot_id.clone());
         Self {
             setup,
+            commands,
+            put_off: VecDeque::new(),
             state,
             conversation: Conversation::new(record, audience),
             agent: None,
@@ -260,12 +272,12 @@ impl Actor {
         }
     }
 
-    async fn run(&mut self, commands: &mut mpsc::Receiver<Command>) {
+    async fn run(&mut self) {
         let mut said = Vec::new();
         loop {
             let timer = self.next_timer();
             tokio::select! {
-                command = commands.recv() => match command {
+                command = next_command(&mut self.put_off, &mut self.commands) => match command {
                     Some(Command::Stop { for_good, reply }) => {
                         self.stop(for_good).await;
                         if let Some(agent) = self.agent.take_if(|_| for_good) {
@@ -286,7 +298,7 @@ impl Actor {
                 Some(own) = self.from_own.recv() => self.own(own).await,
                 () = due(timer) => self.timer().await,
             }
-            self.conversation.commit().await;
+            self.commit().await;
             self.tell();
         }
     }
@@ -314,7 +326,11 @@ impl Actor {
     async fn command(&mut self, command: Command) {
         match command {
             Command::Subscribe { feed, how, reply } => {
+                let opens = matches!(how, Subscribe::Open { .. });
                 let subscribed = self.subscribe(feed, how).await;
+                if opens && subscribed.is_ok() {
+                    self.step(Input::Watched).await;
+                }
                 let _ = reply.send(subscribed);
             }
             Command::Unsubscribe { connection } => {
@@ -354,14 +370,23 @@ impl Actor {
     }
 
     async fn act(&mut self, input: Input, origin: Origin) -> Result<Done, HubError> {
+        let before = self.state.clone();
         let effects = self
             .state
             .step(input, Timestamp::now())
             .map_err(|Refused { code, message }| HubError::SessionRefused { code, message })?;
         let begins = effects.contains(&Effect::TurnBegins);
         self.origin = origin;
-        self.carry_out(effects).await;
-        self.conversation.commit().await;
+        match self.keep_first(effects).await {
+            Ok(rest) => self.carry_out(rest).await,
+            Err(error) => {
+                self.state = before;
+                self.conversation.drop_pending();
+                self.origin = Origin::default();
+                return Err(HubError::Write(Arc::new(error)));
+            }
+        }
+        self.commit().await;
         self.origin = Origin::default();
         Ok(if begins { Done::Begun } else { Done::Noted })
     }
@@ -381,7 +406,7 @@ impl Actor {
             }
             // What was decided before is shown before.
             if !matches!(effect, Effect::Info | Effect::Origin) {
-                self.conversation.commit().await;
+                self.commit().await;
             }
             match effect {
                 Effect::Change(_) => {}
@@ -396,30 +421,9 @@ impl Actor {
                     self.active = Some(Timestamp::now());
                     self.info_changed = true;
                 }
-                Effect::SaveQueue => {
-                    let queue = Some(self.state.queue());
-                    let note = Note {
-                        queue,
-                        ..Note::default()
-                    };
-                    self.conversation.save(note).await;
-                }
-                Effect::SavePolicy => {
-                    let policy = Some(self.state.policy());
-                    let note = Note {
-                        policy,
-                        ..Note::default()
-                    };
-                    self.conversation.save(note).await;
-                }
-                Effect::SaveChosen => {
-                    let chosen = Some(self.state.chosen().clone());
-                    let note = Note {
-                        chosen,
-                        ..Note::default()
-                    };
-                    self.conversation.save(note).await;
-                }
+                Effect::SaveQueue => self.conversation.save(self.queue_note()).await,
+                Effect::SavePolicy => self.conversation.save(self.policy_note()).await,
+                Effect::SaveChosen => self.conversation.save(self.chosen_note()).await,
                 Effect::Attach => self.attach(),
                 Effect::Prompt { turn, message } => {
                     self.last_heard = Instant::now();
@@ -486,7 +490,6 @@ impl Actor {
                 let open = self.conversation.open(&feed, after, tail, info, origin);
                 shown = open.await?;
                 self.conversation.audience.join(feed);
-                self.step(Input::Watched).await;
             }
             Subscribe::Follow if self.conversation.audience.has(feed.connection()) => {}
             Subscribe::Follow => self.conversation.audience.join(feed),
@@ -532,7 +535,7 @@ impl Actor {
 
     async fn stop(&mut self, for_good: bool) {
         self.step(Input::Stop { for_good }).await;
-        self.conversation.commit().await;
+        self.commit().await;
         if let Some(host) = self.host.take() {
             host.close().await;
         }
@@ -540,6 +543,16 @@ impl Actor {
             self.conversation.fold().await;
         }
         self.tell();
+    }
+}
+
+async fn next_command(
+    put_off: &mut VecDeque<Command>,
+    commands: &mut mpsc::Receiver<Command>,
+) -> Option<Command> {
+    match put_off.pop_front() {
+        Some(command) => Some(command),
+        None => commands.recv().await,
     }
 }
 

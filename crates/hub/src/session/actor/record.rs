@@ -18,6 +18,8 @@ pub(super) struct Record {
     in_flight: BTreeMap<u64, ChatEntry>,
     /// All that was ever noted about the session.
     note: Note,
+    /// Part of the note could not be written yet.
+    owes_note: bool,
 }
 
 impl Record {
@@ -26,6 +28,7 @@ impl Record {
             transcript: Some(transcript),
             in_flight: found.in_flight,
             note: found.note,
+            owes_note: false,
         }
     }
 
@@ -71,9 +74,24 @@ impl Record {
 
     /// Into the live file. Quick, and not worth another thread: the page cache takes it.
     pub(super) fn write(&mut self, changes: &[EntryChange], begins: bool) -> io::Result<()> {
-        match &mut self.transcript {
-            Some(transcript) => transcript.write_live(changes, begins),
-            None => Ok(()),
+        let Some(transcript) = &mut self.transcript else {
+            return Ok(());
+        };
+        if transcript.live_is_doubtful() {
+            transcript.rewrite_live(&self.in_flight)?;
+        }
+        transcript.write_live(changes, begins)
+    }
+
+    /// What was written last is not kept: as far as the disk lets us, it is not there any more.
+    pub(super) fn unwrite(&mut self) {
+        let Some(transcript) = &mut self.transcript else {
+            return;
+        };
+        if transcript.live_is_doubtful()
+            && let Err(error) = transcript.rewrite_live(&self.in_flight)
+        {
+            tracing::error!(%error, "could not take back what was not kept");
         }
     }
 
@@ -100,12 +118,29 @@ impl Record {
             })
             .await;
         self.in_flight = unfolded;
+        if self.owes_note && folded.is_ok() {
+            let note = self.note.clone();
+            let noted = self.on_disk(|transcript| transcript.note(note)).await;
+            self.owes_note = noted.is_err();
+        }
         folded
     }
 
+    /// Notes it, or changes nothing.
     pub(super) async fn save(&mut self, note: Note) -> io::Result<()> {
-        self.note.update(note.clone());
-        self.on_disk(|transcript| transcript.note(note)).await
+        let mut whole = self.note.clone();
+        whole.update(note.clone());
+        let written = if self.owes_note { whole.clone() } else { note };
+        self.on_disk(|transcript| transcript.note(written)).await?;
+        self.note = whole;
+        self.owes_note = false;
+        Ok(())
+    }
+
+    /// Holds what could not be saved, to write it with whatever is written next.
+    pub(super) fn owe(&mut self, note: Note) {
+        self.note.update(note);
+        self.owes_note = true;
     }
 
     /// Says everything anew; what it takes the place of goes to `kept`.

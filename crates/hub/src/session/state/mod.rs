@@ -29,7 +29,7 @@ use crate::agents::entries::{Entries, EntryChange};
 use crate::agents::from_acp::{SessionChange, ToolCallPatch, Update};
 use crate::store::transcript::Chosen;
 
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 struct Turn {
     number: u64,
     message: QueuedMessage,
@@ -44,7 +44,7 @@ struct Turn {
     failing: bool,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct State {
     entries: Entries,
     turn: Option<Turn>,

@@ -6,7 +6,7 @@ use wire::{ContextUsage, Modes, SlashCommand};
 use crate::agents::from_acp::{self, SessionChange};
 use crate::store::transcript::Chosen;
 
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct Offer {
     pub(super) commands: Vec<SlashCommand>,
     pub(super) modes: Option<Modes>,

@@ -17,14 +17,14 @@ const SHOWN_CHARS: usize = 500;
 /// Visits that we remember for the agent to say that they are over.
 const VISITS_MAX: usize = 16;
 
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct Questions {
     open: Vec<Open>,
     /// Pages the person went to, the agent still waits for.
     visits: Vec<Open>,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 struct Open {
     entry: QuestionEntry,
     elicitation_id: Option<String>,

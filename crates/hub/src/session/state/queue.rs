@@ -13,7 +13,7 @@ const ACCEPTED_MAX: usize = 1000;
 /// Messages that may wait.
 const QUEUE_MAX: usize = 100;
 
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct Queue {
     waiting: VecDeque<QueuedMessage>,
     /// Until a person says that it may go on.

@@ -124,11 +124,16 @@ pub(crate) struct Transcript {
     path: PathBuf,
     file: File,
     size: u64,
+    /// Whether `file` is open for appending and ends with a whole line. Not so after an error, or while the disk may not
+    /// be written.
+    ready: bool,
     /// How often the conversation was replaced.
     edition: u64,
     /// Where each entry stands; a zero length means nowhere.
     lines: Vec<Line>,
     live: Option<File>,
+    /// The live file could not be synced: what it holds may not be on disk, though it can be read.
+    live_doubtful: bool,
 }
 
 impl Transcript {
@@ -140,17 +145,22 @@ impl Transcript {
             path: path.to_owned(),
             file: append_to(path)?,
             size: line.len() as u64,
+            ready: true,
             edition: header.edition,
             lines: vec![],
             live: None,
+            live_doubtful: false,
         })
     }
 
-    /// Reads what there is of it; a missing file is an empty conversation.
+    /// Reads what there is of it; a missing file is an empty conversation. A disk that may not be written can be read.
     pub(crate) fn open(path: &Path) -> io::Result<(Self, Found)> {
         let mut found = Found::default();
         let mut lines: Vec<Line> = vec![];
-        let mut file = append_to(path)?;
+        let (mut file, writable) = match append_to(path) {
+            Ok(file) => (file, true),
+            Err(error) => (File::open(path).map_err(|_| error)?, false),
+        };
         scan(&mut file, |offset, line| {
             if let Some(number) = number_of(line) {
                 let index = usize::try_from(number - 1).unwrap_or(usize::MAX);
@@ -168,14 +178,16 @@ impl Transcript {
                 }
             }
         })?;
-        let size = seal(&mut file)?;
+        let sealed = if writable { seal(&mut file).ok() } else { None };
         let mut transcript = Self {
             path: path.to_owned(),
             file,
-            size,
+            size: sealed.unwrap_or_default(),
+            ready: sealed.is_some(),
             edition: found.header.as_ref().map_or(0, |header| header.edition),
             lines,
             live: None,
+            live_doubtful: false,
         };
         transcript.read_live(&mut found)?;
         if let Some(header) = &found.header
@@ -228,7 +240,7 @@ impl Transcript {
     /// Adds what was said about the session.
     pub(crate) fn note(&mut self, note: Note) -> io::Result<()> {
         self.append(&aside(&Aside::Note(note))?)?;
-        self.file.sync_data()
+        Ok(())
     }
 
     /// Writes changes to the live file. They survive the end of this process when this returns.
@@ -243,35 +255,60 @@ impl Transcript {
         if text.is_empty() {
             return Ok(());
         }
-        let path = live_path(&self.path);
-        let live = match &mut self.live {
+        // After an error it is opened anew, and sealed.
+        let mut live = match self.live.take() {
             Some(live) => live,
-            none => {
-                let mut live = append_to(&path)?;
+            None => {
+                let mut live = append_to(&live_path(&self.path))?;
+                seal(&mut live)?;
                 append_whole(&mut live, &live::first_line(self.edition)?)?;
-                none.insert(live)
+                live
             }
         };
-        append_whole(live, &text)
+        append_whole(&mut live, &text)?;
+        self.live = Some(live);
+        Ok(())
     }
 
-    /// Waits until what is in the live file is on disk.
-    pub(crate) fn sync_live(&self) -> io::Result<()> {
-        match &self.live {
+    /// Waits until what is in the live file is on disk. After an error it is not known what is: it has to be rewritten.
+    pub(crate) fn sync_live(&mut self) -> io::Result<()> {
+        let synced = match &self.live {
             Some(live) => live.sync_data(),
             None => Ok(()),
+        };
+        self.live_doubtful |= synced.is_err();
+        synced
+    }
+
+    /// Whether the live file has to be rewritten before it is used again.
+    pub(crate) fn live_is_doubtful(&self) -> bool {
+        self.live_doubtful
+    }
+
+    /// Makes the live file say these entries and nothing else, durably.
+    pub(crate) fn rewrite_live(&mut self, entries: &BTreeMap<u64, ChatEntry>) -> io::Result<()> {
+        if entries.is_empty() {
+            self.end_live()?;
+        } else {
+            let mut text = live::first_line(self.edition)?;
+            for entry in entries.values() {
+                live::write_change(&mut text, &EntryChange::Begin(entry.clone()))?;
+            }
+            self.live = None;
+            durable::replace(&live_path(&self.path), &text)?;
         }
+        self.live_doubtful = false;
+        Ok(())
     }
 
     /// Moves finished entries into the transcript, durably, and ends the live file.
     pub(crate) fn fold(&mut self, entries: &BTreeMap<u64, ChatEntry>) -> io::Result<()> {
         let mut text = vec![];
         let lines = write_entries(&mut text, entries)?;
-        let offset = self.size;
-        if !text.is_empty() {
-            self.append(&text)?;
-            self.file.sync_data()?;
-        }
+        let offset = match text.is_empty() {
+            true => self.size,
+            false => self.append(&text)?,
+        };
         for (number, mut line) in lines {
             line.offset += offset;
             place(&mut self.lines, number as usize - 1, line);
@@ -306,14 +343,21 @@ impl Transcript {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
             _ => {}
         }
-        durable::replace(&self.path, &text)?;
+        let replaced = durable::replace(&self.path, &text).and_then(|()| append_to(&self.path));
+        let file = replaced.inspect_err(|_| {
+            // It may have taken the place all the same, and what is said next would go to the one that nobody finds.
+            let _ = std::fs::rename(kept, &self.path);
+            let _ = std::fs::remove_file(kept);
+        })?;
         *self = Self {
-            file: append_to(&self.path)?,
+            file,
             path: std::mem::take(&mut self.path),
             size: text.len() as u64,
+            ready: true,
             edition: header.edition,
             lines: vec![],
             live: None,
+            live_doubtful: false,
         };
         for (number, line) in lines {
             place(&mut self.lines, number as usize - 1, line);
@@ -326,17 +370,19 @@ impl Transcript {
         Ok(())
     }
 
-    fn append(&mut self, text: &[u8]) -> io::Result<()> {
-        match append_whole(&mut self.file, text) {
-            Ok(()) => {
-                self.size += text.len() as u64;
-                Ok(())
-            }
-            Err(error) => {
-                self.size = self.file.metadata()?.len();
-                Err(error)
-            }
+    /// Adds whole lines, durably, and says where they begin. After an error they have to be added again.
+    fn append(&mut self, text: &[u8]) -> io::Result<u64> {
+        if !self.ready {
+            self.file = append_to(&self.path)?;
+            self.size = seal(&mut self.file)?;
         }
+        self.ready = false;
+        append_whole(&mut self.file, text)?;
+        self.file.sync_data()?;
+        self.ready = true;
+        let begin = self.size;
+        self.size += text.len() as u64;
+        Ok(begin)
     }
 
     fn end_live(&mut self) -> io::Result<()> {
@@ -358,12 +404,10 @@ impl Transcript {
         found.interrupted = live.running;
         if live.edition != self.edition {
             // All it has became part of the conversation when that was replaced.
-            return self.end_live();
+            let _ = self.end_live();
+            return Ok(());
         }
         found.in_flight = live.entries;
-        let mut live = append_to(&path)?;
-        seal(&mut live)?;
-        self.live = Some(live);
         Ok(())
     }
 }
