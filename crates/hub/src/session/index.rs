@@ -541,7 +541,13 @@ fn repair(file: &mut SessionsFile, folder: &Path, notices: &mut Vec<String>) -> 
     for key in written.into_keys() {
         match told_by(&folder.join(format!("{key}.jsonl")), None) {
             Some(meta) => {
-                file.sessions.push(Arc::new(meta));
+                let is_there = |key: &str| folder.join(format!("{key}.jsonl")).exists();
+                let same = |known: &&mut Arc<SessionMeta>| known.id == meta.id;
+                match file.sessions.iter_mut().find(same) {
+                    // The index has it by another key, with no file: a byte of it was wrong.
+                    Some(known) if !is_there(&known.key) => Arc::make_mut(known).key = meta.key,
+                    _ => file.sessions.push(Arc::new(meta)),
+                }
                 again += 1;
             }
             None => lost += 1,

@@ -67,6 +67,14 @@ pub(crate) fn set_aside(path: &Path) -> io::Result<PathBuf> {
     Ok(aside)
 }
 
+/// Gives the file a second name beside it, under which it stays when the first goes away.
+pub(crate) fn keep_beside(path: &Path) -> io::Result<PathBuf> {
+    let stamp = jiff::Timestamp::now().as_millisecond();
+    let kept = beside(path, &format!(".unreadable-{stamp}"));
+    fs::hard_link(path, &kept)?;
+    Ok(kept)
+}
+
 fn beside(path: &Path, suffix: &str) -> PathBuf {
     let mut name = path.file_name().map(OsString::from).unwrap_or_default();
     name.push(suffix);

@@ -36,6 +36,8 @@ pub(super) struct Live {
     pub(super) entries: BTreeMap<u64, ChatEntry>,
     /// Whether the turn never ended.
     pub(super) running: bool,
+    /// Whether there are lines that cannot be read.
+    pub(super) damaged: bool,
 }
 
 /// How a new live file begins.
@@ -80,14 +82,16 @@ fn write(text: &mut Vec<u8>, line: &LiveLine) -> io::Result<()> {
     Ok(())
 }
 
-/// A line that cannot be read is passed over: it was torn, and never shown.
+/// A line that cannot be read is passed over.
 pub(super) fn read(file: &mut impl Read) -> io::Result<Live> {
     let mut edition = 0;
     let mut turn = false;
     let mut last = 0;
+    let mut damaged = false;
     let mut entries: BTreeMap<u64, ChatEntry> = BTreeMap::new();
     scan(file, |_, line| {
         let Ok(line) = serde_json::from_slice::<LiveLine>(line) else {
+            damaged = true;
             return;
         };
         match line {
@@ -120,6 +124,7 @@ pub(super) fn read(file: &mut impl Read) -> io::Result<Live> {
         edition,
         running: turn && !entries.get(&last).is_some_and(ended),
         entries,
+        damaged,
     })
 }
 

@@ -16,7 +16,7 @@ mod live;
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io;
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
@@ -28,6 +28,9 @@ use super::durable;
 use crate::agents::entries::EntryChange;
 
 const VERSION: u64 = 1;
+
+/// Entries that may be missing before one that is there.
+const GAP_MAX: usize = 1_000_000;
 
 /// How every entry's line begins.
 const ENTRY_BEGINS: &[u8] = b"{\"n\":";
@@ -165,7 +168,7 @@ impl Transcript {
             if let Some(number) = number_of(line) {
                 let index = usize::try_from(number - 1).unwrap_or(usize::MAX);
                 // A number far beyond what is there was not written by us.
-                if index > lines.len() + 1_000_000 {
+                if index > lines.len() + GAP_MAX {
                     return;
                 }
                 let length = line.len() as u32;
@@ -402,12 +405,27 @@ impl Transcript {
         };
         let live = live::read(&mut file)?;
         found.interrupted = live.running;
+        // It goes away with the turn, and what was in it might still be wanted. Once is enough.
+        if live.damaged && file.metadata()?.nlink() == 1 {
+            match durable::keep_beside(&path) {
+                Ok(kept) => {
+                    tracing::warn!(kept = %kept.display(), "part of a turn could not be read")
+                }
+                Err(error) => {
+                    tracing::error!(%error, "could not keep a turn that could not be read")
+                }
+            }
+        }
         if live.edition != self.edition {
             // All it has became part of the conversation when that was replaced.
             let _ = self.end_live();
             return Ok(());
         }
         found.in_flight = live.entries;
+        let last = self.total() + GAP_MAX as u64;
+        found
+            .in_flight
+            .retain(|number, _| (1..=last).contains(number));
         Ok(())
     }
 }
