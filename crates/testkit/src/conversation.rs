@@ -91,8 +91,10 @@ impl Conversation {
                 &mut part["output"]
             }
         };
-        let whole = format!("{}{more}", target.as_str().context("a text")?);
-        *target = Value::from(whole);
+        match target {
+            Value::String(text) => text.push_str(more),
+            other => anyhow::bail!("not a text: {other}"),
+        }
         Ok(())
     }
 

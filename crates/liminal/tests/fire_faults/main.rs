@@ -7,6 +7,7 @@
     reason = "what was measured, and what could not be tried here, is said"
 )]
 
+mod agents;
 mod damage;
 mod disk;
 mod full_disk;

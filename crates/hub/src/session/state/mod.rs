@@ -29,6 +29,9 @@ use crate::agents::entries::{Entries, EntryChange};
 use crate::agents::from_acp::{SessionChange, ToolCallPatch, Update};
 use crate::store::transcript::Chosen;
 
+/// What an agent may say in one turn. Nobody reads that much: one that says more runs in circles.
+const TURN_TEXT_MAX: usize = 32 * 1024 * 1024;
+
 #[derive(Debug, Clone)]
 struct Turn {
     number: u64,
@@ -58,6 +61,8 @@ pub(crate) struct State {
     restarts_when_quiet: bool,
     titled: bool,
     failed: bool,
+    /// How much text there was since the last turn began.
+    said: usize,
     offer: Offer,
 }
 
@@ -76,6 +81,7 @@ impl State {
             restarts_when_quiet: known.restarts_when_quiet,
             titled: known.titled,
             failed: known.failed,
+            said: 0,
             offer: Offer {
                 chosen: known.chosen,
                 ..Offer::default()
@@ -412,6 +418,7 @@ impl State {
         let number = self.next_number;
         self.next_number += 1;
         self.failed = false;
+        self.said = 0;
         let attached = self.attachment == Attachment::Attached;
         let phase = match attached {
             true => TurnPhase::Working,
@@ -488,11 +495,27 @@ impl State {
                 ..
             }
             | Update::Interruption => {}
+            Update::Text { text, .. } if self.is_too_much(text.len()) => {
+                // The rest of it is on its way, and is not heard.
+                if self.turn.is_some() {
+                    let why = format!(
+                        "It said more than {} MiB in one turn and was ended",
+                        TURN_TEXT_MAX / 1024 / 1024
+                    );
+                    self.end_turn(TurnOutcome::Failed, Some(why), None, now, effects);
+                    effects.extend([Effect::RestartAgent, Effect::Info]);
+                }
+            }
             update => {
                 let changes = self.entries.apply(update, &stamp(now));
                 self.change(changes, effects);
             }
         }
+    }
+
+    fn is_too_much(&mut self, more: usize) -> bool {
+        self.said = self.said.saturating_add(more);
+        self.said > TURN_TEXT_MAX
     }
 
     fn change(&mut self, changes: Vec<EntryChange>, effects: &mut Vec<Effect>) {

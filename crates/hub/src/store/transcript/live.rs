@@ -99,8 +99,15 @@ pub(super) fn read(file: &mut impl Read) -> io::Result<Live> {
             LiveLine::Turn(running) => turn = running,
             LiveLine::Begin(entry) | LiveLine::Replace(entry) => {
                 let entry = entry.into_owned();
-                last = last.max(entry_number(entry.entry_id()));
-                entries.insert(entry_number(entry.entry_id()), entry);
+                let number = entry_number(entry.entry_id());
+                let known = entries.get(&number).map(std::mem::discriminant);
+                // One of another kind has the number by a wrong byte.
+                if known.is_some_and(|known| known != std::mem::discriminant(&entry)) {
+                    damaged = true;
+                    return;
+                }
+                last = last.max(number);
+                entries.insert(number, entry);
             }
             LiveLine::Append { id, text } => {
                 let change = EntryChange::Append {

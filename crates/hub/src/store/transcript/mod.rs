@@ -25,7 +25,7 @@ use wire::{ChatEntry, NoticeSeverity, PermissionPolicy, QueuedMessage};
 
 use self::lines::{SCAN_BYTES, append_to, append_whole, scan, seal};
 use super::durable;
-use crate::agents::entries::EntryChange;
+use crate::agents::entries::{EntryChange, entry_number};
 
 const VERSION: u64 = 1;
 
@@ -233,7 +233,12 @@ impl Transcript {
                 let start = (line.offset - first.offset) as usize;
                 let number = (at + index + 1) as u64;
                 let text = &buffer[start..start + line.length as usize];
-                entries.push(entry_of(text).unwrap_or_else(|| unreadable(number)));
+                let mut entry = entry_of(text).unwrap_or_else(|| unreadable(number));
+                // By a wrong byte it could have the id of another one.
+                if entry_number(entry.entry_id()) != number {
+                    entry.set_entry_id(format!("e{number}"));
+                }
+                entries.push(entry);
             }
             at = end;
         }

@@ -24,6 +24,7 @@
 //! |---|---|
 //! | `say TEXT`, `think TEXT`, `echo TEXT` | a chunk of answer, thought, or the user's own message |
 //! | `flood N BYTES` | N chunks, as fast as it can |
+//! | `flood-for MS BYTES` | chunks for so long, as fast as it can |
 //! | `rate N BYTES PER_SECOND` | N chunks, evenly |
 //! | `prose N BYTES PER_SECOND` | the same of markdown: headings, lists, code |
 //! | `clock N PER_SECOND` | N chunks, evenly, each the time in nanoseconds |
@@ -39,17 +40,21 @@
 //! | `terminal ID LINE` | runs a line of shell through the client, shown in a tool call |
 //! | `environment`, `blocks`, `model` | says its environment; the kinds of content its prompt has; the model it was told to use |
 //! | `until FILE` | waits until that file is there |
-//! | `sleep MS`, `hang` | waits, or waits for a cancel |
+//! | `sleep MS`, `hang`, `stubborn MS` | waits, or waits for a cancel, or waits whatever comes |
 //! | `deaf TEXT` | stops reading for ever, cancels included, and then says so with the text |
 //! | `crash CODE`, `stop REASON`, `fail CODE MESSAGE` | ends the process; the turn; the turn with an error |
 //! | `late TEXT`, `late-update JSON` | says it after the turn's end |
 //! | `raw JSON`, `garbage`, `huge BYTES`, `endless BYTES` | a line as it is; broken lines; a long line; one that never ends |
-//! | `stderr TEXT`, `linger SECONDS` | on standard error; a child in a session of its own |
+//! | `stderr TEXT`, `flood-stderr BYTES` | on standard error |
+//! | `linger SECONDS`, `children N SECONDS` | a child in a session of its own; many, each in one |
+//! | `answer-twice` | answers this prompt, and then again |
 
 #![expect(
     clippy::unwrap_used,
     reason = "a test double: what goes wrong here should be loud"
 )]
+
+mod misbehave;
 
 use std::collections::HashMap;
 use std::io::{BufRead, Write};
@@ -59,6 +64,8 @@ use std::sync::{Arc, Mutex, mpsc};
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
+
+use crate::misbehave::{children, endless, flood, flood_for, flood_stderr, garbage};
 
 /// Plain ASCII, so that a byte is a character.
 const PROSE: &str = "## What was found
@@ -419,6 +426,7 @@ impl Agent {
             .to_owned();
         self.remember(&session, &chunk("user_message_chunk", &text));
         let mut stop_reason = "end_turn".to_owned();
+        let mut answers = 1;
         let mut late = vec![];
         let mut late_asked = vec![];
         for line in text.lines() {
@@ -438,6 +446,7 @@ impl Agent {
                     self.update(&session, chunk("agent_message_chunk", &kinds));
                 }
                 "stop" => stop_reason = rest.to_owned(),
+                "answer-twice" => answers = 2,
                 "late" => late.push(chunk("agent_message_chunk", rest)),
                 "late-update" => late.push(serde_json::from_str(rest).unwrap()),
                 "late-ask" => late_asked.push(rest.to_owned()),
@@ -452,7 +461,9 @@ impl Agent {
         if cancelled.load(Ordering::SeqCst) {
             stop_reason = "cancelled".to_owned();
         }
-        answer(id, json!({"stopReason": stop_reason}));
+        for _ in 0..answers {
+            answer(id, json!({"stopReason": stop_reason}));
+        }
         for update in late {
             self.update(&session, update);
         }
@@ -598,6 +609,10 @@ impl Agent {
             ("garbage", _) => garbage(),
             ("huge", [bytes]) => self.update(session, chunk("agent_message_chunk", &"h".repeat(bytes.parse().unwrap()))),
             ("endless", [bytes]) => endless(bytes.parse().unwrap()),
+            ("flood-for", [wait, bytes]) => flood_for(session, wait.parse().unwrap(), bytes.parse().unwrap()),
+            ("flood-stderr", [bytes]) => flood_stderr(bytes.parse().unwrap()),
+            ("children", [count, seconds]) => children(count.parse().unwrap(), seconds),
+            ("stubborn", [wait]) => std::thread::sleep(Duration::from_millis(wait.parse().unwrap())),
             ("stderr", _) => eprint(rest),
             ("linger", [seconds]) => drop(Command::new("setsid").args(["sleep", seconds]).spawn().unwrap()),
             (other, _) => self.update(session, chunk("agent_message_chunk", &format!("I do not know `{other}`."))),
@@ -704,52 +719,6 @@ fn send_update(session: &str, update: Value) {
     send(
         json!({"jsonrpc": "2.0", "method": "session/update", "params": {"sessionId": session, "update": update}}),
     );
-}
-
-fn flood(session: &str, count: usize, bytes: usize) {
-    let update = chunk("agent_message_chunk", &"f".repeat(bytes));
-    let params = json!({"sessionId": session, "update": update});
-    let line = format!(
-        "{}\n",
-        json!({"jsonrpc": "2.0", "method": "session/update", "params": params})
-    );
-    let together = line.repeat(100.min(count.max(1)));
-    let mut stdout = std::io::stdout().lock();
-    for _ in 0..count / 100 {
-        let _ = stdout.write_all(together.as_bytes());
-    }
-    let _ = stdout
-        .write_all(line.repeat(count % 100).as_bytes())
-        .and_then(|()| stdout.flush());
-}
-
-/// Broken in every way a line can be broken.
-fn garbage() {
-    let mut stdout = std::io::stdout().lock();
-    let lines: [&[u8]; 7] = [
-        b"this is no JSON\n",
-        b"{\"jsonrpc\":\"2.0\",\"method\":\n",
-        b"\xff\xfe{}\n",
-        b"[1,2,3]\n",
-        b"\n",
-        b"{\"jsonrpc\":\"2.0\",\"id\":\"never-asked\",\"result\":{}}\n",
-        b"{\"jsonrpc\":\"2.0\",\"method\":\"session/update\",\"params\":{\"sessionId\":7}}\n",
-    ];
-    for line in lines {
-        let _ = stdout.write_all(line);
-    }
-    let _ = stdout.flush();
-}
-
-fn endless(bytes: usize) {
-    let mut stdout = std::io::stdout().lock();
-    let piece = [b'e'; 65536];
-    for _ in 0..bytes / piece.len() {
-        if stdout.write_all(&piece).is_err() {
-            return;
-        }
-    }
-    let _ = stdout.flush();
 }
 
 fn eprint(text: &str) {
