@@ -90,41 +90,6 @@ async fn five_windows_see_the_same() -> Result<()> {
 }
 
 #[tokio::test]
-async fn a_hundred_sessions_stream_at_once_each_complete_and_in_order() -> Result<()> {
-    let (_setup, _server, mut person, first) = one().await?;
-    let mut talks = vec![first];
-    while talks.len() < 100 {
-        talks.push(person.begin().await?);
-    }
-    for talk in &talks {
-        person
-            .send(
-                talk,
-                "rate 40 10 200\ntool t1 read Look\ntool-done t1 ok\nsay end",
-            )
-            .await?;
-    }
-    let over = |talk: &Conversation| count_turns(talk) == 1 && !talk.is_running();
-    while !talks.iter().all(over) {
-        let message = person.socket.next().await?;
-        for talk in &mut talks {
-            talk.apply(&message)?;
-        }
-    }
-    let whole = format!("assistant: {}", "f".repeat(400));
-    for talk in &talks {
-        let said = [
-            whole.as_str(),
-            "tool Look complete",
-            "assistant: end",
-            "turn ended",
-        ];
-        assert_eq!(talk.said()[1..], said);
-    }
-    Ok(())
-}
-
-#[tokio::test]
 async fn what_a_page_shows_first_comes_with_the_greeting_where_that_is_wanted() -> Result<()> {
     let (setup, server, mut person, talk) = one().await?;
     let second = setup.folder("second")?;

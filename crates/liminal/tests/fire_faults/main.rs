@@ -8,6 +8,7 @@
 )]
 
 mod agents;
+mod crowds;
 mod damage;
 mod disk;
 mod full_disk;

@@ -25,12 +25,16 @@ use wire::{ChatEntry, NoticeSeverity, PermissionPolicy, QueuedMessage};
 
 use self::lines::{SCAN_BYTES, append_to, append_whole, scan, seal};
 use super::durable;
-use crate::agents::entries::{EntryChange, entry_number};
+use crate::agents::entries::EntryChange;
 
 const VERSION: u64 = 1;
 
 /// Entries that may be missing before one that is there.
 const GAP_MAX: usize = 1_000_000;
+
+/// How an entry's id begins, and where at the latest.
+const ID_BEGINS: &[u8] = b"\"entryId\":\"e";
+const ID_WITHIN: usize = 80;
 
 /// How every entry's line begins.
 const ENTRY_BEGINS: &[u8] = b"{\"n\":";
@@ -233,11 +237,7 @@ impl Transcript {
                 let start = (line.offset - first.offset) as usize;
                 let number = (at + index + 1) as u64;
                 let text = &buffer[start..start + line.length as usize];
-                let mut entry = entry_of(text).unwrap_or_else(|| unreadable(number));
-                // By a wrong byte it could have the id of another one.
-                if entry_number(entry.entry_id()) != number {
-                    entry.set_entry_id(format!("e{number}"));
-                }
+                let entry = entry_of(text).unwrap_or_else(|| unreadable(number));
                 entries.push(entry);
             }
             at = end;
@@ -483,8 +483,17 @@ fn number_of(line: &[u8]) -> Option<u64> {
     let end = digits.iter().position(|byte| !byte.is_ascii_digit())?;
     // A torn line is no entry.
     let whole = digits[end..].starts_with(b",\"entry\":{") && line.ends_with(b"}}");
+    let whole = whole && has_id(&digits[end..], &digits[..end]);
     let number = std::str::from_utf8(&digits[..end]).ok()?.parse().ok()?;
     (whole && number > 0).then_some(number)
+}
+
+/// Whether an entry's id is of this number: one with a wrong byte must not take the place of another.
+fn has_id(line: &[u8], digits: &[u8]) -> bool {
+    let beginning = &line[..line.len().min(ID_WITHIN)];
+    let id = memchr::memmem::find(beginning, ID_BEGINS).map(|at| &line[at + ID_BEGINS.len()..]);
+    let rest = id.and_then(|id| id.strip_prefix(digits));
+    rest.is_some_and(|rest| rest.starts_with(b"\""))
 }
 
 fn entry_of(line: &[u8]) -> Option<ChatEntry> {
