@@ -1,0 +1,161 @@
+/**
+ * Under fire, faults: whatever happens to windows and servers, a window shows what the transcript says.
+ * `cargo xtask test fire` runs these for long.
+ */
+
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { expect, test } from '../support/liminal.js';
+import { addProject, begin, enter, newSession, send, sessionPage, sessionRows, tabsOf } from '../support/workspace.js';
+
+/** @typedef {import('@playwright/test').Page} Page */
+/** @typedef {import('../support/liminal.js').Liminal} Liminal */
+
+/** How often: on every change, and in the long form. @param {number} short @param {number} long */
+const times = (short, long) => (process.env.LIMINAL_FIRE === 'long' ? long : short);
+
+/** A turn of numbered words, one every few milliseconds. @param {number} count @param {string} word @param {number} pause */
+const words = (count, word, pause = 10) =>
+  Array.from({ length: count }, (_, at) => `say ${word}${at} \nsleep ${pause}`).join('\n');
+
+/** What every transcript of the server says, by session and entry. @param {Liminal} liminal */
+function transcripts(liminal) {
+  const folder = join(liminal.home, '.liminal-builder', 'sessions');
+  const files = readdirSync(folder).filter((name) => name.endsWith('.jsonl') && !name.includes('.live.'));
+  return files.map((name) => {
+    const lines = readFileSync(join(folder, name), 'utf8').trim().split('\n');
+    const entries = lines.map((line) => JSON.parse(line).entry).filter((entry) => entry?.type === 'assistant');
+    return new Map(entries.map(({ entryId, content }) => [entryId, content.trim()]));
+  });
+}
+
+/** What the session in view shows of the agent's texts, by entry. @param {Page} page @returns {Promise<Map<string, string>>} */
+async function shown(page) {
+  const rows = await sessionPage(page)
+    .locator('.row-assistant')
+    .evaluateAll((all) =>
+      all.map((row) => {
+        const id = row.closest('[data-entry-id]')?.getAttribute('data-entry-id') ?? '';
+        const text = /** @type {HTMLElement} */ (row).innerText.replace(/^\s*Claude Code\s*/, '');
+        return /** @type {[string, string]} */ ([id, text.replaceAll(/\s+/g, ' ').trim()]);
+      }),
+    );
+  return new Map(rows);
+}
+
+/** Every text in view is as the transcript has it. @param {Page} page @param {Map<string, string>} transcript */
+async function showsTheTranscript(page, transcript) {
+  const texts = await shown(page);
+  expect(texts.size).toBeGreaterThan(0);
+  for (const [id, text] of texts) expect(text, id).toBe(transcript.get(id)?.replaceAll(/\s+/g, ' '));
+}
+
+/** What the agent said with this in it. @param {Page} page @param {string} text */
+const answer = (page, text) => sessionPage(page).locator('.row-assistant').filter({ hasText: text }).last();
+
+/** @param {Page} page */
+const ends = (page) => sessionPage(page).locator('.row-turn');
+
+/** A session in a project, open. @param {Page} page @param {Liminal} liminal */
+async function work(page, liminal) {
+  await enter(page, liminal);
+  await addProject(page, liminal.folder('app'));
+  await newSession(page, 'app');
+}
+
+test('a window that is refreshed again and again in mid-stream shows what the transcript says', async ({
+  page,
+  liminal,
+}) => {
+  const refreshes = times(5, 1000);
+  const count = times(200, 600);
+  test.setTimeout(60_000 + refreshes * 2_000);
+  await work(page, liminal);
+  let turn = 0;
+  let done = 0;
+  let cut = 0;
+  while (done < refreshes) {
+    turn++;
+    await begin(page, words(count, `t${turn}w`));
+    await expect(answer(page, `t${turn}w0`)).toBeVisible();
+    while (done < refreshes && (await ends(page).count()) < turn) {
+      await page.reload();
+      done++;
+      await expect(answer(page, `t${turn}w0`)).toBeVisible();
+      if ((await ends(page).count()) < turn) cut++;
+    }
+    await expect(answer(page, `t${turn}w${count - 1}`)).toBeVisible({ timeout: 60_000 });
+    await expect(ends(page).last()).toBeVisible();
+    const [transcript] = transcripts(liminal);
+    await showsTheTranscript(page, transcript);
+  }
+  // Enough of them came while something was being said.
+  expect(cut).toBeGreaterThan(refreshes / 4);
+});
+
+test('twenty windows on one session show the same', async ({ page, context, liminal }) => {
+  test.setTimeout(180_000);
+  await work(page, liminal);
+  await send(page, 'say first', 'first');
+  const windows = [page];
+  while (windows.length < times(5, 20)) {
+    const other = await context.newPage();
+    await enter(other, liminal);
+    await sessionRows(other).first().click();
+    await expect(answer(other, 'first')).toBeVisible();
+    windows.push(other);
+  }
+  await begin(page, words(200, 'w', 5));
+  for (const window of windows) {
+    await window.bringToFront();
+    await expect(answer(window, 'w199')).toBeVisible({ timeout: 60_000 });
+  }
+  const [transcript] = transcripts(liminal);
+  for (const window of windows) await showsTheTranscript(window, transcript);
+});
+
+test('a server that is killed and started again under many tabs goes on in each of them', async ({ page, liminal }) => {
+  test.setTimeout(240_000);
+  const tabs = times(4, 30);
+  await work(page, liminal);
+  for (let at = 0; at < tabs; at++) {
+    if (at > 0) await newSession(page, 'app');
+    await send(page, `say tab ${at} is here`, `tab ${at} is here`);
+  }
+  // In the last one something is being said when the plug is pulled.
+  await begin(page, `${words(20, 'w', 5)}\nhang`);
+  await expect(answer(page, 'w19')).toBeVisible();
+  await liminal.kill();
+  await expect(page.locator('#connection')).not.toContainText('Connected');
+  await liminal.start();
+  await expect(page.locator('#connection')).toContainText('Connected');
+  await expect(tabsOf(page)).toHaveCount(tabs);
+  await expect(answer(page, 'w19')).toBeVisible();
+  await expect(ends(page).filter({ hasText: /interrupted|ended before/i })).toHaveCount(1);
+  for (let at = 0; at < tabs; at++) {
+    await tabsOf(page).nth(at).click();
+    await expect(answer(page, `tab ${at} is here`)).toBeVisible();
+    await send(page, `say tab ${at} goes on`, `tab ${at} goes on`);
+  }
+  const all = transcripts(liminal).flatMap((one) => [...one.values()]);
+  const on = all.filter((text) => /^tab \d+ goes on$/.test(text));
+  expect(on.length).toBe(tabs);
+});
+
+test('a window and a server that sleep for a while go on where they were', async ({ page, liminal }) => {
+  await work(page, liminal);
+  const devtools = await page.context().newCDPSession(page);
+  await begin(page, words(times(150, 1500), 'w', 10));
+  await expect(answer(page, 'w5')).toBeVisible();
+  await devtools.send('Page.setWebLifecycleState', { state: 'frozen' });
+  await expect.poll(() => liminal.agentLog().some((line) => line.startsWith('session/prompt'))).toBe(true);
+  liminal.pause();
+  // Both are asleep: only time passes.
+  await new Promise((resolve) => setTimeout(resolve, times(1000, 30_000)));
+  liminal.resume();
+  await devtools.send('Page.setWebLifecycleState', { state: 'active' });
+  await expect(answer(page, `w${times(150, 1500) - 1}`)).toBeVisible({ timeout: 50_000 });
+  await expect(ends(page)).toHaveCount(1);
+  const [transcript] = transcripts(liminal);
+  await showsTheTranscript(page, transcript);
+});
