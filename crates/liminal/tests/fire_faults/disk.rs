@@ -31,7 +31,7 @@ async fn an_error_at_any_call_that_changes_a_file_is_survived_and_said() -> Resu
         })
         .flatten()
         .collect();
-    let step = faults.len().div_ceil(times(16, faults.len()));
+    let step = faults.len().div_ceil(times(10, faults.len()));
     let (mut hit, mut refused) = (0, 0);
     for fault in faults.iter().step_by(step) {
         let mut story = Story::prepare().await?;

@@ -85,7 +85,7 @@ async fn killed_before_each_call_that_changes_a_file_it_loses_nothing_that_was_s
         return Ok(());
     }
     let calls = Story::rehearsed().await?;
-    let step = calls.len().div_ceil(times(12, calls.len()));
+    let step = calls.len().div_ceil(times(8, calls.len()));
     let mut slowest = Duration::ZERO;
     let mut hit = 0;
     for (call, number) in calls.iter().step_by(step) {
