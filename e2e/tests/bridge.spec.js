@@ -1,25 +1,7 @@
 import { createServer } from 'node:http';
+import { askForPort } from '../support/intruder.js';
 import { expect, test } from '../support/liminal.js';
 import { addProject, enter, newSession, send, sessionPage } from '../support/workspace.js';
-
-/** @typedef {import('@playwright/test').Frame} Frame */
-
-/** Asks for the port as a session's page does, and waits a while for one. @param {Frame} frame */
-const askForPort = (frame) =>
-  frame.evaluate(async () => {
-    let ports = 0;
-    addEventListener('message', (event) => {
-      ports += event.ports.length;
-    });
-    const targets = [window.parent, window.top, window.opener].filter((target) => target && target !== window);
-    for (const target of targets) {
-      target.postMessage({ type: 'portlet:ready' }, '*');
-      target.postMessage({ type: 'request', id: 1, message: { type: 'session:send', content: 'say spoofed' } }, '*');
-    }
-    // There and back again takes one turn of each window's loop; this is very many.
-    await new Promise((resolve) => setTimeout(resolve, 500));
-    return { asked: targets.length > 0, ports };
-  });
 
 test('the page of a session is sandboxed: no origin, no storage, no cookie, no way out', async ({ page, liminal }) => {
   await enter(page, liminal);
@@ -69,19 +51,19 @@ test('whoever is not the frame of a session gets no port: a sibling, a nested fr
   const sibling = page.frames().at(-1);
   const portlet = page.frames().find((frame) => frame.url().endsWith('/portlet.html'));
   if (!sibling || !portlet) throw new Error('the frames are there');
-  expect(await askForPort(sibling)).toEqual({ asked: true, ports: 0 });
+  expect(await sibling.evaluate(askForPort)).toEqual({ asked: true, ports: 0 });
 
   await portlet.evaluate(() => document.body.append(document.createElement('iframe')));
   await expect.poll(() => portlet.childFrames().length).toBe(1);
-  expect(await askForPort(portlet.childFrames()[0])).toEqual({ asked: true, ports: 0 });
+  expect(await portlet.childFrames()[0].evaluate(askForPort)).toEqual({ asked: true, ports: 0 });
 
   // The page itself, again: one port is all it gets.
-  expect(await askForPort(portlet)).toEqual({ asked: true, ports: 0 });
+  expect(await portlet.evaluate(askForPort)).toEqual({ asked: true, ports: 0 });
 
   const opening = context.waitForEvent('page');
   await page.evaluate(() => void window.open('about:blank'));
   const popup = await opening;
-  expect((await askForPort(popup.mainFrame())).ports).toBe(0);
+  expect((await popup.mainFrame().evaluate(askForPort)).ports).toBe(0);
 
   // A page of another origin that opened the workspace, and one that holds it in a frame.
   const attacker = await context.newPage();
@@ -90,16 +72,7 @@ test('whoever is not the frame of a session gets no port: a sibling, a nested fr
   await attacker.evaluate((url) => void Object.assign(window, { workspace: window.open(url) }), liminal.origin);
   const workspace = await opened;
   await expect(workspace.locator('#connection')).toContainText('Connected');
-  const ports = await attacker.evaluate(async () => {
-    let count = 0;
-    addEventListener('message', (event) => {
-      count += event.ports.length;
-    });
-    /** @type {any} */ (window).workspace?.postMessage({ type: 'portlet:ready' }, '*');
-    await new Promise((resolve) => setTimeout(resolve, 500));
-    return count;
-  });
-  expect(ports).toBe(0);
+  expect((await attacker.evaluate(askForPort)).ports).toBe(0);
 
   await expect(sessionPage(page).locator('[data-entry-id]').filter({ hasText: 'spoofed' })).toHaveCount(0);
   expect(liminal.agentLog().filter((line) => line.includes('spoofed'))).toEqual([]);

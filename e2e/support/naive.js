@@ -1,0 +1,63 @@
+/**
+ * A local server as they are often written: it asks nobody who they are. What takes it over must fail against ours;
+ * what does not even take this one over proves nothing.
+ *
+ * @typedef {object} Naive
+ * @property {string} origin
+ * @property {string[]} taken  what strangers made it do
+ * @property {() => void} stop
+ */
+
+import { createHash } from 'node:crypto';
+import { createServer } from 'node:http';
+
+/** Its page hands a port to whoever asks, as if only its own frames could. */
+const PAGE = `<!doctype html><title>Naive</title><p id="secret">private</p><script>
+  addEventListener('message', ({ data, source }) => {
+    if (data?.type === 'portlet:ready') source.postMessage({ type: 'portlet:port' }, '*', [new MessageChannel().port2]);
+  });
+</script>`;
+
+/** @returns {Promise<Naive>} */
+export async function startNaive() {
+  /** @type {string[]} */
+  const taken = [];
+  const server = createServer((request, response) => {
+    const { method, url, headers } = request;
+    response.setHeader('access-control-allow-origin', headers.origin ?? '*');
+    response.setHeader('access-control-allow-credentials', 'true');
+    response.setHeader('access-control-allow-headers', 'content-type');
+    request.resume();
+    if (method === 'POST') taken.push(`POST ${url}`);
+    response.setHeader('content-type', 'text/html').end(PAGE);
+  });
+  server.on('upgrade', (request, socket) => {
+    const accept = createHash('sha1').update(
+      `${request.headers['sec-websocket-key']}258EAFA5-E914-47DA-95CA-C5AB0DC85B11`,
+    );
+    socket.on('error', () => {});
+    socket.on('data', () => taken.push(`socket ${request.url}`));
+    socket.write(
+      `HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Accept: ${accept.digest('base64')}\r\n\r\n`,
+    );
+    const hello = 'hello';
+    socket.write(Buffer.concat([Buffer.from([0x81, hello.length]), Buffer.from(hello)]));
+  });
+  const { origin, stop } = await listening(server);
+  return { origin, taken, stop };
+}
+
+/** @param {import('node:http').Server} server  on any free port of the loopback interface, under all its addresses */
+export async function listening(server) {
+  await new Promise((resolve) => server.listen(0, '0.0.0.0', () => resolve(undefined)));
+  const address = server.address();
+  const port = typeof address === 'object' ? (address?.port ?? 0) : 0;
+  return {
+    origin: `http://127.0.0.1:${port}`,
+    port,
+    stop: () => {
+      server.closeAllConnections();
+      server.close();
+    },
+  };
+}
