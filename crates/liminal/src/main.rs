@@ -189,8 +189,12 @@ fn log_to_stderr(variable: &str, default: &str) -> anyhow::Result<()> {
             "{variable} is `{wanted}`: {reason}. Try `info`, `debug` or `hub=debug,info`."
         )
     })?;
-    // It logs what a model says, which is nobody's business.
-    let targets = targets.with_target("genai", LevelFilter::OFF);
+    // They log what is said to models and agents, which is nobody's business.
+    let targets = ["genai", "agent_client_protocol"]
+        .into_iter()
+        .fold(targets, |targets, talkative| {
+            targets.with_target(talkative, LevelFilter::OFF)
+        });
     let layer = tracing_subscriber::fmt::layer()
         .with_writer(std::io::stderr)
         // It would say on standard error that there is no standard error, and panic over it.
