@@ -1,0 +1,221 @@
+//! Crowds and floods: a calm client beside them is answered as quickly as one of a server that nobody bothers, and what
+//! they send is not kept.
+//!
+//! Two servers stand side by side on the same busy machine; only one of them is bothered. So what the machine does to
+//! both is no finding, and what the flood does to one is.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result};
+use serde_json::json;
+use testkit::{Program, Server, ServerSetup, Socket, times};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
+use tokio::net::tcp::OwnedReadHalf;
+
+use crate::raw::{CONTINUATION, Raw, TEXT, frame, head};
+use crate::setup;
+
+const RATIO_MAX: u32 = 3;
+const GROWTH_KIB_MAX: u64 = 32 * 1024;
+/// Below this a difference is the scheduler's, not ours.
+const NOTICEABLE: Duration = Duration::from_millis(2);
+
+/// A server that is bothered, one that is not, and a calm client at each.
+struct Pair {
+    _setups: [ServerSetup; 2],
+    bothered: Arc<Server>,
+    _spared: Server,
+    clients: [Socket; 2],
+    memory_before: u64,
+}
+
+impl Pair {
+    async fn start() -> Result<Self> {
+        let setups = [setup()?, setup()?];
+        let (bothered, spared) = (setups[0].start().await?, setups[1].start().await?);
+        let mut clients = [bothered.connect().await?, spared.connect().await?];
+        for client in &mut clients {
+            for _ in 0..20 {
+                client.ask(json!({"type": "project:list"})).await?;
+            }
+        }
+        let memory_before = resident_kib(bothered.id())?;
+        Ok(Self {
+            _setups: setups,
+            bothered: Arc::new(bothered),
+            _spared: spared,
+            clients,
+            memory_before,
+        })
+    }
+
+    /// Asks both in turn while the other side does its worst, and holds one against the other.
+    async fn hold(&mut self, what: &str) -> Result<()> {
+        let (asks, lasting) = (times(200, 2000), Duration::from_secs(times(1, 20) as u64));
+        let mut took = [vec![], vec![]];
+        let mut memory = self.memory_before;
+        let begun = Instant::now();
+        while took[0].len() < asks || begun.elapsed() < lasting {
+            for (client, took) in self.clients.iter_mut().zip(&mut took) {
+                let begun = Instant::now();
+                client.ask(json!({"type": "project:list"})).await?;
+                took.push(begun.elapsed());
+            }
+            if took[0].len() % 10 == 0 {
+                memory = memory.max(resident_kib(self.bothered.id())?);
+            }
+        }
+        let [with, without] = took.map(|mut took| {
+            took.sort();
+            took[took.len() * 99 / 100]
+        });
+        let grown = memory.saturating_sub(self.memory_before);
+        println!("{what}: p99 {with:?}, without {without:?}; at most {grown} KiB more");
+        let limit = without.max(NOTICEABLE) * RATIO_MAX;
+        assert!(with <= limit, "{what}: p99 {with:?}, without {without:?}");
+        assert!(grown <= GROWTH_KIB_MAX, "{what}: {grown} KiB more");
+        Ok(())
+    }
+}
+
+fn resident_kib(process: u32) -> Result<u64> {
+    let status = std::fs::read_to_string(format!("/proc/{process}/status"))?;
+    let line = status.lines().find(|line| line.starts_with("VmRSS:"));
+    let number = line.and_then(|line| line.split_whitespace().nth(1));
+    Ok(number.context("a number")?.parse()?)
+}
+
+/// Counts the texts that come back; in ours no other byte looks like the beginning of one.
+async fn count_answers(mut reader: OwnedReadHalf, answered: Arc<AtomicU64>) {
+    let mut buffer = vec![0; 64 * 1024];
+    while let Ok(count @ 1..) = reader.read(&mut buffer).await {
+        let begun = buffer[..count].iter().filter(|byte| **byte == 0x81);
+        answered.fetch_add(begun.count() as u64, Ordering::Relaxed);
+    }
+}
+
+/// Writes these bytes again and again, and comes back when it is thrown out.
+async fn pour(
+    server: Arc<Server>,
+    bytes: Vec<u8>,
+    poured: Arc<AtomicU64>,
+    answered: Arc<AtomicU64>,
+) {
+    loop {
+        let Ok(raw) = Raw::browser(&server, "").await else {
+            continue;
+        };
+        let (reader, mut writer) = raw.stream.into_split();
+        // What comes back is read, or the server would wait for us.
+        let reading = tokio::spawn(count_answers(reader, answered.clone()));
+        while writer.write_all(&bytes).await.is_ok() {
+            poured.fetch_add(1, Ordering::Relaxed);
+        }
+        reading.abort();
+    }
+}
+
+/// One connection pours, and a calm client asks beside it.
+async fn under_a_flood(what: &str, bytes: Vec<u8>) -> Result<()> {
+    let mut pair = Pair::start().await?;
+    let (poured, answered) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicU64::new(0)));
+    let (length, server) = (bytes.len() as u64, pair.bothered.clone());
+    let begun = Instant::now();
+    let flood = tokio::spawn(pour(server, bytes, poured.clone(), answered.clone()));
+    let held = pair.hold(what).await;
+    flood.abort();
+    let seconds = begun.elapsed().as_secs_f64();
+    let bytes = poured.load(Ordering::Relaxed) * length;
+    let answered = answered.load(Ordering::Relaxed);
+    println!(
+        "{what}: {:.1} MB/s sent, {:.0} answers a second",
+        bytes as f64 / seconds / 1e6,
+        answered as f64 / seconds
+    );
+    held
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_flood_of_messages_slows_nobody_else() -> Result<()> {
+    let message = br#"{"type":"project:list","requestId":"flood"}"#;
+    under_a_flood("requests", frame(TEXT, true, message).repeat(100)).await
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_flood_of_nonsense_slows_nobody_else() -> Result<()> {
+    under_a_flood("nonsense", frame(TEXT, true, b"{").repeat(100)).await
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_flood_of_empty_pieces_slows_nobody_else() -> Result<()> {
+    let pieces = frame(CONTINUATION, false, b"").repeat(1000);
+    let bytes = [
+        frame(TEXT, false, b"{"),
+        pieces,
+        frame(CONTINUATION, true, b"}"),
+    ]
+    .concat();
+    under_a_flood("empty pieces", bytes).await
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_flood_of_deep_and_wide_texts_slows_nobody_else() -> Result<()> {
+    let wide: String = (0..40_000)
+        .map(|number| format!("\"k{number}\":0,"))
+        .collect();
+    let wide = format!("{{{wide}\"z\":[{}]}}", "[".repeat(10_000));
+    under_a_flood("deep and wide", frame(TEXT, true, wide.as_bytes())).await
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn messages_of_a_hundred_megabytes_are_not_kept() -> Result<()> {
+    // In one frame, and in many that together are as long.
+    let megabyte = vec![b' '; 1024 * 1024];
+    let mut whole = head(TEXT, true, 100 * 1024 * 1024);
+    whole.extend(megabyte.repeat(10));
+    under_a_flood("a hundred megabytes", whole).await?;
+    let mut pieces = frame(TEXT, false, b"{");
+    for _ in 0..10 {
+        pieces.extend(frame(CONTINUATION, false, &megabyte[..900_000]));
+    }
+    under_a_flood("a hundred megabytes in pieces", pieces).await
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn idle_windows_and_silent_callers_slow_nobody_and_cost_little() -> Result<()> {
+    let mut pair = Pair::start().await?;
+    let crowd = times(200, 1000);
+    // Those who say nothing, those who begin a request and those who begin a body.
+    let mut silent = vec![];
+    let address = pair.bothered.address;
+    for number in 0..crowd {
+        let mut stream = TcpStream::connect(address).await?;
+        let begun = match number % 3 {
+            0 => String::new(),
+            1 => format!("GET / HTTP/1.1\r\nHost: {address}\r\nX-Slow: "),
+            _ => format!(
+                "POST /login HTTP/1.1\r\nHost: {address}\r\nOrigin: http://{address}\r\n\
+                 Content-Type: application/json\r\nContent-Length: 4000\r\n\r\n{{"
+            ),
+        };
+        let _ = stream.write_all(begun.as_bytes()).await;
+        silent.push(stream);
+    }
+    // A byte now and then keeps no place either: whoever comes is let in before the guard of this test.
+    pair.hold("silent callers").await?;
+    drop(silent);
+    let mut windows = vec![];
+    for _ in 0..crowd {
+        windows.push(pair.bothered.connect().await?);
+    }
+    pair.hold("idle windows").await?;
+    drop(windows);
+    let mut programs = vec![];
+    for _ in 0..crowd {
+        programs.push(Program::at(&pair.bothered).await?);
+    }
+    pair.hold("idle programs").await
+}
