@@ -101,6 +101,16 @@ pub struct ToolCallPatch {
     pub terminal_exit: Option<TerminalExit>,
 }
 
+impl ToolCallPatch {
+    /// Nothing but whose it is.
+    pub fn new(tool_call_id: &str) -> Self {
+        Self {
+            tool_call_id: tool_call_id.to_owned(),
+            ..Self::default()
+        }
+    }
+}
+
 /// Reads the `params` of a `session/update`: whose it is, and what it says. `Err` says why it is
 /// not even an update of an unknown kind.
 pub fn read(params: &str) -> Result<(String, Update), String> {

@@ -25,7 +25,9 @@ pub use agent_session::{AgentSession, Picture};
 pub use catalog::{AgentEntry, Catalog, Launch};
 pub use connection::{AgentError, AgentEvent, Answer, Connection, Start, connect};
 pub use gate::Oddities;
-pub use host::{Audit, AuditWhat, DecidedBy, Host, HostSetup, Refusal, TerminalOutput};
+pub use host::{
+    Audit, AuditWhat, DecidedBy, Host, HostSetup, Refusal, TerminalOutput, would_write,
+};
 pub use kinds::{AgentKind, Agents, refresh};
 pub use lifecycle::{AgentHandle, Backoff, Life, Publish, Status};
 pub use obtain::{Ended, News, NotInstalled, REGISTRY_URL, Refreshed};

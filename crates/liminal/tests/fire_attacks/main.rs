@@ -12,6 +12,7 @@ mod requests;
 mod routes;
 mod terminal;
 mod token;
+mod writes;
 
 use testkit::ServerSetup;
 

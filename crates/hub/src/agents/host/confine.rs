@@ -19,6 +19,7 @@ use rustix::fs::{AtFlags, FileType, Mode, OFlags, Stat};
 use rustix::io::Errno;
 
 use super::Refusal;
+use super::guarded::is_guarded;
 
 /// As many as Linux itself follows.
 const LINKS_MAX: usize = 40;
@@ -52,11 +53,15 @@ pub(super) struct Place {
     pub(super) found: Option<Stat>,
 }
 
-/// What to do about directories that are not there.
-#[derive(Clone, Copy, PartialEq)]
-pub(super) enum Parents {
-    MustExist,
-    Create,
+/// What a path is walked for.
+#[derive(Clone, Copy)]
+pub(super) enum For<'a> {
+    Reading,
+    /// Directories that are not there are made. A guarded file is found only if a person agreed to this very one,
+    /// named by its path below the project.
+    Writing {
+        agreed: Option<&'a Path>,
+    },
 }
 
 impl Project {
@@ -85,17 +90,17 @@ impl Project {
         let path = path.unwrap_or(&self.path);
         let mut walk = Walk::start(self, path)?;
         while let Some(name) = walk.next_name()? {
-            walk.enter(name, Parents::MustExist)?;
+            walk.enter(name, For::Reading)?;
         }
         walk.into_directory()
     }
 
     /// Where the file is, or would be.
-    pub(super) fn file(&self, path: &Path, parents: Parents) -> Result<Place, Refusal> {
+    pub(super) fn file(&self, path: &Path, what_for: For) -> Result<Place, Refusal> {
         let mut walk = Walk::start(self, path)?;
         while let Some(name) = walk.next_name()? {
             if !walk.todo.is_empty() {
-                walk.enter(name, parents)?;
+                walk.enter(name, what_for)?;
                 continue;
             }
             let found = match rustix::fs::statat(walk.here(), &name, AtFlags::SYMLINK_NOFOLLOW) {
@@ -109,6 +114,7 @@ impl Project {
                     if let Some(found) = &found {
                         self.must_not_be_forbidden(path, found)?;
                     }
+                    walk.must_be_agreed(&name, what_for)?;
                     let directory = walk.into_directory()?;
                     return Ok(Place {
                         directory,
@@ -203,6 +209,8 @@ struct Walk<'a> {
     asked: &'a Path,
     /// Below the project, each inside the one before it.
     entered: Vec<OwnedFd>,
+    /// What each of them is called.
+    names_entered: Vec<OsString>,
     todo: VecDeque<OsString>,
     links: usize,
     names: usize,
@@ -214,6 +222,7 @@ impl<'a> Walk<'a> {
             project,
             asked,
             entered: vec![],
+            names_entered: vec![],
             todo: VecDeque::new(),
             links: 0,
             names: 0,
@@ -251,6 +260,7 @@ impl<'a> Walk<'a> {
             if name != ".." {
                 return Ok(Some(name));
             }
+            self.names_entered.pop();
             if self.entered.pop().is_none() {
                 return Err(self.outside());
             }
@@ -262,29 +272,51 @@ impl<'a> Walk<'a> {
         self.entered.last().unwrap_or(&self.project.root)
     }
 
-    fn enter(&mut self, name: OsString, parents: Parents) -> Result<(), Refusal> {
+    fn enter(&mut self, name: OsString, what_for: For) -> Result<(), Refusal> {
         let mut opened = open_directory(self.here(), &name);
-        if matches!(opened, Err(Errno::NOENT)) && parents == Parents::Create {
+        if matches!(opened, Err(Errno::NOENT)) && matches!(what_for, For::Writing { .. }) {
+            self.must_be_agreed(&name, what_for)?;
             match rustix::fs::mkdirat(self.here(), &name, Mode::from_raw_mode(0o777)) {
                 Ok(()) | Err(Errno::EXIST) => opened = open_directory(self.here(), &name),
                 Err(error) => return Err(self.trouble(error)),
             }
         }
         match opened {
-            Ok(directory) => self.push(directory),
+            Ok(directory) => self.push(directory, name),
             // What a link answers when it may not be followed.
             Err(Errno::NOTDIR | Errno::LOOP | Errno::MLINK) => self.follow(&name),
             Err(error) => Err(self.trouble(error)),
         }
     }
 
-    fn push(&mut self, directory: OwnedFd) -> Result<(), Refusal> {
+    /// Whether something may be written under this name, here.
+    fn must_be_agreed(&self, name: &OsStr, what_for: For) -> Result<(), Refusal> {
+        let For::Writing { agreed } = what_for else {
+            return Ok(());
+        };
+        let mut below: PathBuf = self.names_entered.iter().collect();
+        below.push(name);
+        // A folder that is made on the way is judged by what it is made for.
+        for name in &self.todo {
+            match name == ".." {
+                true => drop(below.pop()),
+                false => below.push(name),
+            }
+        }
+        if !is_guarded(&below) || agreed == Some(&below) {
+            return Ok(());
+        }
+        Err(Refusal::guarded(self.asked, below))
+    }
+
+    fn push(&mut self, directory: OwnedFd, name: OsString) -> Result<(), Refusal> {
         let stat = rustix::fs::fstat(&directory).map_err(|error| self.trouble(error))?;
         self.project.must_not_be_forbidden(self.asked, &stat)?;
         if self.entered.len() == DEPTH_MAX {
             return Err(self.too_deep());
         }
         self.entered.push(directory);
+        self.names_entered.push(name);
         Ok(())
     }
 
@@ -301,6 +333,7 @@ impl<'a> Walk<'a> {
         };
         if target.is_absolute() {
             self.entered.clear();
+            self.names_entered.clear();
         }
         let below = self.project.below(&target).ok_or_else(|| self.outside())?;
         self.add(below);

@@ -12,7 +12,7 @@ use std::path::Path;
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, Stat};
 
 use super::Refusal;
-use super::confine::{Parents, Place, Project, kind_of, trouble};
+use super::confine::{For, Place, Project, kind_of, trouble};
 
 /// What one answer may hold.
 const CONTENT_BYTES_MAX: usize = 32 * 1024 * 1024;
@@ -29,7 +29,7 @@ pub(super) fn read(
     line: Option<u32>,
     limit: Option<u32>,
 ) -> Result<String, Refusal> {
-    let place = project.file(path, Parents::MustExist)?;
+    let place = project.file(path, For::Reading)?;
     if let Some(found) = &place.found {
         must_be_regular(path, found)?;
     }
@@ -97,9 +97,15 @@ fn split_after_lines<'a>(bytes: &'a [u8], lines: &mut u32) -> (&'a [u8], &'a [u8
     bytes.split_at(bytes.len())
 }
 
-/// Replaces the file's content, or makes the file and the directories it lies in.
-pub(super) fn write(project: &Project, path: &Path, content: &[u8]) -> Result<(), Refusal> {
-    let place = project.file(path, Parents::Create)?;
+/// Replaces the file's content, or makes the file and the directories it lies in. A guarded one is written only if it
+/// is the one that was agreed to.
+pub(super) fn write(
+    project: &Project,
+    path: &Path,
+    content: &[u8],
+    agreed: Option<&Path>,
+) -> Result<(), Refusal> {
+    let place = project.file(path, For::Writing { agreed })?;
     let mode = match &place.found {
         None => None,
         Some(found) => {

@@ -3,18 +3,19 @@
 //! `confine` turns a path the agent named into an open directory inside the project, or refuses;
 //! `files` reads and writes there; `terminals` runs commands that start there, each a `command` with
 //! a `screen`; `audit` writes down what was allowed and refused. Whether a person agreed is not asked
-//! here: whatever was permitted, these are the limits.
+//! here: whatever was permitted, these are the limits. Only what is `guarded` is refused until somebody did.
 
 mod audit;
 mod command;
 mod confine;
 mod files;
+mod guarded;
 mod screen;
 mod terminals;
 
 use std::ffi::OsString;
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use agent_client_protocol_schema::v1 as acp;
@@ -24,6 +25,7 @@ use tokio::sync::{Semaphore, mpsc};
 
 pub use audit::{Audit, AuditWhat, DecidedBy};
 use confine::Project;
+pub use guarded::would_write;
 pub(super) use screen::Decoder;
 use terminals::Terminals;
 
@@ -77,6 +79,8 @@ pub struct TerminalOutput {
 pub struct Refusal {
     pub code: i32,
     pub message: String,
+    /// Below the project: what a person has to agree to before it is written.
+    pub guarded: Option<PathBuf>,
 }
 
 impl Refusal {
@@ -86,6 +90,7 @@ impl Refusal {
         Self {
             code: INVALID_PARAMS,
             message,
+            guarded: None,
         }
     }
 
@@ -94,6 +99,16 @@ impl Refusal {
         Self {
             code: RESOURCE_NOT_FOUND,
             message,
+            guarded: None,
+        }
+    }
+
+    /// Something that a person has to agree to first.
+    fn guarded(asked: &Path, below: PathBuf) -> Self {
+        let asked = asked.display();
+        Self {
+            guarded: Some(below),
+            ..Self::not_allowed(format!("{asked} is written only if a person agrees to it"))
         }
     }
 
@@ -103,6 +118,7 @@ impl Refusal {
         Self {
             code: INTERNAL_ERROR,
             message,
+            guarded: None,
         }
     }
 }
@@ -144,7 +160,7 @@ impl Host {
         let terminals = &self.inner.terminals;
         match method {
             "fs/read_text_file" => answer(self.read(parse(params)?).await?),
-            "fs/write_text_file" => answer(self.write(parse(params)?).await?),
+            "fs/write_text_file" => answer(self.write(parse(params)?, None).await?),
             "terminal/create" => answer(self.create_terminal(parse(params)?).await?),
             "terminal/output" => {
                 let request: acp::TerminalOutputRequest = parse(params)?;
@@ -167,8 +183,14 @@ impl Host {
             _ => Err(Refusal {
                 code: METHOD_NOT_FOUND,
                 message: format!("Method not found: {method}"),
+                guarded: None,
             }),
         }
+    }
+
+    /// Writes a guarded file that a person agreed to, named as it was in the refusal.
+    pub async fn write_agreed(&self, params: Value, agreed: PathBuf) -> Result<Value, Refusal> {
+        answer(self.write(parse(params)?, Some(agreed)).await?)
     }
 
     /// Ends every command of this session, and returns when they have ended. No more can be started.
@@ -199,9 +221,18 @@ impl Host {
     async fn write(
         &self,
         request: acp::WriteTextFileRequest,
+        agreed: Option<PathBuf>,
     ) -> Result<acp::WriteTextFileResponse, Refusal> {
         self.on_files(move |host| {
-            let written = files::write(&host.project, &request.path, request.content.as_bytes());
+            let (path, content) = (&request.path, request.content.as_bytes());
+            let written = files::write(&host.project, path, content, agreed.as_deref());
+            // Nothing is decided yet.
+            if let Err(Refusal {
+                guarded: Some(_), ..
+            }) = written
+            {
+                return written.map(|()| acp::WriteTextFileResponse::new());
+            }
             host.record(AuditWhat::Write {
                 path: request.path.to_string_lossy().into_owned(),
                 bytes: request.content.len() as u64,

@@ -9,12 +9,15 @@ use tokio::time::Instant;
 use uuid::Uuid;
 use wire::{AttachProblem, ChatEntry, QuestionOutcome, TurnPhase};
 
+use super::guarded::{AGREE, Guarded, Waiting};
 use super::record::keep;
 use super::{Actor, Own};
 use crate::agents::elicitation;
 use crate::agents::entries::{Entries, entry_number};
 use crate::agents::from_acp::{self, Update};
-use crate::agents::{AgentError, Answer, Attach, AuditWhat, DecidedBy, FromAgent, Host, Picture};
+use crate::agents::{
+    AgentError, Answer, Attach, AuditWhat, DecidedBy, FromAgent, Host, Picture, would_write,
+};
 use crate::error::HubError;
 use crate::session::index::trash;
 use crate::session::reconcile::{Reconciled, reconcile};
@@ -168,12 +171,14 @@ impl Actor {
                     let permission_id = format!("p{}", self.next_question);
                     self.next_question += 1;
                     let title = patch.title.clone().unwrap_or_default();
+                    let guarded = would_write(&patch, self.setup.meta.project_path.as_ref());
                     self.questions
-                        .insert(permission_id.clone(), (answer, title));
+                        .insert(permission_id.clone(), (Waiting::Agent(answer), title));
                     self.step(Input::PermissionAsked {
                         permission_id,
                         patch: Box::new(patch),
                         options,
+                        guarded,
                     })
                     .await;
                 }
@@ -225,10 +230,24 @@ impl Actor {
         match host {
             Ok(host) => {
                 self.host = Some(host.clone());
+                let own = self.own.clone();
                 tokio::spawn(async move {
-                    match host.serve(&method, params).await {
-                        Ok(result) => answer.succeed(result),
-                        Err(refusal) => answer.refuse(refusal.code, &refusal.message),
+                    // It is wanted again if somebody agrees.
+                    let again = (method == "fs/write_text_file").then(|| params.clone());
+                    let refusal = match host.serve(&method, params).await {
+                        Ok(result) => return answer.succeed(result),
+                        Err(refusal) => refusal,
+                    };
+                    match (refusal.guarded, again) {
+                        (Some(path), Some(params)) => {
+                            let wanted = Guarded {
+                                path,
+                                params,
+                                answer,
+                            };
+                            let _ = own.send(Own::Guarded(wanted)).await;
+                        }
+                        _ => answer.refuse(refusal.code, &refusal.message),
                     }
                 });
             }
@@ -331,7 +350,7 @@ impl Actor {
         option_id: Option<String>,
         by_policy: bool,
     ) {
-        let Some((answer, question)) = self.questions.remove(permission_id) else {
+        let Some((waiting, question)) = self.questions.remove(permission_id) else {
             return;
         };
         let by = match (by_policy, &option_id) {
@@ -345,10 +364,16 @@ impl Actor {
             by,
         };
         self.setup.host.audit.record(&self.setup.meta.id, what);
-        answer.succeed(match option_id {
-            Some(id) => json!({"outcome": {"outcome": "selected", "optionId": id}}),
-            None => json!({"outcome": {"outcome": "cancelled"}}),
-        });
+        match waiting {
+            Waiting::Agent(answer) => answer.succeed(match option_id {
+                Some(id) => json!({"outcome": {"outcome": "selected", "optionId": id}}),
+                None => json!({"outcome": {"outcome": "cancelled"}}),
+            }),
+            Waiting::Write { wanted, call_id } => {
+                let agreed = option_id.is_some_and(|id| id == AGREE);
+                self.write_if(agreed, wanted, call_id);
+            }
+        }
     }
 }
 

@@ -8,6 +8,7 @@ mod audience;
 mod choosing;
 mod command;
 mod conversation;
+mod guarded;
 mod guest;
 mod record;
 mod refusal;
@@ -30,6 +31,7 @@ use self::command::refuse;
 pub(crate) use self::command::{Command, Subscribe};
 pub use self::command::{Done, Page, Shown};
 use self::conversation::Conversation;
+use self::guarded::{Guarded, Waiting};
 use self::guest::{Replay, pictures};
 use self::record::Record;
 use super::feed::{Feed, SessionEvent};
@@ -84,6 +86,8 @@ pub(crate) struct Fresh {
 enum Own {
     Input(Input),
     AttachFailed(HubError),
+    /// The agent wants to write what a person has to agree to.
+    Guarded(Guarded),
     /// What became of a wish, with the agent's answer.
     Chose {
         wish: Wish,
@@ -153,7 +157,7 @@ struct Actor {
     restoring: Option<u64>,
     /// What is to be chosen once the agent has the session open.
     wishes: Vec<Wish>,
-    questions: HashMap<String, (Answer, String)>,
+    questions: HashMap<String, (Waiting, String)>,
     next_question: u64,
     /// What is not about permission, each with the task that waits for the agent to change its mind.
     asked: HashMap<String, (Answer, AbortHandle)>,
@@ -314,6 +318,7 @@ impl Actor {
         match own {
             Own::Input(input) => self.step(input).await,
             Own::AttachFailed(error) => self.attach_failed(error).await,
+            Own::Guarded(wanted) => self.ask_to_write(wanted).await,
             Own::Chose { wish, answer } => self.chose(wish, answer).await,
             Own::Restored {
                 session,

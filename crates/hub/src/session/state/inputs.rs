@@ -57,6 +57,8 @@ pub(crate) enum Input {
         permission_id: String,
         patch: Box<ToolCallPatch>,
         options: Vec<PermissionOption>,
+        /// A person is asked, whatever the policy.
+        guarded: bool,
     },
     PermissionAnswered {
         permission_id: String,

@@ -192,7 +192,8 @@ impl State {
                 permission_id,
                 patch,
                 options,
-            } => self.asked(permission_id, *patch, options, now, &mut effects),
+                guarded,
+            } => self.asked(permission_id, *patch, options, guarded, now, &mut effects),
             Input::PermissionAnswered {
                 permission_id,
                 option_id,
@@ -538,6 +539,7 @@ impl State {
         permission_id: String,
         patch: ToolCallPatch,
         options: Vec<PermissionOption>,
+        guarded: bool,
         now: Timestamp,
         effects: &mut Vec<Effect>,
     ) {
@@ -553,6 +555,7 @@ impl State {
             return;
         }
         if self.policy == PermissionPolicy::Allow
+            && !guarded
             && let Some(option) = least_that_allows(&options)
         {
             effects.push(Effect::AnswerPermission {
