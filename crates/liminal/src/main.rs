@@ -18,10 +18,11 @@ mod serve;
 mod socket;
 mod stop;
 mod strict_json;
+mod terminal;
 mod token;
 
 use std::env::VarError::NotUnicode;
-use std::io::{IsTerminal, Write};
+use std::io::IsTerminal;
 use std::process::ExitCode;
 
 use anyhow::Context;
@@ -31,6 +32,7 @@ use config::Settings;
 use hub::HubError;
 use hub::agents::keeper;
 use hub::store::{DataDir, OpenError};
+use terminal::print;
 use token::Token;
 use tracing_subscriber::filter::{LevelFilter, Targets};
 use tracing_subscriber::prelude::*;
@@ -40,8 +42,7 @@ fn main() -> ExitCode {
     match run(&cli) {
         Ok(code) => code,
         Err(error) => {
-            // One sentence for a person; nobody reading means nobody to tell.
-            let _ = writeln!(std::io::stderr(), "error: {error}");
+            terminal::complain(&error);
             ExitCode::FAILURE
         }
     }
@@ -164,20 +165,6 @@ fn is_locked(error: &anyhow::Error) -> bool {
     matches!(error, Some(HubError::Open(OpenError::Locked { .. })))
 }
 
-/// A closed pipe (`liminal doctor | head`) is the reader's choice, not an error.
-fn print(text: &str) -> anyhow::Result<()> {
-    let mut stdout = std::io::stdout().lock();
-    match stdout
-        .write_all(text.as_bytes())
-        .and_then(|()| stdout.flush())
-    {
-        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => Err(anyhow::anyhow!(
-            "could not write to standard output: {error}"
-        )),
-        _ => Ok(()),
-    }
-}
-
 fn log_to_stderr(variable: &str, default: &str) -> anyhow::Result<()> {
     let wanted = std::env::var(variable).unwrap_or_default();
     let wanted = match wanted.is_empty() {
@@ -196,7 +183,7 @@ fn log_to_stderr(variable: &str, default: &str) -> anyhow::Result<()> {
             targets.with_target(talkative, LevelFilter::OFF)
         });
     let layer = tracing_subscriber::fmt::layer()
-        .with_writer(std::io::stderr)
+        .with_writer(terminal::Log::open)
         // It would say on standard error that there is no standard error, and panic over it.
         .log_internal_errors(false)
         .with_ansi(std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none())

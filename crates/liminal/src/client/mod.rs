@@ -7,7 +7,6 @@ mod agents;
 mod export;
 mod link;
 mod send;
-mod terminal;
 
 use std::process::ExitCode;
 
@@ -18,6 +17,7 @@ use unicode_width::UnicodeWidthStr;
 
 use crate::cli::Talk;
 use crate::config::Settings;
+use crate::terminal;
 use crate::token::Token;
 use link::Link;
 
@@ -99,8 +99,7 @@ async fn carry_out(talk: &Talk, message: String, link: &mut Link) -> anyhow::Res
         }
         Talk::Send(what) => return send::send(link, what, message).await,
     };
-    let file = matches!(talk, Talk::Export { .. });
-    terminal::print(&text, file)?;
+    terminal::print(&text)?;
     Ok(ExitCode::SUCCESS)
 }
 

@@ -7,9 +7,9 @@ use anyhow::{Context, bail};
 use serde_json::{Value, json};
 
 use super::link::Link;
-use super::terminal::note;
-use super::{terminal, whole_key};
+use super::whole_key;
 use crate::cli::SendArgs;
+use crate::terminal::{self, note};
 
 /// What the exit code says, beside 0 for an answer.
 const FAILED: u8 = 1;
@@ -133,12 +133,12 @@ async fn follow(link: &mut Link, key: &str, run: &str, json: bool) -> anyhow::Re
             continue;
         }
         if json {
-            crate::print(&format!("{event}\n"))?;
+            terminal::print(&format!("{event}\n"))?;
         }
         match event["event"].as_str().unwrap_or_default() {
             "chat.delta" if !json => {
                 let text = data["text"].as_str().unwrap_or_default();
-                terminal::print(text, false)?;
+                terminal::print(text)?;
                 ended_line = text.ends_with('\n') || (text.is_empty() && ended_line);
             }
             "chat.tool" if !json && data["status"] != "running" => {
@@ -150,7 +150,7 @@ async fn follow(link: &mut Link, key: &str, run: &str, json: bool) -> anyhow::Re
             }
             end @ ("chat.final" | "chat.error") => {
                 if !ended_line && !json {
-                    crate::print("\n")?;
+                    terminal::print("\n")?;
                 }
                 return Ok(outcome(end, data).into());
             }

@@ -3,20 +3,37 @@
 //! What agents say and sessions are called comes from anywhere, and a terminal obeys what it is shown: it would clear
 //! itself, retitle itself or hide text. So nothing that commands it gets there. Files and pipes get everything as it is.
 
+use std::borrow::Cow;
 use std::io::{IsTerminal, Write};
 
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
-/// Prints what was asked for; a `file` is never touched.
-pub(super) fn print(text: &str, file: bool) -> anyhow::Result<()> {
-    match !file && std::io::stdout().is_terminal() {
-        true => crate::print(&harmless(text)),
-        false => crate::print(text),
+/// Prints what was asked for. A closed pipe (`liminal doctor | head`) is the reader's choice, not an error.
+pub(crate) fn print(text: &str) -> anyhow::Result<()> {
+    let mut stdout = std::io::stdout().lock();
+    let text = match stdout.is_terminal() {
+        true => Cow::Owned(harmless(text)),
+        false => Cow::Borrowed(text),
+    };
+    match stdout
+        .write_all(text.as_bytes())
+        .and_then(|()| stdout.flush())
+    {
+        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => Err(anyhow::anyhow!(
+            "could not write to standard output: {error}"
+        )),
+        _ => Ok(()),
     }
 }
 
+/// One sentence about what went wrong; nobody reading means nobody to tell.
+pub(crate) fn complain(error: &anyhow::Error) {
+    let error = harmless(&error.to_string());
+    let _ = writeln!(std::io::stderr(), "error: {error}");
+}
+
 /// Beside what was asked for, not part of it.
-pub(super) fn note(text: &str) {
+pub(crate) fn note(text: &str) {
     let text = one_line(text);
     let mut stderr = std::io::stderr().lock();
     let coloured =
@@ -28,18 +45,18 @@ pub(super) fn note(text: &str) {
 }
 
 /// For a cell of a table.
-pub(super) fn one_line(text: &str) -> String {
+pub(crate) fn one_line(text: &str) -> String {
     harmless(text).replace(['\n', '\t'], " ")
 }
 
 /// How wide the terminal is that standard output goes to; none for a file or a pipe.
-pub(super) fn columns() -> Option<usize> {
+pub(crate) fn columns() -> Option<usize> {
     let size = rustix::termios::tcgetwinsize(std::io::stdout()).ok()?;
     (size.ws_col > 0).then(|| usize::from(size.ws_col))
 }
 
 /// As much of a line as there is room for.
-pub(super) fn cut(line: &str, columns: Option<usize>) -> String {
+pub(crate) fn cut(line: &str, columns: Option<usize>) -> String {
     let Some(columns) = columns.filter(|columns| line.width() > *columns) else {
         return line.to_owned();
     };
@@ -58,11 +75,41 @@ pub(super) fn cut(line: &str, columns: Option<usize>) -> String {
 fn harmless(text: &str) -> String {
     let commands = |character: char| match character {
         '\n' | '\t' => false,
-        // They turn the text around that follows.
-        '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => true,
-        other => other.is_control(),
+        other => other.is_control() || turns_around(other),
     };
     text.replace(commands, "\u{fffd}")
+}
+
+/// Whether the text that follows it is shown the other way round.
+fn turns_around(character: char) -> bool {
+    matches!(character, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+}
+
+/// Where the log goes. Who writes it takes out what commands a terminal, but leaves what turns text around.
+pub(crate) struct Log(std::io::Stderr);
+
+impl Log {
+    pub(crate) fn open() -> Self {
+        Self(std::io::stderr())
+    }
+}
+
+impl Write for Log {
+    /// A whole event at a time.
+    fn write(&mut self, event: &[u8]) -> std::io::Result<usize> {
+        let text = String::from_utf8_lossy(event);
+        match text.contains(turns_around) {
+            true => self
+                .0
+                .write_all(text.replace(turns_around, "\u{fffd}").as_bytes())?,
+            false => self.0.write_all(event)?,
+        }
+        Ok(event.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        self.0.flush()
+    }
 }
 
 #[cfg(test)]
