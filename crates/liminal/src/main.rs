@@ -177,7 +177,7 @@ fn log_to_stderr(variable: &str, default: &str) -> anyhow::Result<()> {
         )
     })?;
     // They log what is said to models and agents, which is nobody's business.
-    let targets = ["genai", "agent_client_protocol"]
+    let targets = ["genai", hub::agents::PROTOCOL_LOG]
         .into_iter()
         .fold(targets, |targets, talkative| {
             targets.with_target(talkative, LevelFilter::OFF)
