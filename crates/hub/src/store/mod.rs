@@ -17,6 +17,8 @@ use std::path::PathBuf;
 pub use data_dir::{DataDir, Holding, Lock, address_of_server, look};
 pub(crate) use document::{Document, Versioned, problem};
 pub use durable::make_private;
+#[cfg(fuzzing)]
+pub use transcript::fuzz as fuzz_transcript;
 pub use uploads::{NotTaken, PICTURE_BYTES_MAX, Upload, Uploads};
 
 /// Why the store cannot be used. Each sentence says what to do.

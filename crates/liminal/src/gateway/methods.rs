@@ -12,7 +12,8 @@ use serde_json::Value;
 use wire::gateway::Problem;
 
 use super::follow::Caller;
-use super::{brief, chat, projects, sessions};
+use super::frame::brief;
+use super::{chat, projects, sessions};
 
 type Answer = Pin<Box<dyn Future<Output = Result<Value, Problem>> + Send>>;
 type Call = Box<dyn Fn(Caller, Option<Value>) -> Answer + Send + Sync>;

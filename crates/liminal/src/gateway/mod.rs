@@ -7,6 +7,7 @@
 mod chat;
 mod events;
 mod follow;
+mod frame;
 mod messages;
 mod methods;
 mod projects;
@@ -51,7 +52,6 @@ const SLOW_MAX: usize = 16;
 /// Requests a second, and how many at once after a rest.
 const RATE: f64 = 100.0;
 const BURST: f64 = 200.0;
-const ID_BYTES_MAX: usize = 256;
 
 /// What a connection needs to know.
 #[derive(Clone)]
@@ -239,7 +239,7 @@ impl Connection {
     }
 
     async fn request(&mut self, text: &str) -> Result<(), Gone> {
-        let request = parse(text);
+        let request = frame::parse(text);
         if !self.bucket.take() {
             let id = request.map_or(Value::Null, |request| request.id);
             let error = Problem::new(Problem::TOO_MANY, "Too many requests. Slow down a little.");
@@ -250,7 +250,7 @@ impl Connection {
             Err(answer) => return send(&mut self.socket, &answer).await,
         };
         let Some(method) = methods::find(&method) else {
-            let message = format!("Unknown method: {}", brief(&method));
+            let message = format!("Unknown method: {}", frame::brief(&method));
             let error = Problem::new(Problem::UNKNOWN_METHOD, message);
             return send(&mut self.socket, &Frame::Error { id, error }).await;
         };
@@ -266,41 +266,6 @@ impl Connection {
             return Ok(());
         }
         send(&mut self.socket, &answer.await).await
-    }
-}
-
-/// Otherwise the answer; it has the id where that could be made out.
-fn parse(text: &str) -> Result<Request, Box<Frame>> {
-    let refused = |id, code, message: String| {
-        let error = Problem::new(code, message);
-        Box::new(Frame::Error { id, error })
-    };
-    let value: Value = strict_json::from_str(text).map_err(|error| {
-        let message = format!("Parse error: {}", brief(&error.to_string()));
-        refused(Value::Null, Problem::PARSE, message)
-    })?;
-    let id = match value.get("id") {
-        Some(id @ (Value::String(_) | Value::Number(_)))
-            if id.to_string().len() <= ID_BYTES_MAX =>
-        {
-            id.clone()
-        }
-        _ => {
-            let message = "Invalid request: id must be a short text or a number".to_owned();
-            return Err(refused(Value::Null, Problem::INVALID_REQUEST, message));
-        }
-    };
-    serde_json::from_value(value).map_err(|error| {
-        let message = format!("Invalid request: {}", brief(&error.to_string()));
-        refused(id, Problem::INVALID_REQUEST, message)
-    })
-}
-
-/// What is quoted may be a megabyte long.
-fn brief(text: &str) -> String {
-    match text.char_indices().nth(200) {
-        Some((end, _)) => format!("{}…", &text[..end]),
-        None => text.to_owned(),
     }
 }
 

@@ -472,6 +472,33 @@ fn place(lines: &mut Vec<Line>, index: usize, line: Line) {
     lines[index] = line;
 }
 
+/// Any bytes as a conversation and its live file: they are opened, read and appended to, and say the same again.
+#[cfg(fuzzing)]
+pub fn fuzz(folder: &Path, conversation: &[u8], live: &[u8]) {
+    const SHOWN: u64 = 200;
+    let path = folder.join("fuzz.jsonl");
+    std::fs::write(&path, conversation).expect("a folder to write in");
+    std::fs::write(live_path(&path), live).expect("a folder to write in");
+    let Ok((mut transcript, found)) = Transcript::open(&path) else {
+        return;
+    };
+    let total = transcript.total();
+    let entries = transcript.read(0, SHOWN).expect("what was just found");
+    assert!(entries.len() as u64 == total.min(SHOWN));
+    let title = Some("again".to_owned());
+    let note = Note {
+        title,
+        ..Note::default()
+    };
+    transcript.note(note).expect("a note is added");
+    drop(transcript);
+    let (transcript, again) = Transcript::open(&path).expect("it was open a moment ago");
+    assert_eq!(transcript.total(), total);
+    assert_eq!(transcript.read(0, SHOWN).expect("as before"), entries);
+    assert_eq!(again.note.title.as_deref(), Some("again"));
+    assert_eq!(again.in_flight, found.in_flight);
+}
+
 /// The live file beside a transcript.
 pub(crate) fn live_path(path: &Path) -> PathBuf {
     path.with_extension("live.jsonl")
