@@ -11,7 +11,7 @@ use std::os::unix::fs::{PermissionsExt, symlink};
 use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use hub::agents::{Audit, Host, HostSetup, Refusal};
@@ -540,4 +540,56 @@ async fn a_hundred_thousand_swaps_let_nothing_in_or_out() {
         worked > 100 && refused > 100,
         "{worked} worked, {refused} refused"
     );
+}
+
+/// A folder changes places with a link to the hooks while an agent writes there: it may write, but not into them.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn swaps_lead_no_write_into_the_hooks() {
+    const WRITES: usize = 100;
+    let world = World::new();
+    let project = world.path("a/proj");
+    fs::create_dir_all(project.join(".git/hooks")).unwrap();
+    fs::create_dir(project.join("spot")).unwrap();
+    symlink(".git/hooks", project.join("spot-link")).unwrap();
+    let refused = world.write("a/proj/spot-link/x", "taken over").await;
+    let guarded = refused.unwrap_err().guarded;
+    assert_eq!(guarded, Some(".git/hooks/x".into()));
+    let done = Arc::new(AtomicBool::new(false));
+    let swapper = std::thread::spawn({
+        let (done, project) = (done.clone(), project.clone());
+        move || {
+            let (one, other) = (project.join("spot"), project.join("spot-link"));
+            while !done.load(Ordering::Relaxed) {
+                rustix::fs::renameat_with(CWD, &one, CWD, &other, RenameFlags::EXCHANGE).unwrap();
+            }
+        }
+    });
+    let writing = async {
+        let (mut worked, mut refused) = (0, 0);
+        while worked < WRITES || refused < WRITES {
+            match world.write("a/proj/spot/pre-commit", "taken over").await {
+                Ok(_) => worked += 1,
+                Err(_) => refused += 1,
+            }
+        }
+    };
+    let written = tokio::time::timeout(HANG_GUARD, writing).await;
+    done.store(true, Ordering::Relaxed);
+    swapper.join().unwrap();
+    written.unwrap();
+    assert_eq!(fs::read_dir(project.join(".git/hooks")).unwrap().count(), 0);
+}
+
+/// Another name of a file outside: what is written replaces the name inside, and the file outside stays as it is.
+#[tokio::test]
+async fn a_write_through_a_hard_link_stays_inside() {
+    let world = World::new();
+    let outside = world.path("outside/secret.txt");
+    fs::hard_link(&outside, world.path("a/proj/other-name.txt")).unwrap();
+    let before = fs::read(&outside).unwrap();
+    world
+        .write("a/proj/other-name.txt", "changed")
+        .await
+        .unwrap();
+    assert_eq!(fs::read(&outside).unwrap(), before);
 }
