@@ -12,6 +12,7 @@ import { askForPort, frameAll, openSockets, PICTURE, post, read, submitForms } f
 import { expect, test } from '../support/liminal.js';
 import { listening, startNaive } from '../support/naive.js';
 import { routes } from '../support/routes.js';
+import { openSession } from '../support/session.js';
 import { enter } from '../support/workspace.js';
 
 /** @typedef {import('@playwright/test').Frame} Frame */
@@ -179,4 +180,17 @@ test('who opened the workspace, or asks from beside or inside it, gets no port; 
   expect(liminal.agentLog().filter((line) => line.includes('spoofed'))).toEqual([]);
   intruder.stop();
   naive.stop();
+});
+
+test('a hook is written only after a click, though the policy allows everything', async ({ page, liminal }) => {
+  const { frame, send } = await openSession(page, liminal);
+  const hook = join(liminal.home, 'app/.git/hooks/pre-commit');
+  await send(`ask fs/write_text_file ${JSON.stringify({ path: hook, content: '#!/bin/sh\n' })}`);
+  const question = frame.locator('.question');
+  await expect(question).toContainText('Write .git/hooks/pre-commit');
+  await expect(question).toContainText('Asked whatever the policy');
+  expect(existsSync(hook)).toBe(false);
+  await question.getByRole('button', { name: 'Write it' }).click();
+  await expect(frame.getByRole('button', { name: 'Stop' })).toBeHidden();
+  expect(existsSync(hook)).toBe(true);
 });

@@ -32,7 +32,6 @@ export function questionView(question, stage) {
       key,
     );
   });
-  const otherwise = leastThatAllows(question);
   return h(
     'section',
     { class: 'question', 'aria-label': `${stage.agentName()} asks`, 'data-permission': question.permissionId },
@@ -48,7 +47,7 @@ export function questionView(question, stage) {
     h(
       'p',
       { class: 'hint' },
-      otherwise ? `The policy “allow” would have taken “${otherwise.name}”. ` : '',
+      why(question),
       ...(buttons.length > 1 ? ['Keys ', h('kbd', {}, '1'), '–'] : ['Key ']),
       h('kbd', {}, String(Math.min(buttons.length, KEYS))),
       ', while writing with ',
@@ -57,6 +56,13 @@ export function questionView(question, stage) {
     ),
     problem,
   );
+}
+
+/** Why it is asked. @param {PermissionQuestion} question */
+function why(question) {
+  if (question.guarded) return 'Asked whatever the policy: other programs run what stands there. ';
+  const otherwise = leastThatAllows(question);
+  return otherwise ? `The policy “allow” would have taken “${otherwise.name}”. ` : '';
 }
 
 /** @param {PermissionQuestion} question */

@@ -187,7 +187,7 @@ test('output goes to its terminal, and keeps its end', () => {
 
 test('a question touches the tool call it is about, when asked and when answered', () => {
   const transcript = after(history([]), update(1, command('')), update(2, said('e2', '')));
-  const question = { permissionId: 'p', toolCallId: 't', title: '', options: [], askedAt: '' };
+  const question = { permissionId: 'p', toolCallId: 't', title: '', options: [], guarded: false, askedAt: '' };
   /** @param {import('../types/wire.js').PermissionQuestion[]} permissions @returns {ServerMessage} */
   const info = (permissions) => ({ type: 'session:info', sessionId, info: { ...INFO, permissions } });
   assert.deepEqual(apply(transcript, info([question]), 0).items, [transcript.items[0]]);

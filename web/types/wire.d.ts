@@ -368,7 +368,11 @@ export type PermissionQuestion = { permissionId: string,
 /**
  * The tool call it is about; an entry of the conversation shows it.
  */
-toolCallId: string, title: string, options: Array<PermissionOption>, askedAt: string, };
+toolCallId: string, title: string, options: Array<PermissionOption>, askedAt: string, 
+/**
+ * Asked whatever the policy: other programs run what would be written.
+ */
+guarded: boolean, };
 
 export type SlashCommand = { name: string, description: string, hint?: string, };
 

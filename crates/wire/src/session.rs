@@ -134,6 +134,8 @@ pub struct PermissionQuestion {
     pub title: String,
     pub options: Vec<PermissionOption>,
     pub asked_at: String,
+    /// Asked whatever the policy: other programs run what would be written.
+    pub guarded: bool,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, TS)]

@@ -571,6 +571,7 @@ impl State {
             title,
             options,
             asked_at: stamp(now),
+            guarded,
         });
         effects.push(Effect::Info);
     }
