@@ -5,11 +5,13 @@
 
 use std::time::Duration;
 
-use axum::extract::ws::{CloseFrame, Message, WebSocket, WebSocketUpgrade};
+use axum::extract::ws::{CloseFrame, Message, Utf8Bytes, WebSocket, WebSocketUpgrade};
 
 const FRAME_BYTES_MAX: usize = 1024 * 1024;
 /// Most messages are small, and there may be many connections.
 const BUFFER_BYTES: usize = 8 * 1024;
+/// What is read in less time than it takes to hand it over.
+const SHORT_BYTES: usize = 16 * 1024;
 /// How long a goodbye may take.
 const CLOSE_DEADLINE: Duration = Duration::from_millis(500);
 
@@ -26,6 +28,14 @@ pub(crate) fn bounded(upgrade: WebSocketUpgrade) -> WebSocketUpgrade {
         .max_message_size(FRAME_BYTES_MAX)
         .max_frame_size(FRAME_BYTES_MAX)
         .read_buffer_size(BUFFER_BYTES)
+}
+
+/// Reads a text; a long one where it holds up nobody else. `None` if that ended badly.
+pub(crate) async fn read<T: Send + 'static>(text: Utf8Bytes, read: fn(&str) -> T) -> Option<T> {
+    if text.len() <= SHORT_BYTES {
+        return Some(read(&text));
+    }
+    tokio::task::spawn_blocking(move || read(&text)).await.ok()
 }
 
 /// Says goodbye, and waits a moment for the answer. False when nobody takes it.

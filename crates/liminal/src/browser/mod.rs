@@ -17,7 +17,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use axum::extract::ws::{Message, WebSocket, WebSocketUpgrade};
+use axum::extract::ws::{Message, Utf8Bytes, WebSocket, WebSocketUpgrade};
 use axum::response::Response;
 pub(crate) use finished_html::FinishedHtml;
 use futures_util::SinkExt;
@@ -173,7 +173,11 @@ impl Connection {
                 },
                 Some(ended) = self.requests.join_next_with_id() => self.answered(ended).await?,
                 message = self.socket.recv(), if self.waiting() < REQUESTS_MAX => match message {
-                    Some(Ok(Message::Text(text))) => self.receive(&text).await?,
+                    Some(Ok(Message::Text(text))) => {
+                        self.receive(text).await?;
+                        // There may be many more: what others are waiting for goes in between.
+                        task::yield_now().await;
+                    }
                     Some(Ok(Message::Binary(_))) => {
                         let reason = "Invalid request payload: only text frames are understood.".to_owned();
                         self.send(error(ErrorCode::InvalidMessage, reason, None)).await?;
@@ -220,11 +224,12 @@ impl Connection {
         self.requests.len() + queued.sum::<usize>()
     }
 
-    async fn receive(&mut self, text: &str) -> Result<(), Gone> {
+    async fn receive(&mut self, text: Utf8Bytes) -> Result<(), Gone> {
+        let read = socket::read(text, frame::parse).await;
         let ClientFrame {
             request_id,
             message,
-        } = match frame::parse(text) {
+        } = match read.ok_or(Gone("a frame could not be read"))? {
             Ok(frame) => frame,
             Err(invalid) => {
                 let (code, message) = (ErrorCode::InvalidMessage, invalid.message);

@@ -19,7 +19,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use axum::extract::ws::{Message, WebSocket, WebSocketUpgrade};
+use axum::extract::ws::{Message, Utf8Bytes, WebSocket, WebSocketUpgrade};
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use hub::{FeedReader, Hub};
@@ -207,7 +207,11 @@ impl Connection {
                     }
                 }
                 message = self.socket.recv(), if self.slow.len() < SLOW_MAX => match message {
-                    Some(Ok(Message::Text(text))) => self.request(&text).await?,
+                    Some(Ok(Message::Text(text))) => {
+                        self.request(text).await?;
+                        // There may be many more: what others are waiting for goes in between.
+                        tokio::task::yield_now().await;
+                    }
                     Some(Ok(Message::Binary(_))) => {
                         return close(&mut self.socket, NOT_TEXT, "frames are text").await;
                     }
@@ -238,8 +242,8 @@ impl Connection {
         }
     }
 
-    async fn request(&mut self, text: &str) -> Result<(), Gone> {
-        let request = frame::parse(text);
+    async fn request(&mut self, text: Utf8Bytes) -> Result<(), Gone> {
+        let request = socket::read(text, frame::parse).await.ok_or(Gone)?;
         if !self.bucket.take() {
             let id = request.map_or(Value::Null, |request| request.id);
             let error = Problem::new(Problem::TOO_MANY, "Too many requests. Slow down a little.");

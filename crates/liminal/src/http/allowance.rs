@@ -1,7 +1,8 @@
-//! How much a caller may still send before we know who it is.
+//! How much a caller may still send before we know who it is, and how much of it is read at a time.
 //!
 //! A WebSocket's own limit is fixed when it begins, and those who are let in may send far more than a stranger. So the
-//! bytes are counted below it: a stranger who goes on and on is not listened to, and nothing of it is kept.
+//! bytes are counted below it: a stranger who goes on and on is not listened to, and nothing of it is kept. And whoever
+//! always has more to say, stranger or not, is read in turns, so that those who say little are heard in between.
 
 use std::io;
 use std::pin::Pin;
@@ -12,6 +13,9 @@ use std::task::{Context, Poll, ready};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tokio::sync::Notify;
+
+/// Reads before it is others' turn.
+const READS_IN_A_ROW: u8 = 1;
 
 /// Clones count the same connection.
 #[derive(Clone, Default)]
@@ -58,8 +62,20 @@ impl Allowance {
 
 /// A connection whose caller may have an allowance.
 pub(super) struct Metered {
-    pub(super) stream: TcpStream,
-    pub(super) allowance: Allowance,
+    stream: TcpStream,
+    allowance: Allowance,
+    /// How often something was there at once since it last was others' turn.
+    reads: u8,
+}
+
+impl Metered {
+    pub(super) fn new(stream: TcpStream, allowance: Allowance) -> Self {
+        Self {
+            stream,
+            allowance,
+            reads: 0,
+        }
+    }
 }
 
 impl AsyncRead for Metered {
@@ -68,9 +84,19 @@ impl AsyncRead for Metered {
         context: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
+        if self.reads == READS_IN_A_ROW {
+            self.reads = 0;
+            context.waker().wake_by_ref();
+            return Poll::Pending;
+        }
         loop {
             let before = buffer.filled().len();
-            ready!(Pin::new(&mut self.stream).poll_read(context, buffer))?;
+            let read = Pin::new(&mut self.stream).poll_read(context, buffer);
+            self.reads = match read.is_ready() {
+                true => READS_IN_A_ROW.min(self.reads + 1),
+                false => 0,
+            };
+            ready!(read)?;
             let read = buffer.filled().len() - before;
             let taken = self.allowance.take(read);
             buffer.set_filled(before + taken);

@@ -73,7 +73,7 @@ impl Listening {
                 router: TowerToHyperService::new(router.clone()),
                 allowance: allowance.clone(),
             };
-            let stream = TokioIo::new(Metered { stream, allowance });
+            let stream = TokioIo::new(Metered::new(stream, allowance));
             let connection = builder.serve_connection(stream, service);
             let mut stop = stop.clone();
             tokio::spawn(async move {

@@ -229,6 +229,18 @@ async fn of_two_equal_keys_neither_counts() -> Result<()> {
         let answer: Value = browser.next().await?;
         assert_eq!(answer["code"], "INVALID_MESSAGE", "{request}");
     }
+    let mut program = Program::at(&server).await?;
+    for request in [
+        format!(r#"{{"id":1,"method":"projects.add","params":{{"path":"{one}","path":"{two}"}}}}"#),
+        format!(
+            r#"{{"id":1,"method":"projects.add","params":{{"p\u0061th":"{one}"}},"params":{{"path":"{two}"}}}}"#
+        ),
+        r#"{"id":1,"id":2,"method":"health.check"}"#.to_owned(),
+    ] {
+        program.socket.send_text(&request).await?;
+        let answer = program.socket.next().await?;
+        assert_eq!(answer["error"]["code"], -32700, "{request}: {answer}");
+    }
     let list = browser.ask(json!({"type": "project:list"})).await?;
     assert_eq!(list["projects"], json!([]));
     Ok(())
