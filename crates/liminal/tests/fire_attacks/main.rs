@@ -3,6 +3,11 @@
 //! Each promise of docs/security.md names its test here. `cargo xtask test fire` runs them for long.
 //! `corpus` is what is sent, `requests` everything that can be asked, `raw` a socket without manners.
 
+#![expect(
+    clippy::print_stdout,
+    reason = "what was measured, and what could not be, is said"
+)]
+
 mod corpus;
 mod floods;
 mod frames;
