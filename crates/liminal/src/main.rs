@@ -14,6 +14,7 @@ mod gateway;
 mod guests;
 mod http;
 mod open_browser;
+mod pace;
 mod serve;
 mod socket;
 mod stop;

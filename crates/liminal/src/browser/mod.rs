@@ -30,12 +30,17 @@ use tokio::task::{self, JoinError, JoinSet};
 use wire::{ClientFrame, ClientMessage, ErrorCode, PermissionPolicy, ServerMessage};
 
 use crate::guests::Guests;
+use crate::http::Allowance;
+use crate::pace::Pace;
 use crate::socket::{self, GOING_AWAY, NOT_ADMITTED, TOO_SLOW};
 use crate::stop::StopSignal;
 use crate::token::CurrentToken;
 
 /// Requests of one browser that may be under way before we stop reading more.
 const REQUESTS_MAX: usize = 16;
+/// How fast a browser may talk; far more than any page of ours does. One that talks faster is read more slowly.
+const MESSAGES_A_SECOND: f64 = 1000.0;
+const MESSAGES_AT_ONCE: f64 = 2000.0;
 /// What is sent together when it waits together.
 const TOGETHER_BYTES_MAX: usize = 256 * 1024;
 /// How long a browser may leave a message unread before it is taken for gone.
@@ -57,7 +62,13 @@ pub(crate) struct Context {
 }
 
 /// Upgrades an admitted request and starts the connection's task.
-pub(crate) fn accept(upgrade: WebSocketUpgrade, wishes: Wishes, context: Context) -> Response {
+pub(crate) fn accept(
+    upgrade: WebSocketUpgrade,
+    wishes: Wishes,
+    allowance: &Allowance,
+    context: Context,
+) -> Response {
+    allowance.pace();
     socket::bounded(upgrade)
         .write_buffer_size(TOGETHER_BYTES_MAX)
         .on_upgrade(move |socket| async move {
@@ -111,6 +122,7 @@ struct Connection {
     /// not in here.
     queues: HashMap<Queue, VecDeque<(ClientMessage, Origin)>>,
     next_request: u64,
+    pace: Pace,
 }
 
 /// The socket can no longer be used.
@@ -133,6 +145,7 @@ impl Connection {
             under_way: HashMap::new(),
             queues: HashMap::new(),
             next_request: 0,
+            pace: Pace::new(MESSAGES_A_SECOND, MESSAGES_AT_ONCE),
         };
         (connection, reader)
     }
@@ -176,7 +189,10 @@ impl Connection {
                     Some(Ok(Message::Text(text))) => {
                         self.receive(text).await?;
                         // There may be many more: what others are waiting for goes in between.
-                        task::yield_now().await;
+                        match self.pace.spend(1.0) {
+                            Some(wait) => tokio::time::sleep(wait).await,
+                            None => task::yield_now().await,
+                        }
                     }
                     Some(Ok(Message::Binary(_))) => {
                         let reason = "Invalid request payload: only text frames are understood.".to_owned();

@@ -17,7 +17,7 @@ mod sessions;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use axum::extract::ws::{Message, Utf8Bytes, WebSocket, WebSocketUpgrade};
 use axum::http::StatusCode;
@@ -34,6 +34,7 @@ pub(crate) use self::reference::{reference, schema};
 use crate::door::{Door, Refusal};
 use crate::guests::Guests;
 use crate::http::Allowance;
+use crate::pace::Pace;
 use crate::socket::{self, GOING_AWAY, NOT_ADMITTED, NOT_TEXT, TOO_SLOW};
 use crate::stop::StopSignal;
 use crate::strict_json;
@@ -52,6 +53,8 @@ const SLOW_MAX: usize = 16;
 /// Requests a second, and how many at once after a rest.
 const RATE: f64 = 100.0;
 const BURST: f64 = 200.0;
+/// How long a refusal takes: saying no again and again must not become work.
+const REFUSAL_PAUSE: Duration = Duration::from_millis(1);
 
 /// What a connection needs to know.
 #[derive(Clone)]
@@ -115,6 +118,7 @@ async fn serve(
     };
     drop(place);
     allowance.lift();
+    allowance.pace();
     let welcome = Frame::Auth {
         r#type: "auth",
         ok: true,
@@ -131,7 +135,7 @@ async fn serve(
         token,
         events: Events::default(),
         slow: JoinSet::new(),
-        bucket: Bucket::new(),
+        pace: Pace::new(RATE, BURST),
         caller: Caller::new(context, feed, id),
     };
     let ended = connection.run(sessions).await;
@@ -186,7 +190,7 @@ struct Connection {
     caller: Caller,
     events: Events,
     slow: JoinSet<Frame>,
-    bucket: Bucket,
+    pace: Pace,
 }
 
 impl Connection {
@@ -244,7 +248,8 @@ impl Connection {
 
     async fn request(&mut self, text: Utf8Bytes) -> Result<(), Gone> {
         let request = socket::read(text, frame::parse).await.ok_or(Gone)?;
-        if !self.bucket.take() {
+        if !self.pace.take() {
+            tokio::time::sleep(REFUSAL_PAUSE).await;
             let id = request.map_or(Value::Null, |request| request.id);
             let error = Problem::new(Problem::TOO_MANY, "Too many requests. Slow down a little.");
             return send(&mut self.socket, &Frame::Error { id, error }).await;
@@ -285,31 +290,4 @@ async fn send(socket: &mut WebSocket, frame: &Frame) -> Result<(), Gone> {
 async fn close(socket: &mut WebSocket, code: u16, why: &'static str) -> Result<(), Gone> {
     socket::close(socket, code, why).await;
     Ok(())
-}
-
-/// So many requests at once after a rest, and then only so many a second.
-struct Bucket {
-    left: f64,
-    at: Instant,
-}
-
-impl Bucket {
-    fn new() -> Self {
-        Self {
-            left: BURST,
-            at: Instant::now(),
-        }
-    }
-
-    fn take(&mut self) -> bool {
-        let now = Instant::now();
-        let refilled = now.duration_since(self.at).as_secs_f64() * RATE;
-        self.left = (self.left + refilled).min(BURST);
-        self.at = now;
-        let enough = self.left >= 1.0;
-        if enough {
-            self.left -= 1.0;
-        }
-        enough
-    }
 }

@@ -7,15 +7,20 @@
 use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::task::{Context, Poll, ready};
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tokio::sync::Notify;
+use tokio::time::Sleep;
 
-/// Reads before it is others' turn.
-const READS_IN_A_ROW: u8 = 1;
+use crate::pace::Pace;
+
+/// What a socket may send in a second, and at once after a rest. A message has a megabyte at most, and few have more than
+/// a kilobyte.
+const BYTES_A_SECOND: f64 = 1024.0 * 1024.0;
+const BYTES_AT_ONCE: f64 = 4.0 * BYTES_A_SECOND;
 
 /// Clones count the same connection.
 #[derive(Clone, Default)]
@@ -28,6 +33,7 @@ struct Shared {
     /// Bytes that may still come, and one more; 0 for as many as they like.
     left: AtomicUsize,
     used_up: Notify,
+    paced: AtomicBool,
 }
 
 impl Allowance {
@@ -38,6 +44,11 @@ impl Allowance {
 
     pub(crate) fn lift(&self) {
         self.shared.left.store(0, Ordering::Relaxed);
+    }
+
+    /// From now on whoever sends faster than a socket should is read more slowly.
+    pub(crate) fn pace(&self) {
+        self.shared.paced.store(true, Ordering::Relaxed);
     }
 
     /// When more came than may.
@@ -64,8 +75,11 @@ impl Allowance {
 pub(super) struct Metered {
     stream: TcpStream,
     allowance: Allowance,
-    /// How often something was there at once since it last was others' turn.
-    reads: u8,
+    /// Something was there at once: the next turn is somebody else's.
+    gives_way: bool,
+    pace: Pace,
+    /// Until when nothing is read.
+    pause: Option<Pin<Box<Sleep>>>,
 }
 
 impl Metered {
@@ -73,7 +87,9 @@ impl Metered {
         Self {
             stream,
             allowance,
-            reads: 0,
+            gives_way: false,
+            pace: Pace::new(BYTES_A_SECOND, BYTES_AT_ONCE),
+            pause: None,
         }
     }
 }
@@ -84,21 +100,23 @@ impl AsyncRead for Metered {
         context: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        if self.reads == READS_IN_A_ROW {
-            self.reads = 0;
+        if let Some(pause) = &mut self.pause {
+            ready!(pause.as_mut().poll(context));
+            self.pause = None;
+        } else if std::mem::take(&mut self.gives_way) {
             context.waker().wake_by_ref();
             return Poll::Pending;
         }
         loop {
             let before = buffer.filled().len();
-            let read = Pin::new(&mut self.stream).poll_read(context, buffer);
-            self.reads = match read.is_ready() {
-                true => READS_IN_A_ROW.min(self.reads + 1),
-                false => 0,
-            };
-            ready!(read)?;
+            ready!(Pin::new(&mut self.stream).poll_read(context, buffer))?;
             let read = buffer.filled().len() - before;
             let taken = self.allowance.take(read);
+            self.gives_way = true;
+            if self.allowance.shared.paced.load(Ordering::Relaxed) {
+                let wait = self.pace.spend(read as f64);
+                self.pause = wait.map(|wait| Box::pin(tokio::time::sleep(wait)));
+            }
             buffer.set_filled(before + taken);
             // Nothing read is the end; nothing taken is thrown away, so that our last words are not lost over it.
             if read == 0 || taken > 0 {

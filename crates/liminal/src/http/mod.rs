@@ -143,6 +143,7 @@ async fn login(State(app): State<App>, request: Request) -> Result<Response, Res
 
 async fn socket(
     State(app): State<App>,
+    Extension(allowance): Extension<Allowance>,
     uri: Uri,
     headers: HeaderMap,
     upgrade: Result<WebSocketUpgrade, WebSocketUpgradeRejection>,
@@ -150,7 +151,7 @@ async fn socket(
     // Before the upgrade is judged: a stranger learns nothing but that they are one.
     app.door.admit_socket(&headers).await?;
     Ok(match upgrade {
-        Ok(upgrade) => browser::accept(upgrade, Wishes::of(uri.query()), app.browser),
+        Ok(upgrade) => browser::accept(upgrade, Wishes::of(uri.query()), &allowance, app.browser),
         Err(rejection) => rejection.into_response(),
     })
 }

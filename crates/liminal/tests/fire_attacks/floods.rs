@@ -20,6 +20,7 @@ use crate::raw::{CONTINUATION, Raw, TEXT, frame, head};
 use crate::setup;
 
 const RATIO_MAX: u32 = 3;
+const ROUNDS_MAX: usize = 5;
 const GROWTH_KIB_MAX: u64 = 32 * 1024;
 /// Enough to keep every thread of the server busy.
 const POURING: usize = 4;
@@ -56,11 +57,30 @@ impl Pair {
         })
     }
 
-    /// Asks both in turn while the other side does its worst, and holds one against the other.
+    /// Asks both in turn while the other side does its worst, and holds one against the other. A machine that is busy with
+    /// something else spoils a round, and only we spoil them all.
     async fn hold(&mut self, what: &str) -> Result<()> {
+        let mut memory = self.memory_before;
+        let mut rounds = vec![];
+        let held = loop {
+            let [with, without] = self.round(&mut memory).await?;
+            rounds.push(format!("p99 {with:?}, without {without:?}"));
+            let held = with <= without.max(NOTICEABLE) * RATIO_MAX;
+            if held || rounds.len() == ROUNDS_MAX {
+                break held;
+            }
+        };
+        let grown = memory.saturating_sub(self.memory_before);
+        println!("{what}: {}; at most {grown} KiB more", rounds.join("; "));
+        assert!(held, "{what}: {rounds:?}");
+        assert!(grown <= GROWTH_KIB_MAX, "{what}: {grown} KiB more");
+        Ok(())
+    }
+
+    /// The 99th of a hundred answers, from the one who is bothered and from the other.
+    async fn round(&mut self, memory: &mut u64) -> Result<[Duration; 2]> {
         let (asks, lasting) = (times(200, 2000), Duration::from_secs(times(1, 20) as u64));
         let mut took = [vec![], vec![]];
-        let mut memory = self.memory_before;
         let begun = Instant::now();
         while took[0].len() < asks || begun.elapsed() < lasting {
             for (client, took) in self.clients.iter_mut().zip(&mut took) {
@@ -69,19 +89,13 @@ impl Pair {
                 took.push(begun.elapsed());
             }
             if took[0].len() % 10 == 0 {
-                memory = memory.max(resident_kib(self.bothered.id())?);
+                *memory = (*memory).max(resident_kib(self.bothered.id())?);
             }
         }
-        let [with, without] = took.map(|mut took| {
+        Ok(took.map(|mut took| {
             took.sort();
             took[took.len() * 99 / 100]
-        });
-        let grown = memory.saturating_sub(self.memory_before);
-        println!("{what}: p99 {with:?}, without {without:?}; at most {grown} KiB more");
-        let limit = without.max(NOTICEABLE) * RATIO_MAX;
-        assert!(with <= limit, "{what}: p99 {with:?}, without {without:?}");
-        assert!(grown <= GROWTH_KIB_MAX, "{what}: {grown} KiB more");
-        Ok(())
+        }))
     }
 }
 
