@@ -120,16 +120,33 @@ async fn follow(street: &Street, bad: &mut Person, talk: &mut Conversation) -> R
     Ok(())
 }
 
+/// A new session; the agent may be on its way out, and then that is said.
+async fn begin_again(bad: &mut Person) -> Result<Conversation> {
+    let end = Instant::now() + HANG_GUARD;
+    loop {
+        let created = bad.ask_to_create("claude-code").await?;
+        if let Some(id) = created["sessionId"].as_str() {
+            return bad.open(id).await;
+        }
+        ensure!(
+            created["code"] == "AGENT_UNAVAILABLE" && Instant::now() < end,
+            "{created}"
+        );
+    }
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_flood_is_ended_before_it_fills_the_memory_and_slows_nobody_down() -> Result<()> {
     for bytes in [1000, 1_000_000] {
-        let (mut street, mut bad, mut talk) = Street::with_a_bad_one().await?;
+        let (mut street, mut bad, _) = Street::with_a_bad_one().await?;
         let before = street.turns(20).await?;
         let memory = street.memory("VmRSS")?;
         let end = Instant::now() + Duration::from_secs(times(0, 30) as u64);
         let (mut during, mut floods) = (vec![], 0);
         while floods == 0 || Instant::now() < end {
             floods += 1;
+            // Whoever opens a session whole gets all of it, and pays for it: each flood has one of its own.
+            let mut talk = begin_again(&mut bad).await?;
             bad.send(&talk, &format!("flood-for 60000 {bytes}")).await?;
             let (mut person, mut theirs) = street.neighbour().await?;
             let flooded = follow(&street, &mut bad, &mut talk);
@@ -150,7 +167,7 @@ async fn a_flood_is_ended_before_it_fills_the_memory_and_slows_nobody_down() -> 
             drop(flooded);
             let why = talk.entries.last().context("an end")?["message"].clone();
             let why = why.as_str().unwrap_or_default();
-            ensure!(why.contains("said more than 32 MiB"), "{why}");
+            ensure!(why.contains("said more than 16 MiB"), "{why}");
         }
         during.sort();
         let during = during[during.len() / 2];

@@ -30,7 +30,7 @@ use crate::agents::from_acp::{SessionChange, ToolCallPatch, Update};
 use crate::store::transcript::Chosen;
 
 /// What an agent may say in one turn. Nobody reads that much: one that says more runs in circles.
-const TURN_TEXT_MAX: usize = 32 * 1024 * 1024;
+const TURN_TEXT_MAX: usize = 16 * 1024 * 1024;
 
 #[derive(Debug, Clone)]
 struct Turn {
