@@ -98,8 +98,6 @@ fn run(cli: &Cli) -> anyhow::Result<ExitCode> {
                 std::thread::available_parallelism().map_or(2, |count| count.get().clamp(2, 8));
             let runtime = tokio::runtime::Builder::new_multi_thread()
                 .worker_threads(threads)
-                // Who has something new to say is looked for that often, also while others keep every thread busy.
-                .event_interval(4)
                 .enable_all()
                 .build()?;
             let ends_with_stdin = Command::ends_with_stdin(cli.command.as_ref());
