@@ -17,7 +17,9 @@ async fn what_is_no_request_is_answered_at_both_doors_and_changes_nothing() -> R
     let server = setup.start().await?;
     let mut browser = server.connect().await?;
     let mut program = Program::at(&server).await?;
-    for (number, text) in corpus::no_requests().iter().enumerate() {
+    let texts = corpus::no_requests();
+    println!("{} texts that are no request", texts.len());
+    for (number, text) in texts.iter().enumerate() {
         browser.send_text(text).await?;
         let answer = browser.next().await?;
         assert_eq!(answer["code"], "INVALID_MESSAGE", "{text:.80}: {answer}");
