@@ -12,30 +12,11 @@ async fn start() -> Result<(ServerSetup, Server)> {
     Ok((setup, server))
 }
 
-async fn login(server: &Server) -> Result<String> {
-    let address = server.address;
-    let head = [
-        "POST /login HTTP/1.1".to_owned(),
-        format!("Host: {address}"),
-        format!("Origin: http://{address}"),
-        "Content-Type: application/json".to_owned(),
-    ];
-    let answer = http(
-        address,
-        &head,
-        &format!(r#"{{"token":"{}"}}"#, server.token),
-    )
-    .await?;
-    assert_eq!(answer.status, 204);
-    let cookie = answer.header("set-cookie").unwrap_or_default();
-    Ok(cookie.split(';').next().unwrap_or_default().to_owned())
-}
-
 #[tokio::test]
 async fn the_socket_opens_for_exactly_the_right_mix_of_host_origin_and_credential() -> Result<()> {
     let (_setup, server) = start().await?;
     let port = server.address.port();
-    let cookie = login(&server).await?;
+    let cookie = server.log_in().await?;
     let bearer = format!("Bearer {}", server.token);
 
     let hosts = [
@@ -238,7 +219,7 @@ async fn login_gives_a_cookie_only_to_a_page_of_ours_that_knows_the_token() -> R
 async fn the_cookie_outlives_a_restart_and_dies_with_the_token() -> Result<()> {
     let (setup, server) = start().await?;
     let port = server.address.port();
-    let cookie = format!("Cookie: a=b; {}; c=d", login(&server).await?);
+    let cookie = format!("Cookie: a=b; {}; c=d", server.log_in().await?);
     server.signal("TERM").await?;
     let server = setup.start_at(port).await?;
     let home = server.get("/", &[&cookie]).await?;
@@ -257,7 +238,7 @@ async fn the_cookie_outlives_a_restart_and_dies_with_the_token() -> Result<()> {
 #[tokio::test]
 async fn every_answer_carries_the_protective_headers() -> Result<()> {
     let (_setup, server) = start().await?;
-    let cookie = format!("Cookie: {}", login(&server).await?);
+    let cookie = format!("Cookie: {}", server.log_in().await?);
     let wrong_host = ["GET / HTTP/1.1".to_owned(), "Host: evil.example".to_owned()];
     let mut answers = vec![http(server.address, &wrong_host, "").await?];
     for path in [
@@ -294,7 +275,7 @@ async fn every_answer_carries_the_protective_headers() -> Result<()> {
 #[tokio::test]
 async fn the_page_of_a_session_may_stand_in_our_window_and_reaches_nothing() -> Result<()> {
     let (_setup, server) = start().await?;
-    let cookie = format!("Cookie: {}", login(&server).await?);
+    let cookie = format!("Cookie: {}", server.log_in().await?);
     let portlet = server.get("/portlet.html", &[]).await?;
     assert_eq!(portlet.status, 200);
     assert_eq!(
@@ -399,7 +380,7 @@ fn guess(address: SocketAddr, count: usize) -> Vec<JoinHandle<Result<u16>>> {
 #[tokio::test]
 async fn guessing_is_slow_for_everyone_at_once_and_the_cookie_is_not_held_up_by_it() -> Result<()> {
     let (_setup, server) = start().await?;
-    let cookie = format!("Cookie: {}", login(&server).await?);
+    let cookie = format!("Cookie: {}", server.log_in().await?);
     let address = server.address;
     let guesses = guess(address, 100);
     for _ in 0..20 {

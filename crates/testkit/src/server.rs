@@ -231,6 +231,22 @@ impl Server {
         Ok(Socket::open(self.address, "/gateway", &[("host", host.as_str())]).await?)
     }
 
+    /// What a browser keeps once it has shown the token: `name=value`.
+    pub async fn log_in(&self) -> anyhow::Result<String> {
+        let address = self.address;
+        let head = [
+            "POST /login HTTP/1.1".to_owned(),
+            format!("Host: {address}"),
+            format!("Origin: http://{address}"),
+            "Content-Type: application/json".to_owned(),
+        ];
+        let token = serde_json::json!({"token": self.token}).to_string();
+        let answer = http(address, &head, &token).await?;
+        anyhow::ensure!(answer.status == 204, "{}", answer.status);
+        let cookie = answer.header("set-cookie").context("a cookie")?;
+        Ok(cookie.split(';').next().unwrap_or_default().to_owned())
+    }
+
     pub async fn get(&self, path: &str, headers: &[&str]) -> anyhow::Result<HttpResponse> {
         let mut head = vec![
             format!("GET {path} HTTP/1.1"),

@@ -220,5 +220,9 @@ pub(crate) fn no_requests() -> Vec<String> {
         ),
     ];
     let texts = not_json.into_iter().chain(another_kind);
-    texts.map(str::to_owned).chain(large).collect()
+    let texts = texts.map(str::to_owned).chain(large);
+    // Every beginning of a good one.
+    let good = r#"{"id":"1","method":"chat.history","params":{"sessionKey":"é","limit":1}}"#;
+    let cuts = good.char_indices().map(|(at, _)| good[..at].to_owned());
+    texts.chain(cuts).collect()
 }

@@ -1,5 +1,6 @@
 //! Names that somebody made up: of sessions, projects, agents and questions. No file is looked for by them.
 
+use std::path::Path;
 use std::process::Stdio;
 
 use anyhow::{Context, Result, ensure};
@@ -41,6 +42,22 @@ fn is_id(field: &str) -> bool {
     field.ends_with("id") || field.ends_with("key") || field == "clitype" || field == "images"
 }
 
+/// Writes down what the system is asked about files.
+fn strace(output: &Path) -> Command {
+    let mut strace = Command::new("strace");
+    strace
+        .args(["-f", "-qq", "-s", "4096", "-e", "trace=%file", "-o"])
+        .arg(output);
+    strace
+}
+
+/// Nothing was looked for by a name that somebody made up.
+fn nothing_was_looked_for(seen: &str) {
+    let made_up = |line: &&str| MARKS.iter().any(|mark| line.contains(mark));
+    let looked_for: Vec<_> = seen.lines().filter(made_up).collect();
+    assert!(looked_for.is_empty(), "{looked_for:#?}");
+}
+
 /// What the system is asked about files by a process, while this runs.
 struct Watch {
     strace: Child,
@@ -51,9 +68,7 @@ impl Watch {
     /// `None`, and a word about it, where the system cannot be watched.
     async fn over(process: u32) -> Result<Option<Self>> {
         let output = tempfile::NamedTempFile::new()?;
-        let strace = Command::new("strace")
-            .args(["-f", "-qq", "-s", "4096", "-e", "trace=%file", "-o"])
-            .arg(output.path())
+        let strace = strace(output.path())
             .args(["-p", &process.to_string()])
             .stdin(Stdio::null())
             .stderr(Stdio::piped())
@@ -146,11 +161,7 @@ async fn no_file_is_looked_for_by_a_name_that_somebody_made_up() -> Result<()> {
         assert_eq!(server.get(path, &[]).await?.status, 404, "{path}");
     }
     let seen = watch.end().await?;
-    let looked_for: Vec<_> = seen
-        .lines()
-        .filter(|line| MARKS.iter().any(|mark| line.contains(mark)))
-        .collect();
-    assert!(looked_for.is_empty(), "{looked_for:#?}");
+    nothing_was_looked_for(&seen);
     println!("{asked} requests with made-up names");
     drop(talk);
     Ok(())
@@ -164,10 +175,8 @@ async fn the_built_in_agent_looks_for_no_file_by_a_name_it_did_not_give() -> Res
     let output = tempfile::NamedTempFile::new()?;
     let inner = setup.command();
     let program = inner.as_std().get_program().to_owned();
-    let mut agent = Command::new("strace");
+    let mut agent = strace(output.path());
     agent
-        .args(["-f", "-qq", "-s", "4096", "-e", "trace=%file", "-o"])
-        .arg(output.path())
         .arg(program)
         .arg("agent")
         .env("HOME", setup.home())
@@ -224,10 +233,6 @@ async fn the_built_in_agent_looks_for_no_file_by_a_name_it_did_not_give() -> Res
     agent.wait().await?;
     let seen = String::from_utf8_lossy(&std::fs::read(output.path())?).into_owned();
     ensure!(seen.contains("sessions"), "the watch saw nothing");
-    let looked_for: Vec<_> = seen
-        .lines()
-        .filter(|line| MARKS.iter().any(|mark| line.contains(mark)))
-        .collect();
-    assert!(looked_for.is_empty(), "{looked_for:#?}");
+    nothing_was_looked_for(&seen);
     Ok(())
 }

@@ -107,3 +107,22 @@ async fn no_route_of_either_door_answers_to_a_name_that_is_not_ours() -> Result<
     println!("{tried} requests under names that are not ours");
     Ok(())
 }
+
+#[tokio::test]
+async fn a_token_in_the_address_is_refused_at_every_route() -> Result<()> {
+    let setup = setup()?;
+    let server = setup.start().await?;
+    let (host, token) = (format!("Host: {}", server.address), &server.token);
+    for path in routes_of("fn router(")? {
+        for query in [format!("token={token}"), format!("a=b&Token={token}")] {
+            let head = [
+                format!("GET {path}?{query} HTTP/1.1"),
+                host.clone(),
+                format!("Authorization: Bearer {token}"),
+            ];
+            let answer = http(server.address, &head, "").await?;
+            assert_eq!(answer.status, 400, "{path}?{query:.12}");
+        }
+    }
+    Ok(())
+}

@@ -137,7 +137,7 @@ async fn nothing_secret_is_where_it_does_not_belong() -> Result<()> {
         let folder = setup.folder("app")?;
         std::fs::write(Path::new(&folder).join("private.txt"), CONTENT)?;
 
-        let cookie = login(&server).await?;
+        let cookie = server.log_in().await?;
         let mut secrets = vec![token.as_str(), TYPED];
         secrets.push(cookie.split_once('=').context("a value")?.1);
         let wrong = format!("Authorization: Bearer {TYPED}");
@@ -235,19 +235,6 @@ async fn nothing_secret_is_where_it_does_not_belong() -> Result<()> {
         assert!(kept >= 5, "{kept} files");
     }
     Ok(())
-}
-
-async fn login(server: &Server) -> Result<String> {
-    let address = server.address;
-    let head = [
-        "POST /login HTTP/1.1".to_owned(),
-        format!("Host: {address}"),
-        format!("Origin: http://{address}"),
-        "Content-Type: application/json".to_owned(),
-    ];
-    let answer = http(address, &head, &json!({"token": server.token}).to_string()).await?;
-    let cookie = answer.header("set-cookie").context("a cookie")?;
-    Ok(cookie.split(';').next().unwrap_or_default().to_owned())
 }
 
 fn absent(secrets: &[&str], place: &[u8], name: &str) {
