@@ -69,7 +69,7 @@ test('a window that is refreshed again and again in mid-stream shows what the tr
 }) => {
   const refreshes = times(5, 1000);
   const count = times(200, 600);
-  test.setTimeout(60_000 + refreshes * 2_000);
+  test.setTimeout(60_000 + refreshes * 4_000);
   await work(page, liminal);
   let turn = 0;
   let done = 0;
@@ -143,6 +143,7 @@ test('a server that is killed and started again under many tabs goes on in each 
 });
 
 test('a window and a server that sleep for a while go on where they were', async ({ page, liminal }) => {
+  test.setTimeout(times(60_000, 240_000));
   await work(page, liminal);
   const devtools = await page.context().newCDPSession(page);
   await begin(page, words(times(150, 1500), 'w', 10));
