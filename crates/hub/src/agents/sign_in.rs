@@ -29,6 +29,8 @@ const COLUMNS: u16 = 80;
 /// What is read at once; with the pause it bounds what a command can make us send.
 const READ_BYTES: usize = 4 * 1024;
 const PAUSE: Duration = Duration::from_millis(20);
+/// How long the last of what a command wrote is waited for.
+const REST: Duration = Duration::from_secs(1);
 /// What may be typed ahead, in pieces and in bytes of one.
 const TYPED_MAX: usize = 64;
 pub(super) const TYPED_BYTES_MAX: usize = 16 * 1024;
@@ -288,23 +290,30 @@ impl Attempt {
             .map_err(|error| failed(format!("its command could not be started: {error}")))?;
         let mut ending = EndOnDrop(child.id());
         let (read, write) = pty.into_split();
-        let mut reading = std::pin::pin!(show_output(read, show));
+        let mut screen = Screen {
+            read,
+            decoder: Decoder::default(),
+            bytes: vec![0; READ_BYTES],
+            show,
+        };
         // Beside everything else: a command that does not read what is typed must not keep it from being ended.
         let (_, none) = mpsc::channel(1);
         let incoming = std::mem::replace(&mut self.incoming, none);
         let mut typing = std::pin::pin!(pass_on_typed(incoming, write));
-        let mut shown = false;
         let status = loop {
             tokio::select! {
-                // What it wrote last is shown before its end is told.
-                () = &mut reading, if !shown => shown = true,
-                status = child.wait(), if shown => break status,
+                // Whether there is more to come, the end of the command alone can say.
+                _ = screen.more() => {}
+                status = child.wait() => break status,
                 () = stopped(&mut self.stop) => return Err(failed("it was given up".to_owned())),
                 () = &mut typing => {}
             }
         };
         // Its number may be another's from now on.
         ending.0 = None;
+        // What it wrote last is shown before its end is told.
+        let rest = async { while screen.more().await {} };
+        let _ = tokio::time::timeout(REST, rest).await;
         match status.ok().and_then(|status| status.code()) {
             Some(0) => Ok(()),
             Some(code) => Err(failed(format!("its command ended with exit code {code}"))),
@@ -330,17 +339,25 @@ async fn pass_on_typed(mut incoming: mpsc::Receiver<Incoming>, mut write: OwnedW
     std::future::pending().await
 }
 
-/// Until the command and all it started have let go of the terminal.
-async fn show_output(mut read: OwnedReadPty, show: Show<'_>) {
-    let mut decoder = Decoder::default();
-    let mut bytes = vec![0; READ_BYTES];
-    // Its end is an error: the terminal is gone.
-    while let Ok(count @ 1..) = read.read(&mut bytes).await {
-        let text = decoder.decode(&bytes[..count]);
+/// What the command shows.
+struct Screen<'a> {
+    read: OwnedReadPty,
+    decoder: Decoder,
+    bytes: Vec<u8>,
+    show: Show<'a>,
+}
+
+impl Screen<'_> {
+    /// Whether anything came. Nothing comes any more when everybody has let go of the terminal, which is an error there.
+    async fn more(&mut self) -> bool {
+        let read = self.read.read(&mut self.bytes).await;
+        let count = read.unwrap_or_default();
+        let text = self.decoder.decode(&self.bytes[..count]);
         if !text.is_empty() {
-            show(SignInShown::Output { text });
+            (self.show)(SignInShown::Output { text });
         }
         tokio::time::sleep(PAUSE).await;
+        count > 0
     }
 }
 

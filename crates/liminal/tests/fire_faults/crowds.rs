@@ -170,7 +170,13 @@ async fn ten_thousand_sessions_are_listed_opened_and_cost_a_message_nothing() ->
     let mut talk = person.open(&talk.session_id).await?;
     let during = usual_turn(&mut person, &mut talk).await?;
     eprintln!("{count} sessions listed in {took:?}; a turn {before:?} -> {during:?}");
-    ensure!(during < before * 4, "{before:?} -> {during:?}");
+    // The machine may have become slower for everybody.
+    let small = self::setup()?;
+    let (folder, server) = (small.folder("app")?, small.start().await?);
+    let mut person = Person::at(&server, &folder).await?;
+    let mut talk = person.begin().await?;
+    let share = before.max(usual_turn(&mut person, &mut talk).await?);
+    ensure!(during < share * 4, "{share:?} -> {during:?}");
     Ok(())
 }
 
