@@ -35,7 +35,7 @@ use hub::agents::keeper;
 use hub::store::{DataDir, OpenError};
 use terminal::print;
 use token::Token;
-use tracing_subscriber::filter::{LevelFilter, Targets};
+use tracing_subscriber::filter::{FilterExt as _, Targets, filter_fn};
 use tracing_subscriber::prelude::*;
 
 fn main() -> ExitCode {
@@ -166,6 +166,9 @@ fn is_locked(error: &anyhow::Error) -> bool {
     matches!(error, Some(HubError::Open(OpenError::Locked { .. })))
 }
 
+/// Whose events are logged.
+const OURS: [&str; 4] = ["agent", "hub", "liminal", "render"];
+
 fn log_to_stderr(variable: &str, default: &str) -> anyhow::Result<()> {
     let wanted = std::env::var(variable).unwrap_or_default();
     let wanted = match wanted.is_empty() {
@@ -177,18 +180,17 @@ fn log_to_stderr(variable: &str, default: &str) -> anyhow::Result<()> {
             "{variable} is `{wanted}`: {reason}. Try `info`, `debug` or `hub=debug,info`."
         )
     })?;
-    // They log what is said to models and agents, which is nobody's business.
-    let targets = ["genai", hub::agents::PROTOCOL_LOG]
-        .into_iter()
-        .fold(targets, |targets, talkative| {
-            targets.with_target(talkative, LevelFilter::OFF)
-        });
+    // What others log of their work is what is said to models, agents and programs, tokens included.
+    let is_ours = |meta: &tracing::Metadata<'_>| {
+        let name = meta.target().split("::").next().unwrap_or_default();
+        OURS.contains(&name)
+    };
     let layer = tracing_subscriber::fmt::layer()
         .with_writer(terminal::Log::open)
         // It would say on standard error that there is no standard error, and panic over it.
         .log_internal_errors(false)
         .with_ansi(std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none())
-        .with_filter(targets);
+        .with_filter(targets.and(filter_fn(is_ours)));
     tracing_subscriber::registry().with(layer).init();
     Ok(())
 }

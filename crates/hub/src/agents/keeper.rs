@@ -167,15 +167,15 @@ fn exit_code(status: WaitStatus) -> u8 {
 /// Kills until nothing is left: those whose parent dies become our children, and are seen next time.
 fn end_everything_below() {
     let deadline = Instant::now() + KILL_DEADLINE;
-    loop {
+    // While we look from one to the next, one may have gone to another parent: nobody there, twice, is nobody.
+    let mut nobody = 0;
+    while nobody < 2 && Instant::now() < deadline {
         let below = descendants(getpid());
         for pid in &below {
             let _ = kill_process(*pid, Signal::KILL);
         }
         reap(0);
-        if below.is_empty() || Instant::now() > deadline {
-            return;
-        }
+        nobody = if below.is_empty() { nobody + 1 } else { 0 };
         std::thread::sleep(Duration::from_millis(2));
     }
 }
@@ -186,32 +186,39 @@ pub(super) fn descendants(ancestor: Pid) -> Vec<Pid> {
     let mut found = vec![];
     let mut next = vec![ancestor.as_raw_nonzero().get()];
     while let Some(parent) = next.pop() {
-        for (pid, _) in parents.iter().filter(|(_, of)| *of == parent) {
-            next.push(*pid);
-            found.extend(Pid::from_raw(*pid));
+        for process in parents.iter().filter(|process| process.parent == parent) {
+            next.push(process.pid);
+            if !process.ended {
+                found.extend(Pid::from_raw(process.pid));
+            }
         }
     }
     found
 }
 
+struct Process {
+    pid: i32,
+    parent: i32,
+    /// Its first thread has. The others may still be about to, and until then its children are still its own.
+    ended: bool,
+}
+
 /// Each process with its parent. Empty where there is no `/proc`.
-fn parents_of_all() -> Vec<(i32, i32)> {
+fn parents_of_all() -> Vec<Process> {
     let Ok(entries) = std::fs::read_dir("/proc") else {
         return vec![];
     };
-    let parent = |pid: i32| -> Option<i32> {
+    let look = |pid: i32| -> Option<Process> {
         let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
         // The name stands in parentheses and may itself contain anything.
         let (_, after_name) = stat.rsplit_once(')')?;
         let mut fields = after_name.split_ascii_whitespace();
-        match fields.next()? {
-            "Z" | "X" => None,
-            _ => fields.next()?.parse().ok(),
-        }
+        let ended = matches!(fields.next()?, "Z" | "X");
+        let parent = fields.next()?.parse().ok()?;
+        Some(Process { pid, parent, ended })
     };
     let pids = entries
         .flatten()
         .filter_map(|entry| entry.file_name().to_str()?.parse().ok());
-    pids.filter_map(|pid: i32| Some((pid, parent(pid)?)))
-        .collect()
+    pids.filter_map(look).collect()
 }

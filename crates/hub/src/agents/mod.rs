@@ -21,9 +21,6 @@ mod stderr_tail;
 mod tickets;
 mod wire_tap;
 
-/// Under which name the protocol crate logs. It writes every message down, whole.
-pub const PROTOCOL_LOG: &str = "agent_client_protocol";
-
 pub use agent_session::{AgentSession, Picture};
 pub use catalog::{AgentEntry, Catalog, Launch};
 pub use connection::{AgentError, AgentEvent, Answer, Connection, Start, connect};

@@ -90,6 +90,8 @@ pub(crate) struct Agent {
     schema: &'static Schema,
     /// The method of each request that has no answer yet.
     waiting: Vec<(u64, String)>,
+    /// Answers that came before they were asked for.
+    early: Vec<Value>,
     answering: Answering,
     /// What it asked for.
     pub(crate) asked: Vec<(String, Value)>,
@@ -167,6 +169,7 @@ impl Agent {
             next_id: AtomicU64::new(1),
             schema: Schema::shared(),
             waiting: Vec::new(),
+            early: vec![],
             answering: permitting("allow_once"),
             asked: Vec::new(),
         }
@@ -233,16 +236,23 @@ impl Agent {
 
     pub(crate) async fn answer(&mut self, id: u64) -> Reply {
         let mut updates = Vec::new();
+        let reply = |message: &Value, updates| Reply {
+            result: message["result"].clone(),
+            error: message["error"].clone(),
+            updates,
+        };
+        if let Some(at) = self.early.iter().position(|answer| answer["id"] == id) {
+            return reply(&self.early.swap_remove(at), updates);
+        }
         loop {
             let message = self.message().await;
             if message["method"] == "session/update" {
                 updates.push(message["params"]["update"].clone());
-            } else if message["id"] == id && message["method"].is_null() {
-                return Reply {
-                    result: message["result"].clone(),
-                    error: message["error"].clone(),
-                    updates,
-                };
+            } else if message["method"].is_null() {
+                if message["id"] == id {
+                    return reply(&message, updates);
+                }
+                self.early.push(message);
             }
         }
     }
