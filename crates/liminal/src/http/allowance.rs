@@ -22,6 +22,9 @@ use crate::pace::Pace;
 const BYTES_A_SECOND: f64 = 1024.0 * 1024.0;
 const BYTES_AT_ONCE: f64 = 4.0 * BYTES_A_SECOND;
 
+/// What is read of a socket before it is others' turn: a frame may have two bytes, and each is work.
+const PIECE_BYTES: usize = 1024;
+
 /// Clones count the same connection.
 #[derive(Clone, Default)]
 pub(crate) struct Allowance {
@@ -109,11 +112,16 @@ impl AsyncRead for Metered {
         }
         loop {
             let before = buffer.filled().len();
-            ready!(Pin::new(&mut self.stream).poll_read(context, buffer))?;
-            let read = buffer.filled().len() - before;
+            let paced = self.allowance.shared.paced.load(Ordering::Relaxed);
+            let most = if paced { PIECE_BYTES } else { usize::MAX };
+            let most = buffer.remaining().min(most);
+            let mut piece = ReadBuf::new(buffer.initialize_unfilled_to(most));
+            ready!(Pin::new(&mut self.stream).poll_read(context, &mut piece))?;
+            let read = piece.filled().len();
+            buffer.advance(read);
             let taken = self.allowance.take(read);
             self.gives_way = true;
-            if self.allowance.shared.paced.load(Ordering::Relaxed) {
+            if paced {
                 let wait = self.pace.spend(read as f64);
                 self.pause = wait.map(|wait| Box::pin(tokio::time::sleep(wait)));
             }
