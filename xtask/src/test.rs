@@ -73,6 +73,10 @@ fn rust(steps: &mut Steps) -> anyhow::Result<()> {
         "Rust tests, generated types",
         tests.env("INSTA_UPDATE", "no"),
     )?;
+    let mut model = command(&["cargo", "test", "--quiet", "--locked", "--manifest-path"]);
+    model.arg("crates/hub/model/Cargo.toml");
+    model.arg("--target-dir").arg(target().join("model"));
+    steps.run("the hand-over in every order (loom)", &mut model)?;
     let bench = ["cargo", "build", "--quiet", "--package", "bench"];
     steps.run("what is counted", &mut command(&bench))?;
     steps.time("instructions (callgrind)", guards::check)
