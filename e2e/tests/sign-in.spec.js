@@ -149,10 +149,10 @@ test('a session that is opened again offers the sign-in its agent wants, before 
   await page.getByRole('button', { name: 'Log in' }).click();
   await ready(page);
   await begin(page, 'say yesterday');
-  await ready(page);
+  const frame = sessionPage(page);
+  await expect(frame.locator('.turn-end')).toHaveCount(1);
   await liminal.kill();
   await liminal.start();
-  const frame = sessionPage(page);
   const closed = frame.getByRole('region', { name: 'The session is not open' });
   await expect(closed.getByRole('alert').first()).toHaveText('Claude Code wants you to sign in first.');
   expect(await violationsInside(page)).toEqual([]);
@@ -166,7 +166,7 @@ test('a session that is opened again offers the sign-in its agent wants, before 
 test('a session that its agent would not open says why, and is opened by another try', async ({ page, liminal }) => {
   const { frame } = await openSession(page, liminal);
   await begin(page, 'say before');
-  await ready(page);
+  await expect(frame.locator('.turn-end')).toHaveCount(1);
   await liminal.kill();
   liminal.agentStarts('young');
   await liminal.start();
