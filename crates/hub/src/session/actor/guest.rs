@@ -137,12 +137,15 @@ impl Actor {
             FromAgent::Lost { reason } => {
                 self.let_go();
                 let name = self.agent_name();
-                let lost = AgentError::Lost { name, reason };
+                let said = match reason.is_empty() {
+                    true => format!("Connection to {name} lost."),
+                    false => format!("Connection to {name} lost ({reason})."),
+                };
                 if self.restoring.take().is_some() {
-                    self.attach_failed(lost.clone().into()).await;
+                    let lost = AgentError::Lost { name, reason };
+                    self.attach_failed(lost.into()).await;
                 }
-                let reason = lost.to_string();
-                self.step(Input::AgentLost { reason }).await;
+                self.step(Input::AgentLost { reason: said }).await;
             }
         }
     }
