@@ -161,6 +161,7 @@ test('the palette finds sessions, projects and actions', async ({ page, liminal 
   await field.fill('archive');
   await page.keyboard.press('Enter');
   await expect(tabTitles(page)).toHaveText(['say quiet']);
+  await expect(sessionPage(page).locator('textarea')).toBeFocused();
   await page.keyboard.press('Control+k');
   await field.fill('no such thing at all');
   await expect(page.getByText('Nothing found.')).toBeVisible();

@@ -231,6 +231,7 @@ function faceOf(id) {
 function setTabs(next) {
   if (next === tabs) return;
   const closed = tabs.order.filter((id) => !next.order.includes(id));
+  const tookKeyboard = closed.some(portlets.hasKeyboard);
   tabs = next;
   remember(tabList.KEY, tabList.toStored(tabs));
   if (tabs.active !== null) launch.leave();
@@ -241,6 +242,7 @@ function setTabs(next) {
   }
   traffic.show(tabs.active);
   draw();
+  if (tookKeyboard) focusView();
 }
 
 /** Brings the session into view and the keyboard into it. @param {string} id */
@@ -394,7 +396,12 @@ function carryOut(command, code = '') {
 /** @param {import('./tab-list.js').TabList} next */
 function go(next) {
   setTabs(next);
-  if (next.active === null) part('empty-main', HTMLElement).querySelector('button')?.focus();
+  focusView();
+}
+
+/** Brings the keyboard to what the main area shows. */
+function focusView() {
+  if (tabs.active === null) part('empty-main', HTMLElement).querySelector('button')?.focus();
   else portlets.focus();
 }
 

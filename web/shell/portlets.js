@@ -43,7 +43,10 @@ const SILENT_MS = 5000;
 const SPARE_DELAY_MS = 400;
 /** How long a page goes on reading out of view: people go back and forth. */
 const REST_DELAY_MS = 1000;
-/** A frame that vanished while the browser waits for it to take a key, the one that closed it, would swallow the next. */
+/**
+ * A frame that vanished while the browser waits for it to take a key, the one that closed it, would swallow the
+ * next; and keys go to it until the browser has learnt that the focus is elsewhere.
+ */
 const LINGER_MS = 200;
 
 /** Ids of elements that belong to a session. @param {'tab' | 'panel'} kind @param {string} sessionId */
@@ -130,6 +133,8 @@ export function startPortlets(place, needs) {
     },
     /** Whether what the server says about this session reaches its page. @param {string} id */
     follows: (id) => portlets.get(id)?.isFollowing() ?? false,
+    /** @param {string} id */
+    hasKeyboard: (id) => portlets.get(id)?.hasKeyboard() ?? false,
     /** Brings the keyboard to the page in view. */
     focus: () => {
       if (shown !== null) portlets.get(shown)?.focus();
@@ -177,6 +182,7 @@ function openPortlet({ panel, bridge: first }, session, workspace, connected, pl
   let known = { title: session.title, agent: '' };
   let current = workspace;
   let inView = false;
+  let closed = false;
   let wantsFocus = false;
   let online = connected;
   /** Whether the server was told that we want to know. */
@@ -296,6 +302,8 @@ function openPortlet({ panel, bridge: first }, session, workspace, connected, pl
 
   /** @param {FromPortlet} message */
   const said = async (message) => {
+    // What was pressed and written before it was closed still counts.
+    if (closed && message.type !== 'key' && message.type !== 'draft') return;
     switch (message.type) {
       case 'request': {
         pending += 1;
@@ -340,6 +348,7 @@ function openPortlet({ panel, bridge: first }, session, workspace, connected, pl
     say,
     focus,
     isFollowing: () => following,
+    hasKeyboard: () => document.activeElement === bridge.frame,
     /** About its agent rather than its session. @param {Extract<ServerMessage, { cliType: string }>} message */
     pass: (message) => {
       if (message.cliType === cliType && waiting === null) say({ type: 'server', message });
@@ -391,11 +400,14 @@ function openPortlet({ panel, bridge: first }, session, workspace, connected, pl
     close: () => {
       clearTimeout(silence);
       clearTimeout(resting);
-      bridge.hush();
+      closed = true;
       panel.removeAttribute('id');
       panel.classList.remove('in-view');
       panel.inert = true;
-      setTimeout(() => panel.remove(), LINGER_MS);
+      setTimeout(() => {
+        bridge.hush();
+        panel.remove();
+      }, LINGER_MS);
       leave();
     },
   };
