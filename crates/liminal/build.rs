@@ -1,7 +1,7 @@
 //! Packs `web/` into the binary: for each file its hash, and its bytes plain, gzipped and brotlied. A
 //! page gets its style sheets and the script that starts it put inside, which brings its first paint a round trip
 //! earlier; their hashes go into its Content-Security-Policy. Its module is joined with those it imports. A debug build
-//! packs nothing and reads `web/` from disk instead (`src/assets.rs`).
+//! packs nothing unless it is asked to, and reads `web/` from disk instead (`src/assets.rs`).
 
 #[path = "build/join.rs"]
 mod join;
@@ -19,11 +19,15 @@ const ENTRIES: [&str; 3] = ["login/login.js", "portlet/main.js", "shell/main.js"
 /// Runs before the modules, and is none.
 const BOOT: &str = "shared/boot.js";
 
+/// Asks a debug build to pack them as well.
+const EMBED: &str = "LIMINAL_EMBED_WEB";
+
 fn main() {
     println!("cargo::rustc-check-cfg=cfg(embedded_web)");
     println!("cargo::rerun-if-changed=../../web");
     let out = PathBuf::from(std::env::var_os("OUT_DIR").expect("cargo sets OUT_DIR"));
-    if std::env::var("PROFILE").as_deref() != Ok("release") {
+    println!("cargo::rerun-if-env-changed={EMBED}");
+    if std::env::var("PROFILE").as_deref() != Ok("release") && std::env::var_os(EMBED).is_none() {
         return;
     }
     println!("cargo::rustc-cfg=embedded_web");

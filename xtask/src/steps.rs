@@ -58,5 +58,15 @@ pub(crate) fn run(command: &mut Command) -> anyhow::Result<()> {
 pub(crate) fn command(words: &[&str]) -> Command {
     let mut command = Command::new(words[0]);
     command.args(&words[1..]);
+    // What cargo tells us about this crate, and build scripts of others watch: it would be built anew whenever it was
+    // last built from a shell.
+    for (name, _) in std::env::vars_os() {
+        let told = name.to_str().is_some_and(|name| {
+            name.starts_with("CARGO_PKG_") || name.starts_with("CARGO_MANIFEST_")
+        });
+        if told {
+            command.env_remove(name);
+        }
+    }
     command
 }

@@ -62,8 +62,8 @@ fn rust(steps: &mut Steps) -> anyhow::Result<()> {
         "warnings",
     ];
     steps.run("lints (clippy)", &mut command(&clippy))?;
-    // Cargo builds a crate's binaries only for that crate's own tests.
-    steps.run("scripted agent", &mut scripted_agent())?;
+    steps.time("strace, valgrind, libfaketime", tools::for_faults)?;
+    build(steps)?;
     let mut tests = match tools::answers("cargo-nextest") {
         true => command(&["cargo", "nextest", "run", "--workspace", "--no-fail-fast"]),
         false => command(&["cargo", "test", "--workspace", "--no-fail-fast"]),
@@ -71,14 +71,12 @@ fn rust(steps: &mut Steps) -> anyhow::Result<()> {
     // A snapshot that differs is a failure, never a file to be looked at later.
     steps.run(
         "Rust tests, generated types",
-        tests.env("INSTA_UPDATE", "no"),
+        tests.env("INSTA_UPDATE", "no").env(EMBED.0, EMBED.1),
     )?;
     let mut model = command(&["cargo", "test", "--quiet", "--locked", "--manifest-path"]);
     model.arg("crates/hub/model/Cargo.toml");
     model.arg("--target-dir").arg(target().join("model"));
     steps.run("the hand-over in every order (loom)", &mut model)?;
-    let bench = ["cargo", "build", "--quiet", "--package", "bench"];
-    steps.run("what is counted", &mut command(&bench))?;
     steps.time("instructions (callgrind)", guards::check)
 }
 
@@ -118,15 +116,19 @@ fn agents(steps: &mut Steps) -> anyhow::Result<()> {
     steps.run("real agents (Playwright)", &mut playwright)
 }
 
+/// What `crates/liminal/build.rs` packs into a release build, packed into this one as well: it is what users get.
+const EMBED: (&str, &str) = ("LIMINAL_EMBED_WEB", "1");
 /// What `LIMINAL_FIRE` asks of the tests that have a long form.
 const LONG: (&str, &str) = ("LIMINAL_FIRE", "long");
 
 fn fire(steps: &mut Steps) -> anyhow::Result<()> {
-    steps.run("scripted agent", &mut scripted_agent())?;
-    let mut tests = command(&["cargo", "test", "--package", "liminal", "--no-fail-fast"]);
+    steps.time("strace, valgrind, libfaketime", tools::for_faults)?;
+    build(steps)?;
+    let mut tests = command(&["cargo", "test", "--workspace", "--no-fail-fast"]);
     tests.args(["--test", "fire_faults", "--test", "fire_attacks"]);
     // One after the other: each wants the machine for itself.
-    tests.args(["--", "--test-threads=1"]).env(LONG.0, LONG.1);
+    tests.args(["--", "--test-threads=1"]);
+    tests.env(LONG.0, LONG.1).env(EMBED.0, EMBED.1);
     steps.run("faults and attacks, long form", &mut tests)?;
     let mut playwright = playwright(steps, "e2e/playwright.config.js")?;
     playwright.arg("fire").env(LONG.0, LONG.1);
@@ -140,30 +142,22 @@ fn fire(steps: &mut Steps) -> anyhow::Result<()> {
 fn playwright(steps: &mut Steps, config: &str) -> anyhow::Result<Command> {
     steps.time("npm packages", tools::npm_packages)?;
     let chromium = steps.time("Chromium", tools::chromium)?;
-    steps.run(
-        "release build",
-        &mut command(&["cargo", "build", "--quiet", "--release"]),
-    )?;
-    steps.run("scripted agent, stand-in model", &mut scripted_agent())?;
+    build(steps)?;
     let mut playwright = tools::npm_tool("playwright");
     playwright
         .args(["test", "--config", config])
         .env("CHROMIUM", chromium)
-        .env("LIMINAL", target().join("release/liminal"))
+        .env("LIMINAL", target().join("debug/liminal"))
         .env("AGENT", target().join("debug/scripted-agent"));
     Ok(playwright)
 }
 
-/// With its own tools for tests beside it.
-fn scripted_agent() -> Command {
-    command(&[
-        "cargo",
-        "build",
-        "--quiet",
-        "--package",
-        "testkit",
-        "--bins",
-    ])
+/// Everything that the tests run, in one go: what crates share would be built anew for each of them alone. A debug
+/// build, which takes a third of the time and checks more.
+fn build(steps: &mut Steps) -> anyhow::Result<()> {
+    let mut build = command(&["cargo", "build", "--quiet", "--workspace"]);
+    build.args(["--bins", "--tests"]).env(EMBED.0, EMBED.1);
+    steps.run("build", &mut build)
 }
 
 /// What is made from the code and kept beside it.

@@ -1,8 +1,11 @@
 //! What the system knows of a process, and the programs that stand beside this one.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use anyhow::{Context, Result};
+use nix::time::clock_getcpuclockid;
+use nix::unistd::Pid;
 use testkit::ServerSetup;
 
 /// A program of the same build.
@@ -22,11 +25,8 @@ pub(crate) fn setup() -> Result<ServerSetup> {
 
 /// Seconds of processor time.
 pub(crate) fn cpu(pid: u32) -> Result<f64> {
-    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat"))?;
-    let after = stat.rsplit(')').next().context("fields")?;
-    let fields: Vec<&str> = after.split_whitespace().collect();
-    let ticks: f64 = fields[11].parse::<f64>()? + fields[12].parse::<f64>()?;
-    Ok(ticks / 100.0)
+    let clock = clock_getcpuclockid(Pid::from_raw(pid.try_into()?))?;
+    Ok(Duration::from(clock.now()?).as_secs_f64())
 }
 
 /// How often it has read and written.

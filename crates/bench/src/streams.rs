@@ -13,26 +13,43 @@ use crate::process::{calls, cpu, setup};
 
 const BYTES: usize = 20;
 const PER_SECOND: [usize; 2] = [500, 5000];
-/// Seconds of a paced stream.
-const SECONDS: usize = 2;
-const FIRSTS: usize = 30;
+/// The relay whose delays ours are held against; of the others only the flood is of interest.
+const TIMED: &str = "typed";
+
+/// How much of each.
+#[derive(Clone, Copy)]
+struct Amount {
+    chunks: usize,
+    /// Of a paced stream.
+    seconds: usize,
+    firsts: usize,
+}
 
 pub(crate) async fn measure(effort: Effort, figures: &mut Figures) -> Result<()> {
-    let chunks = effort.of(300_000, 100_000);
+    let amount = Amount {
+        chunks: effort.of(300_000, 100_000),
+        seconds: 2,
+        firsts: effort.of(30, 10),
+    };
     let bridge = std::env::var_os("NODE_BRIDGE").map(PathBuf::from);
     for _ in 0..effort.of(5, 2) {
-        ours(chunks, figures).await?;
+        ours(amount, figures).await?;
         for kind in RELAYS {
             let name = format!("relay_{kind}");
-            plain(&name, Plain::relay(kind).await?, chunks, figures).await?;
+            let mut relay = Plain::relay(kind).await?;
+            flood(&name, &mut relay, amount.chunks, figures).await?;
+            if kind == TIMED {
+                paced(&name, &mut relay, amount, figures).await?;
+            }
         }
         if let Some(script) = &bridge {
+            let mut bridge = Plain::node_bridge(script).await?;
             // A tenth: it is slower by more than that.
-            let bridge = Plain::node_bridge(script).await?;
-            plain("node", bridge, chunks / 10, figures).await?;
+            flood("node", &mut bridge, amount.chunks / 10, figures).await?;
+            paced("node", &mut bridge, amount, figures).await?;
         }
         for sessions in [10, 100] {
-            many(sessions, chunks, figures).await?;
+            many(sessions, amount.chunks, figures).await?;
         }
     }
     Ok(())
@@ -72,7 +89,8 @@ impl Cost {
     }
 }
 
-async fn ours(chunks: usize, figures: &mut Figures) -> Result<()> {
+async fn ours(amount: Amount, figures: &mut Figures) -> Result<()> {
+    let chunks = amount.chunks;
     let setup = setup()?;
     let server = setup.start().await?;
     let mut person = Person::at(&server, &setup.folder("app")?).await?;
@@ -90,7 +108,7 @@ async fn ours(chunks: usize, figures: &mut Figures) -> Result<()> {
     cost.ended("ours", chunks, figures)?;
 
     for pace in PER_SECOND {
-        let count = pace * SECONDS;
+        let count = pace * amount.seconds;
         person.send(&talk, &format!("clock {count} {pace}")).await?;
         let mut late = vec![];
         loop {
@@ -104,7 +122,7 @@ async fn ours(chunks: usize, figures: &mut Figures) -> Result<()> {
     }
     // The socket has told of turns that the conversation has not heard of.
     talk = person.open(&talk.session_id).await?;
-    for _ in 0..FIRSTS {
+    for _ in 0..amount.firsts {
         let turns = count_turns(&talk);
         let begin = Instant::now();
         person.send(&talk, "say x").await?;
@@ -143,15 +161,19 @@ fn delays(text: &str) -> Result<Vec<f64>> {
     text.split_whitespace().map(delay).collect()
 }
 
-async fn plain(name: &str, mut plain: Plain, chunks: usize, figures: &mut Figures) -> Result<()> {
+async fn flood(name: &str, plain: &mut Plain, chunks: usize, figures: &mut Figures) -> Result<()> {
     let cost = Cost::begin(plain.id()?)?;
     let socket = &mut plain.socket;
     socket.send_text(&format!("flood {chunks} {BYTES}")).await?;
     while socket.next_text().await? != "done" {}
     cost.came(name, chunks, figures);
-    cost.ended(name, chunks, figures)?;
+    cost.ended(name, chunks, figures)
+}
+
+async fn paced(name: &str, plain: &mut Plain, amount: Amount, figures: &mut Figures) -> Result<()> {
+    let socket = &mut plain.socket;
     for pace in PER_SECOND {
-        let count = pace * SECONDS;
+        let count = pace * amount.seconds;
         socket.send_text(&format!("clock {count} {pace}")).await?;
         let mut late = vec![];
         loop {
@@ -173,7 +195,7 @@ async fn plain(name: &str, mut plain: Plain, chunks: usize, figures: &mut Figure
         }
         figures.add_percentiles(&format!("{name}_delay_{pace}"), late);
     }
-    for _ in 0..FIRSTS {
+    for _ in 0..amount.firsts {
         let begin = Instant::now();
         socket.send_text("say x").await?;
         socket.next_text().await?;

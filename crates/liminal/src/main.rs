@@ -13,6 +13,7 @@ mod door;
 mod gateway;
 mod guests;
 mod http;
+mod log;
 mod open_browser;
 mod pace;
 mod serve;
@@ -23,7 +24,6 @@ mod terminal;
 mod token;
 
 use std::env::VarError::NotUnicode;
-use std::io::IsTerminal;
 use std::process::ExitCode;
 
 use anyhow::Context;
@@ -35,8 +35,6 @@ use hub::agents::keeper;
 use hub::store::{DataDir, OpenError};
 use terminal::print;
 use token::Token;
-use tracing_subscriber::filter::{FilterExt as _, Targets, filter_fn};
-use tracing_subscriber::prelude::*;
 
 fn main() -> ExitCode {
     let cli = Cli::parse();
@@ -84,7 +82,7 @@ fn run(cli: &Cli) -> anyhow::Result<ExitCode> {
     let env = |variable: &str| std::env::var(variable).ok();
     // Not through the server's settings: a mistake in them is no reason for an editor to lose its agent.
     if let Some(Command::Agent) = &cli.command {
-        log_to_stderr("LIMINAL_AGENT_LOG", agent::LOG_DEFAULT)?;
+        let _log = log::start("LIMINAL_AGENT_LOG", agent::LOG_DEFAULT)?;
         let data_dir = config::data_dir(&cli.flags, std::env::home_dir().as_deref(), &env)?;
         let data_dir = DataDir::prepare(&data_dir.value)?;
         agent::run(&agent::Directories::within(data_dir.path()), &env)?;
@@ -93,7 +91,7 @@ fn run(cli: &Cli) -> anyhow::Result<ExitCode> {
     let settings = Settings::load(&cli.flags, std::env::home_dir(), &env)?;
     match &cli.command {
         None | Some(Command::Serve { .. }) => {
-            log_to_stderr("LIMINAL_LOG", "info")?;
+            let _log = log::start("LIMINAL_LOG", "info")?;
             let threads =
                 std::thread::available_parallelism().map_or(2, |count| count.get().clamp(2, 8));
             let runtime = tokio::runtime::Builder::new_multi_thread()
@@ -164,33 +162,4 @@ fn man_page(command: Option<&str>) -> anyhow::Result<String> {
 fn is_locked(error: &anyhow::Error) -> bool {
     let error = error.downcast_ref();
     matches!(error, Some(HubError::Open(OpenError::Locked { .. })))
-}
-
-/// Whose events are logged.
-const OURS: [&str; 4] = ["agent", "hub", "liminal", "render"];
-
-fn log_to_stderr(variable: &str, default: &str) -> anyhow::Result<()> {
-    let wanted = std::env::var(variable).unwrap_or_default();
-    let wanted = match wanted.is_empty() {
-        true => default,
-        false => &wanted,
-    };
-    let targets: Targets = wanted.parse().map_err(|reason| {
-        anyhow::anyhow!(
-            "{variable} is `{wanted}`: {reason}. Try `info`, `debug` or `hub=debug,info`."
-        )
-    })?;
-    // What others log of their work is what is said to models, agents and programs, tokens included.
-    let is_ours = |meta: &tracing::Metadata<'_>| {
-        let name = meta.target().split("::").next().unwrap_or_default();
-        OURS.contains(&name)
-    };
-    let layer = tracing_subscriber::fmt::layer()
-        .with_writer(terminal::Log::open)
-        // It would say on standard error that there is no standard error, and panic over it.
-        .log_internal_errors(false)
-        .with_ansi(std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none())
-        .with_filter(targets.and(filter_fn(is_ours)));
-    tracing_subscriber::registry().with(layer).init();
-    Ok(())
 }

@@ -81,35 +81,8 @@ fn harmless(text: &str) -> String {
 }
 
 /// Whether the text that follows it is shown the other way round.
-fn turns_around(character: char) -> bool {
+pub(crate) fn turns_around(character: char) -> bool {
     matches!(character, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
-}
-
-/// Where the log goes. Who writes it takes out what commands a terminal, but leaves what turns text around.
-pub(crate) struct Log(std::io::Stderr);
-
-impl Log {
-    pub(crate) fn open() -> Self {
-        Self(std::io::stderr())
-    }
-}
-
-impl Write for Log {
-    /// A whole event at a time.
-    fn write(&mut self, event: &[u8]) -> std::io::Result<usize> {
-        let text = String::from_utf8_lossy(event);
-        match text.contains(turns_around) {
-            true => self
-                .0
-                .write_all(text.replace(turns_around, "\u{fffd}").as_bytes())?,
-            false => self.0.write_all(event)?,
-        }
-        Ok(event.len())
-    }
-
-    fn flush(&mut self) -> std::io::Result<()> {
-        self.0.flush()
-    }
 }
 
 #[cfg(test)]

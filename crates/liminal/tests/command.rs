@@ -469,3 +469,29 @@ async fn a_log_that_nobody_reads_any_more_is_no_reason_to_stop() -> Result<()> {
     assert_eq!(ended.code(), Some(0));
     Ok(())
 }
+
+#[tokio::test]
+async fn a_log_that_is_not_read_keeps_nobody_waiting() -> Result<()> {
+    use tokio::io::AsyncWriteExt as _;
+    let server = setup()?.env("LIMINAL_LOG", "debug").start().await?;
+    // Each is a line of the log, which `testkit` reads at the end: far more than a pipe holds.
+    for _ in 0..1500 {
+        let mut stranger = tokio::net::TcpStream::connect(server.address).await?;
+        stranger.write_all(b"not a request\r\n\r\n").await?;
+    }
+    let head = [
+        "GET /health HTTP/1.1".to_owned(),
+        format!("Host: {}", server.address),
+    ];
+    for _ in 0..3 {
+        let answer = testkit::http(server.address, &head, "").await?;
+        assert_eq!(answer.status, 200);
+    }
+    let ended = server.signal("TERM").await?;
+    assert!(
+        ended.stderr.len() >= 60 << 10,
+        "the pipe was never full: {} bytes",
+        ended.stderr.len()
+    );
+    Ok(())
+}

@@ -8,8 +8,10 @@ mod rows;
 mod spread;
 
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::time::Instant;
 
 use anyhow::{Context, bail};
 
@@ -65,7 +67,11 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<()> {
 
     let mut report = Report::new(options.quick, load);
     if options.only != Some(Only::Web) {
-        for part in SERVER {
+        // Half a minute goes by before its store is full.
+        let parts = SERVER
+            .iter()
+            .filter(|part| !(options.quick && **part == "agent-store"));
+        for part in parts {
             report.add(part, server(part, options.quick)?);
         }
     }
@@ -77,7 +83,8 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<()> {
                 (_, true) => 3,
                 (_, false) => 15,
             };
-            report.add(script, browser(script, runs, chromium.as_os_str())?);
+            let quick = options.quick.then_some("quick");
+            report.add(script, browser(script, runs, quick, &chromium)?);
         }
     }
     println!();
@@ -100,7 +107,6 @@ fn load() -> String {
 
 /// What `crates/bench` measured.
 fn server(part: &str, quick: bool) -> anyhow::Result<Figures> {
-    println!("  {part}…");
     let mut bench = Command::new(target().join("release/bench"));
     bench.arg(part).args(quick.then_some("quick"));
     bench.env("NODE_BRIDGE", root().join("e2e/bench/bridge.js"));
@@ -108,13 +114,18 @@ fn server(part: &str, quick: bool) -> anyhow::Result<Figures> {
 }
 
 /// What a script of `e2e/bench` measured.
-fn browser(script: &str, runs: usize, chromium: &std::ffi::OsStr) -> anyhow::Result<Figures> {
-    println!("  {script}…");
+fn browser(
+    script: &str,
+    runs: usize,
+    quick: Option<&str>,
+    chromium: &Path,
+) -> anyhow::Result<Figures> {
     let release = target().join("release");
     let path: OsString = format!("e2e/bench/{script}.js").into();
     let mut node = Command::new("node");
     node.arg(path)
         .arg(runs.to_string())
+        .args(quick)
         .env("CHROMIUM", chromium)
         .env("LIMINAL", release.join("liminal"))
         .env("AGENT", release.join("scripted-agent"))
@@ -126,6 +137,9 @@ fn browser(script: &str, runs: usize, chromium: &std::ffi::OsStr) -> anyhow::Res
 
 /// Lists of numbers by name, as a program printed them.
 fn figures(part: &str, mut program: Command) -> anyhow::Result<Figures> {
+    let begin = Instant::now();
+    print!("  {part}… ");
+    std::io::stdout().flush()?;
     let output = program
         .stderr(Stdio::inherit())
         .output()
@@ -133,5 +147,6 @@ fn figures(part: &str, mut program: Command) -> anyhow::Result<Figures> {
     if !output.status.success() {
         bail!("measuring {part} failed");
     }
+    println!("{} s", begin.elapsed().as_secs());
     serde_json::from_slice(&output.stdout).context("figures")
 }

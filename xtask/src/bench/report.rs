@@ -44,7 +44,7 @@ impl Report {
         }
         let beside = table.beside;
         println!(
-            "\n{:<46}{:>26}{beside:>26}{:>9}  promise",
+            "\n{:<46}{:>22}{beside:>34}{:>9}  promise",
             table.name, "liminal", "ratio"
         );
         for row in rows {
@@ -55,12 +55,12 @@ impl Report {
             let name = format!("{}, {}", row.name, row.unit);
             let theirs = theirs.map_or(String::new(), |theirs| theirs.to_string());
             let (ours, verdict) = (ours.to_string(), row.verdict(ours.median, ratio));
-            println!("{name:<46}{ours:>26}{theirs:>26}{told:>9}  {verdict}");
+            println!("{name:<46}{ours:>22}{theirs:>34}{told:>9}  {verdict}");
             for (label, key) in row.others {
                 if let Some(other) = self.beside(key) {
                     let ratio = Spread::of(&self.figures[row.ours]).median / other.median;
                     let other = other.to_string();
-                    println!("{:>98}{ratio:>9.2}", format!("{label}: {other}"));
+                    println!("{:>102}{ratio:>9.2}", format!("{label}: {other}"));
                 }
             }
         }

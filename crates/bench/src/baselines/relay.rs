@@ -9,6 +9,7 @@ use axum::extract::State;
 use axum::extract::ws::{Message, WebSocket, WebSocketUpgrade};
 use axum::response::Response;
 use axum::routing::any;
+use axum::serve::ListenerExt;
 use futures_util::{SinkExt, StreamExt, sink, stream};
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -53,6 +54,9 @@ pub(crate) async fn serve(kind: &str, agent: &str) -> Result<()> {
         .with_state(Relay { kind, agent });
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await?;
     println!("{}", listener.local_addr()?);
+    let listener = listener.tap_io(|stream| {
+        let _ = stream.set_nodelay(true);
+    });
     Ok(axum::serve(listener, app).await?)
 }
 

@@ -450,7 +450,8 @@ fn bring_up_to_date(file: &mut SessionsFile, news: &HashMap<String, News>) {
             continue;
         };
         let at = news.last_active_at.as_ref();
-        let at = at.filter(|at| **at > meta.last_active_at);
+        // Also when it is earlier: a clock that was ahead has been set right.
+        let at = at.filter(|at| **at != meta.last_active_at);
         let failed = news.state == SessionState::Failed;
         let title = news.title.as_ref().filter(|title| **title != meta.title);
         if at.is_some() || title.is_some() || failed != meta.failed {

@@ -1,5 +1,6 @@
 //! Many at once, and clocks that are wrong: everybody gets everything.
 
+use std::path::PathBuf;
 use std::time::{Duration, Instant, SystemTime};
 
 use anyhow::{Context, Result, ensure};
@@ -246,6 +247,72 @@ async fn a_clock_that_was_ten_years_off_loses_nothing() -> Result<()> {
         assert_eq!(person.open(&talk.session_id).await?.entries, now.entries);
         assert_eq!(person.open(&cut.session_id).await?.entries, end.entries);
         assert_eq!(person.list(false).await?.len(), 2);
+        for seen in [&mut now, &mut end] {
+            person.turn(seen, "say once more").await?;
+        }
+        server.signal("TERM").await?;
+        let server = setup.start().await?;
+        for item in Person::at(&server, &folder).await?.list(false).await? {
+            let active = item["lastActiveAt"].as_str().context("a time")?;
+            ensure!(active.starts_with(this_year), "{active}");
+        }
     }
     Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_clock_that_jumps_ten_years_under_a_turn_disturbs_nobody() -> Result<()> {
+    let Some(library) = fake_clock() else {
+        eprintln!("not tried: there is no libfaketime here");
+        return Ok(());
+    };
+    let setup = setup()?;
+    let clock = setup.home().join("clock");
+    std::fs::write(&clock, "+0")?;
+    let setup = setup
+        .env("LD_PRELOAD", library)
+        .env("FAKETIME_TIMESTAMP_FILE", &clock)
+        .env("FAKETIME_NO_CACHE", "1")
+        .env("FAKETIME_DONT_FAKE_MONOTONIC", "1");
+    let folder = setup.folder("app")?;
+    let server = setup.start().await?;
+    let mut person = Person::at(&server, &folder).await?;
+    let mut talk = person.begin().await?;
+    person.turn(&mut talk, "say before").await?;
+    for jump in ["+10y", "-10y", "+0"] {
+        let turns = count_turns(&talk);
+        person
+            .send(&talk, "say begun \nrate 100 10 100\nsay ended")
+            .await?;
+        person.until_said(&mut talk, "assistant: begun ").await?;
+        std::fs::write(&clock, jump)?;
+        person.until_turns(&mut talk, turns + 1).await?;
+        let said = talk.said();
+        let (last, answer) = (&said[said.len() - 1], &said[said.len() - 2]);
+        ensure!(last == "turn ended", "{jump}: {said:?}");
+        ensure!(answer.ends_with("ended"), "{jump}: {answer}");
+        ensure!(answer.len() > 1000, "{jump}: {answer}");
+        let spent = talk.entries.last().context("an end")?["durationMs"].as_u64();
+        ensure!(spent.is_some_and(|spent| spent < 60_000), "{jump}: {spent:?}");
+        // Whoever comes now is let in, sees the same, and begins something of their own.
+        let mut other = Person::at(&server, &folder).await?;
+        assert_eq!(other.open(&talk.session_id).await?.entries, talk.entries);
+        let mut new = other.begin().await?;
+        other.turn(&mut new, "say new").await?;
+    }
+    let listed = person.list(false).await?.len();
+    assert_eq!(listed, 4);
+    server.signal("KILL").await?;
+    let server = setup.start().await?;
+    let mut person = Person::at(&server, &folder).await?;
+    assert_eq!(person.open(&talk.session_id).await?.entries, talk.entries);
+    assert_eq!(person.list(false).await?.len(), listed);
+    Ok(())
+}
+
+/// What stands between a program and its clock: Debian's package libfaketime.
+fn fake_clock() -> Option<PathBuf> {
+    let folders = std::fs::read_dir("/usr/lib").ok()?.filter_map(Result::ok);
+    let mut libraries = folders.map(|folder| folder.path().join("faketime/libfaketimeMT.so.1"));
+    libraries.find(|library| library.is_file())
 }
