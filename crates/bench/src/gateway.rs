@@ -16,7 +16,8 @@ use tokio::runtime::{self, Runtime};
 use crate::figures::{Effort, Figures};
 use crate::process::setup;
 
-const QUESTIONS: usize = 150;
+/// So many that a hundredth of them is a few.
+const QUESTIONS: usize = 400;
 /// Each of two in turn: below what a connection may ask.
 const PACE: Duration = Duration::from_millis(6);
 const IDLE: usize = 1000;

@@ -150,7 +150,10 @@ mod tests {
             .collect();
         let missing: usize = told.iter().sum();
         assert!(missing > 0);
-        assert_eq!(lines.len() - told.len() + missing, 4 * WAITING_MAX / line.len());
+        assert_eq!(
+            lines.len() - told.len() + missing,
+            4 * WAITING_MAX / line.len()
+        );
     }
 
     #[test]

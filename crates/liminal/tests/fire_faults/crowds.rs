@@ -247,8 +247,9 @@ async fn a_clock_that_was_ten_years_off_loses_nothing() -> Result<()> {
         assert_eq!(person.open(&talk.session_id).await?.entries, now.entries);
         assert_eq!(person.open(&cut.session_id).await?.entries, end.entries);
         assert_eq!(person.list(false).await?.len(), 2);
-        for seen in [&mut now, &mut end] {
-            person.turn(seen, "say once more").await?;
+        for id in [&talk.session_id, &cut.session_id] {
+            let mut again = person.open(id).await?;
+            person.turn(&mut again, "say once more").await?;
         }
         server.signal("TERM").await?;
         let server = setup.start().await?;
@@ -293,7 +294,10 @@ async fn a_clock_that_jumps_ten_years_under_a_turn_disturbs_nobody() -> Result<(
         ensure!(answer.ends_with("ended"), "{jump}: {answer}");
         ensure!(answer.len() > 1000, "{jump}: {answer}");
         let spent = talk.entries.last().context("an end")?["durationMs"].as_u64();
-        ensure!(spent.is_some_and(|spent| spent < 60_000), "{jump}: {spent:?}");
+        ensure!(
+            spent.is_some_and(|spent| spent < 60_000),
+            "{jump}: {spent:?}"
+        );
         // Whoever comes now is let in, sees the same, and begins something of their own.
         let mut other = Person::at(&server, &folder).await?;
         assert_eq!(other.open(&talk.session_id).await?.entries, talk.entries);

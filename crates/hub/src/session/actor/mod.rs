@@ -36,7 +36,7 @@ use self::guest::{Replay, pictures};
 use self::record::Record;
 use super::feed::{Feed, SessionEvent};
 use super::index::{Index, SessionMeta};
-use super::state::{Choice, Effect, Input, Known, Refused, State};
+use super::state::{Choice, Effect, Input, Known, Now, Refused, State};
 use super::title::UNTITLED;
 use crate::agents::{
     AgentError, AgentKind, AgentSession, Answer, FromAgent, Host, HostSetup, TerminalOutput,
@@ -191,7 +191,7 @@ impl Actor {
                 takes_images,
                 chosen: vec![],
             },
-            Timestamp::now(),
+            Now::read(),
         );
         actor
     }
@@ -378,7 +378,7 @@ impl Actor {
         let before = self.state.clone();
         let effects = self
             .state
-            .step(input, Timestamp::now())
+            .step(input, Now::read())
             .map_err(|Refused { code, message }| HubError::SessionRefused { code, message })?;
         let begins = effects.contains(&Effect::TurnBegins);
         self.origin = origin;
@@ -398,7 +398,7 @@ impl Actor {
 
     async fn step(&mut self, input: Input) {
         // Only what people ask can be refused.
-        if let Ok(effects) = self.state.step(input, Timestamp::now()) {
+        if let Ok(effects) = self.state.step(input, Now::read()) {
             self.carry_out(effects).await;
         }
     }

@@ -6,6 +6,7 @@
 //! Invariants: at most one turn is in flight, and each turn ends exactly once.
 
 mod inputs;
+mod now;
 mod offer;
 mod questions;
 mod queue;
@@ -19,6 +20,7 @@ use wire::{
 };
 
 pub(crate) use self::inputs::{Effect, Input, Known, Refused};
+pub(crate) use self::now::Now;
 pub(crate) use self::offer::Choice;
 use self::offer::Offer;
 use self::questions::Questions;
@@ -36,7 +38,7 @@ const TURN_TEXT_MAX: usize = 16 * 1024 * 1024;
 struct Turn {
     number: u64,
     message: QueuedMessage,
-    started: Timestamp,
+    started: Now,
     phase: TurnPhase,
     quiet_since: Option<Timestamp>,
     /// The text entries of this turn that the agent wrote.
@@ -89,7 +91,7 @@ impl State {
         }
     }
 
-    pub(crate) fn step(&mut self, input: Input, now: Timestamp) -> Result<Vec<Effect>, Refused> {
+    pub(crate) fn step(&mut self, input: Input, now: Now) -> Result<Vec<Effect>, Refused> {
         let mut effects = vec![];
         match input {
             Input::Send(message) => return self.send(message, now),
@@ -330,7 +332,7 @@ impl State {
         SessionInfo {
             state: self.shown(),
             turn: self.turn.as_ref().map(|turn| RunningTurn {
-                started_at: stamp(turn.started),
+                started_at: stamp(turn.started.at),
                 request_id: turn.message.request_id.clone(),
                 phase: turn.phase,
                 quiet_since: turn.quiet_since.map(stamp),
@@ -370,7 +372,7 @@ impl State {
         self.phase() == Some(TurnPhase::Starting)
     }
 
-    fn send(&mut self, mut message: QueuedMessage, now: Timestamp) -> Result<Vec<Effect>, Refused> {
+    fn send(&mut self, mut message: QueuedMessage, now: Now) -> Result<Vec<Effect>, Refused> {
         if let Some(request_id) = &message.request_id
             && self.queue.has_accepted(request_id)
         {
@@ -398,9 +400,9 @@ impl State {
         Ok(effects)
     }
 
-    fn begin_turn(&mut self, message: QueuedMessage, now: Timestamp, effects: &mut Vec<Effect>) {
+    fn begin_turn(&mut self, message: QueuedMessage, now: Now, effects: &mut Vec<Effect>) {
         effects.push(Effect::TurnBegins);
-        let changes = self.entries.begin_turn(&message, &stamp(now));
+        let changes = self.entries.begin_turn(&message, &stamp(now.at));
         let mut last_entry = String::new();
         for change in changes {
             if let EntryChange::Begin(entry) = &change {
@@ -466,7 +468,7 @@ impl State {
         effects.push(Effect::Info);
     }
 
-    fn update(&mut self, update: Update, now: Timestamp, effects: &mut Vec<Effect>) {
+    fn update(&mut self, update: Update, now: Now, effects: &mut Vec<Effect>) {
         if let Some(turn) = &mut self.turn
             && turn.quiet_since.take().is_some()
         {
@@ -508,7 +510,7 @@ impl State {
                 }
             }
             update => {
-                let changes = self.entries.apply(update, &stamp(now));
+                let changes = self.entries.apply(update, &stamp(now.at));
                 self.change(changes, effects);
             }
         }
@@ -540,7 +542,7 @@ impl State {
         patch: ToolCallPatch,
         options: Vec<PermissionOption>,
         guarded: bool,
-        now: Timestamp,
+        now: Now,
         effects: &mut Vec<Effect>,
     ) {
         let tool_call_id = patch.tool_call_id.clone();
@@ -570,13 +572,13 @@ impl State {
             tool_call_id,
             title,
             options,
-            asked_at: stamp(now),
+            asked_at: stamp(now.at),
             guarded,
         });
         effects.push(Effect::Info);
     }
 
-    fn cancel(&mut self, now: Timestamp, effects: &mut Vec<Effect>) {
+    fn cancel(&mut self, now: Now, effects: &mut Vec<Effect>) {
         match self.phase() {
             // Nothing was sent yet.
             Some(TurnPhase::Starting) => {
@@ -610,7 +612,7 @@ impl State {
         outcome: TurnOutcome,
         message: Option<String>,
         tokens: Option<u64>,
-        now: Timestamp,
+        now: Now,
         effects: &mut Vec<Effect>,
     ) {
         let Some(mut turn) = self.turn.take() else {
@@ -625,14 +627,14 @@ impl State {
             effects,
         );
         effects.extend(self.entries.end_turn().into_iter().map(Effect::Change));
-        let spent = now.duration_since(turn.started).as_millis();
+        let spent = now.spent.saturating_sub(turn.started.spent).as_millis();
         effects.push(Effect::Change(self.entries.close_turn(TurnEntry {
             entry_id: String::new(),
             outcome,
             message,
             duration_ms: u64::try_from(spent).ok(),
             tokens,
-            timestamp: stamp(now),
+            timestamp: stamp(now.at),
         })));
         let last = turn.texts.pop().unwrap_or(turn.last_entry);
         effects.extend(turn.texts.into_iter().map(Effect::Complete));
@@ -650,7 +652,7 @@ impl State {
         effects.push(Effect::Info);
     }
 
-    fn next_queued(&mut self, now: Timestamp, effects: &mut Vec<Effect>) {
+    fn next_queued(&mut self, now: Now, effects: &mut Vec<Effect>) {
         if let Some(message) = self.queue.next() {
             self.begin_turn(message, now, effects);
             // Afterwards: should we end in between, it is there twice, and known to be; the other way it were lost.
@@ -722,7 +724,7 @@ mod tests {
     #[test]
     fn a_queued_message_leaves_the_queue_only_after_it_is_written_as_sent() {
         let mut state = with_queued(None);
-        let effects = state.step(Input::ResumeQueue, Timestamp::UNIX_EPOCH);
+        let effects = state.step(Input::ResumeQueue, Now::default());
         let effects = effects.unwrap();
         let written = effects.iter().position(|effect| {
             matches!(effect, Effect::Change(EntryChange::Begin(ChatEntry::User { content, .. })) if content == "next")
@@ -736,7 +738,7 @@ mod tests {
     #[test]
     fn a_cancel_that_is_meant_for_one_run_does_not_reach_the_next() {
         let mut state = with_queued(Some("second"));
-        let now = Timestamp::UNIX_EPOCH;
+        let now = Now::default();
         state.step(Input::ResumeQueue, now).unwrap();
         for (only, cancels) in [(Some("first"), false), (Some("second"), true)] {
             let only = only.map(str::to_owned);
@@ -747,7 +749,7 @@ mod tests {
 
     #[test]
     fn a_message_to_an_agent_that_fell_asleep_is_sent_when_it_is_awake() {
-        let now = Timestamp::UNIX_EPOCH;
+        let now = Now::default();
         let awake = || Input::Attached {
             answer: Value::Null,
             takes_images: false,

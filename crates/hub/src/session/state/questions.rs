@@ -1,6 +1,5 @@
 //! What the agent has asked the person, until it is answered or nobody wants to know any more, and what follows from it.
 
-use jiff::Timestamp;
 use serde_json::{Map, Value};
 use wire::{
     Ask, ChatEntry, ErrorCode, OpenQuestion, QuestionAction, QuestionEntry, QuestionOutcome,
@@ -8,7 +7,7 @@ use wire::{
 };
 
 use super::inputs::{Effect, Refused};
-use super::{State, stamp};
+use super::{Now, State, stamp};
 use crate::agents::elicitation;
 use crate::agents::entries::EntryChange;
 
@@ -121,7 +120,7 @@ impl State {
         &mut self,
         question_id: String,
         asked: elicitation::Asked,
-        now: Timestamp,
+        now: Now,
         effects: &mut Vec<Effect>,
     ) {
         // While the agent tells everything again, what is asked has no place; while it stops, no use.
@@ -140,7 +139,7 @@ impl State {
             ask: asked.ask,
             outcome: None,
             answers: None,
-            timestamp: stamp(now),
+            timestamp: stamp(now.at),
         };
         let changes = self.entries.ask(&mut entry);
         self.change(changes, effects);
