@@ -170,3 +170,35 @@ test('what is not in the page any more is found, shown and marked', async ({ pag
   await expect(field).toBeHidden();
   await expect(message(frame)).toBeFocused();
 });
+
+test('a message that is sent before the session has loaded is sent as soon as it has, once', async ({
+  page,
+  liminal,
+}) => {
+  /** @type {(() => void)[]} */
+  const held = [];
+  let holds = false;
+  await page.routeWebSocket(/\/ws\b/, (socket) => {
+    const server = socket.connectToServer();
+    server.onMessage((text) => {
+      const isHistory = typeof text === 'string' && text.includes('"type":"session:history"');
+      if (holds && isHistory) held.push(() => socket.send(text));
+      else socket.send(text);
+    });
+  });
+  const { frame } = await openSession(page, liminal);
+  await message(frame).fill('say first');
+  await message(frame).press('Enter');
+  await expect(frame.locator('[data-entry-id]').filter({ hasText: 'first' }).last()).toBeVisible();
+  holds = true;
+  await page.reload();
+  await expect.poll(() => held.length).toBe(1);
+  await message(frame).fill('say second');
+  await message(frame).press('Enter');
+  await expect(message(frame)).toHaveValue('say second');
+  holds = false;
+  for (const pass of held) pass();
+  await expect(message(frame)).toHaveValue('');
+  await expect(frame.getByText('say second', { exact: true })).toHaveCount(1);
+  await expect(frame.getByText('second', { exact: true })).toHaveCount(1);
+});

@@ -38,6 +38,8 @@ export function startComposer(place, actions) {
   /** @type {Shown | null} */
   let shown = null;
   let reminding = false;
+  /** Whether it was to be sent before it could. */
+  let eager = false;
   const history = promptHistory(actions.prompts);
 
   const input = h('textarea', {
@@ -174,6 +176,8 @@ export function startComposer(place, actions) {
     completion.close();
   };
   const doSend = () => {
+    // Who writes faster than the session loads need not press it again.
+    eager = !shown && hasContent();
     if (send.disabled) return;
     const text = input.value;
     const images = pictures.take();
@@ -191,7 +195,10 @@ export function startComposer(place, actions) {
     if (!stop.hidden && !stop.disabled) attempt(actions.stop());
   };
 
-  input.addEventListener('input', changed);
+  input.addEventListener('input', () => {
+    eager = false;
+    changed();
+  });
   input.addEventListener('blur', completion.close);
   input.addEventListener('keydown', (event) => {
     // The Enter that ends a composition belongs to it.
@@ -256,6 +263,7 @@ export function startComposer(place, actions) {
       asked.hidden = question === undefined || !reminding;
       askedText.textContent = question === undefined ? '' : `${now.agentName} waits for you: ${question}`;
       refresh();
+      if (eager) doSend();
     },
     /** Whether a question may be out of sight. @param {boolean} may */
     remind: (may) => {

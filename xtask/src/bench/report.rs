@@ -15,6 +15,9 @@ pub(crate) type Figures = BTreeMap<String, Vec<f64>>;
 
 /// What is worse by less than this is not told: the machines are noisy.
 const WORSE: f64 = 1.2;
+/// The same where there were so few runs that they do not tell how noisy.
+const WORSE_OF_FEW: f64 = 1.5;
+const FEW: usize = 3;
 
 pub(crate) struct Report {
     quick: bool,
@@ -112,29 +115,31 @@ impl Report {
     fn worse_than(&self, before: &Figures) -> Vec<String> {
         let rows = TABLES.iter().flat_map(|table| table.rows);
         let worse = rows.filter_map(|row| {
-            let (then, now) = (cost(row, before)?, cost(row, &self.figures)?);
+            let both = [before, &self.figures];
+            // Beside its baseline where both have one: that takes the machine out of it.
+            let beside = both.iter().all(|figures| figures.contains_key(row.beside));
+            let [then, now] = both.map(|figures| cost(row, figures, beside));
+            let (then, now) = (then?, now?);
+            let few = both.iter().any(|figures| figures[row.ours].len() < FEW);
+            let worse = if few { WORSE_OF_FEW } else { WORSE };
             // Apart in the middle, and not only because single runs were far off.
             let apart = match row.better {
-                Better::Less => now.median > then.median * WORSE && now.lowest > then.median,
-                Better::More => now.median * WORSE < then.median && now.highest < then.median,
+                Better::Less => now.median > then.median * worse && now.lowest > then.median,
+                Better::More => now.median * worse < then.median && now.highest < then.median,
             };
             let (name, unit) = (row.name.trim(), row.unit);
-            let of = match self.figures.contains_key(row.beside) {
-                true => " as a ratio",
-                false => "",
-            };
+            let of = if beside { " as a ratio" } else { "" };
             apart.then(|| format!("{name}, {unit}{of}: {then} before, {now} now"))
         });
         worse.collect()
     }
 }
 
-/// Beside its baseline where it has one: that takes the machine out of it.
-fn cost(row: &Row, figures: &Figures) -> Option<Spread> {
+fn cost(row: &Row, figures: &Figures, beside: bool) -> Option<Spread> {
     let ours = Spread::of(figures.get(row.ours)?);
-    let by = match figures.get(row.beside) {
-        Some(list) => Spread::of(list).median,
-        None => 1.0,
+    let by = match beside {
+        true => Spread::of(figures.get(row.beside)?).median,
+        false => 1.0,
     };
     Some(Spread {
         lowest: ours.lowest / by,
@@ -183,8 +188,9 @@ mod tests {
     fn report(ours: &[f64], beside: &[f64]) -> Report {
         let mut report = Report::new(true, String::new());
         let list = [("ours_cpu", ours), ("relay_typed_cpu", beside)];
-        let list = list.map(|(name, list)| (name.to_owned(), list.to_vec()));
-        report.add("streams", Figures::from(list));
+        let list = list.iter().filter(|(_, list)| !list.is_empty());
+        let list = list.map(|(name, list)| ((*name).to_owned(), list.to_vec()));
+        report.add("streams", list.collect());
         report
     }
 
@@ -200,6 +206,11 @@ mod tests {
         // The machine was slower for both.
         let slower = report(&[2.6, 2.8, 3.0], &[2.0, 2.2, 2.3]);
         assert_eq!(slower.worse_than(&before), [""; 0]);
+        // A single run says less.
+        assert_eq!(report(&[1.5], &[1.0]).worse_than(&before), [""; 0]);
+        assert_eq!(report(&[2.0], &[1.0]).worse_than(&before).len(), 1);
+        // Without a baseline now, what it took is held against what it took.
+        assert_eq!(report(&[1.2, 1.3, 1.3], &[]).worse_than(&before), [""; 0]);
         // One run of three was far off.
         assert_eq!(
             report(&[1.0, 1.4, 1.5], &[1.0]).worse_than(&before),

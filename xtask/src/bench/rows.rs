@@ -147,7 +147,7 @@ pub(super) const TABLES: &[Table] = &[
         rows: &[
             row("message after 20,000 entries", "ms", "growth.message_length", "growth.message_few", Doubling(1.1)),
             row("message among 10,000 sessions", "ms", "growth.message_sessions", "growth.message_few", Doubling(1.1)),
-            row("last 200 of 20,000 entries opened", "ms", "growth.tail_length", "growth.tail_few", None),
+            row("last 200 of 20,000 entries opened", "ms", "growth.tail_length", "growth.tail_few", Doubling(1.5)),
             row("chunk for 64 who watch", "us of processor", "growth.watchers_64", "growth.watchers_8", Doubling(2.0)),
             row("chunk in an entry of 6 MB", "us of processor", "growth.entry_8", "growth.entry_1", Doubling(1.1)),
         ],

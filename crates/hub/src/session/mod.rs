@@ -372,7 +372,7 @@ impl Sessions {
 
     /// Has the agent open it once more, after it would not.
     pub async fn attach(&self, id: &str) -> Result<Done, HubError> {
-        self.act(id, Input::Watched, Origin::default()).await
+        self.act(id, Input::TryAgain, Origin::default()).await
     }
 
     pub async fn rename(&self, id: &str, title: &str, origin: Origin) -> Result<(), HubError> {

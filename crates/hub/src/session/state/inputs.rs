@@ -32,6 +32,8 @@ pub(crate) enum Input {
     },
     /// Somebody looks at it, so its agent should have it.
     Watched,
+    /// The same, asked for by a person. What they did about it, such as signing in, is not in a try that is under way.
+    TryAgain,
     /// The agent has it open; the value is its answer.
     Attached {
         answer: Value,

@@ -56,6 +56,8 @@ pub(crate) struct State {
     next_number: u64,
     attachment: Attachment,
     problem: Option<AttachProblem>,
+    /// Whether another try is wanted, should the one under way fail.
+    try_again: bool,
     queue: Queue,
     permissions: Vec<PermissionQuestion>,
     questions: Questions,
@@ -76,6 +78,7 @@ impl State {
             next_number: 1,
             attachment: Attachment::Detached,
             problem: None,
+            try_again: false,
             queue: Queue::new(known.queue, known.accepted),
             permissions: vec![],
             questions: Questions::default(),
@@ -121,6 +124,10 @@ impl State {
                 self.cancel(now, &mut effects);
             }
             Input::Watched => self.attach(&mut effects),
+            Input::TryAgain => {
+                self.try_again = self.attachment == Attachment::Attaching;
+                self.attach(&mut effects);
+            }
             Input::Attached {
                 answer,
                 takes_images,
@@ -134,7 +141,9 @@ impl State {
             }
             Input::AttachFailed(problem) => {
                 self.attachment = Attachment::Detached;
-                if self.is_starting() {
+                if std::mem::take(&mut self.try_again) {
+                    self.attach(&mut effects);
+                } else if self.is_starting() {
                     let why = Some(problem.message);
                     self.end_turn(TurnOutcome::Failed, why, None, now, &mut effects);
                 } else {
@@ -456,6 +465,7 @@ impl State {
 
     fn attached(&mut self, effects: &mut Vec<Effect>) {
         self.attachment = Attachment::Attached;
+        self.try_again = false;
         if let Some(turn) = &mut self.turn
             && turn.phase == TurnPhase::Starting
         {
@@ -768,5 +778,33 @@ mod tests {
         let asleep = state.step(Input::AgentAsleep, now).unwrap();
         let cancelled = |effect: &Effect| matches!(effect, Effect::Cancelled(_));
         assert!(asleep.iter().any(cancelled) && !asleep.contains(&Effect::Attach));
+    }
+
+    #[test]
+    fn who_asks_again_while_it_is_being_tried_gets_another_try() {
+        let now = Now::default();
+        let mut state = with_queued(None);
+        let failed = || {
+            Input::AttachFailed(AttachProblem {
+                code: ErrorCode::SignInNeeded,
+                message: "Sign in first.".to_owned(),
+            })
+        };
+        let tries = |effects: Result<Vec<Effect>, Refused>| {
+            let effects = effects.unwrap();
+            effects
+                .iter()
+                .filter(|effect| **effect == Effect::Attach)
+                .count()
+        };
+        assert_eq!(tries(state.step(Input::Watched, now)), 1);
+        assert_eq!(tries(state.step(Input::TryAgain, now)), 0);
+        assert_eq!(tries(state.step(failed(), now)), 1);
+        assert_eq!(tries(state.step(failed(), now)), 0);
+        assert!(state.info().problem.is_some());
+        // A window that is opened meanwhile wants no more than there is.
+        assert_eq!(tries(state.step(Input::TryAgain, now)), 1);
+        assert_eq!(tries(state.step(Input::Watched, now)), 0);
+        assert_eq!(tries(state.step(failed(), now)), 0);
     }
 }
