@@ -47,6 +47,7 @@
 //! | `raw JSON`, `garbage`, `huge BYTES`, `endless BYTES` | a line as it is; broken lines; a long line; one that never ends |
 //! | `stderr TEXT`, `flood-stderr BYTES` | on standard error |
 //! | `linger SECONDS`, `children N SECONDS` | a child in a session of its own; many, each in one |
+//! | `hold BYTES SECONDS` | a child that needs as much memory |
 //! | `answer-twice` | answers this prompt, and then again |
 
 #![expect(
@@ -614,6 +615,10 @@ impl Agent {
             ("children", [count, seconds]) => children(count.parse().unwrap(), seconds),
             ("stubborn", [wait]) => std::thread::sleep(Duration::from_millis(wait.parse().unwrap())),
             ("stderr", _) => eprint(rest),
+            ("hold", [bytes, seconds]) => {
+                let held = format!("held=$(head -c {bytes} /dev/zero | tr '\\0' x); sleep {seconds}");
+                drop(Command::new("sh").args(["-c", &held]).spawn().unwrap());
+            }
             ("linger", [seconds]) => drop(Command::new("setsid").args(["sleep", seconds]).spawn().unwrap()),
             (other, _) => self.update(session, chunk("agent_message_chunk", &format!("I do not know `{other}`."))),
         }
