@@ -8,15 +8,17 @@
 mod inputs;
 mod now;
 mod offer;
+mod permissions;
 mod questions;
 mod queue;
+mod turn;
 
 use jiff::Timestamp;
 use serde_json::Value;
 use wire::{
-    AttachProblem, Attachment, Author, ChatEntry, ErrorCode, PermissionOption, PermissionPolicy,
-    PermissionQuestion, QuestionEntry, QuestionOutcome, QueuedMessage, RunningTurn, SessionInfo,
-    SessionState, TurnEntry, TurnOutcome, TurnPhase,
+    AttachProblem, Attachment, Author, ChatEntry, ErrorCode, PermissionPolicy, PermissionQuestion,
+    QuestionEntry, QuestionOutcome, QueuedMessage, RunningTurn, SessionInfo, SessionState,
+    TurnOutcome, TurnPhase,
 };
 
 pub(crate) use self::inputs::{Effect, Input, Known, Refused};
@@ -25,29 +27,14 @@ pub(crate) use self::offer::Choice;
 use self::offer::Offer;
 use self::questions::Questions;
 use self::queue::Queue;
-use super::title;
+use self::turn::{Turn, outcome, said};
 use crate::agents::TerminalOutput;
 use crate::agents::entries::{Entries, EntryChange};
-use crate::agents::from_acp::{SessionChange, ToolCallPatch, Update};
+use crate::agents::from_acp::{SessionChange, Update};
 use crate::store::transcript::Chosen;
 
 /// What an agent may say in one turn. Nobody reads that much: one that says more runs in circles.
 const TURN_TEXT_MAX: usize = 16 * 1024 * 1024;
-
-#[derive(Debug, Clone)]
-struct Turn {
-    number: u64,
-    message: QueuedMessage,
-    started: Now,
-    phase: TurnPhase,
-    quiet_since: Option<Timestamp>,
-    /// The text entries of this turn that the agent wrote.
-    texts: Vec<String>,
-    /// What to name when there are none.
-    last_entry: String,
-    /// The agent said that it fails, before it answered.
-    failing: bool,
-}
 
 #[derive(Debug, Clone)]
 pub(crate) struct State {
@@ -381,80 +368,6 @@ impl State {
         self.phase() == Some(TurnPhase::Starting)
     }
 
-    fn send(&mut self, mut message: QueuedMessage, now: Now) -> Result<Vec<Effect>, Refused> {
-        if let Some(request_id) = &message.request_id
-            && self.queue.has_accepted(request_id)
-        {
-            return Ok(vec![]);
-        }
-        if message.images.is_empty() {
-            message.content = said(message.content)?;
-        }
-        if self.turn.is_some() && self.queue.is_full() {
-            return Err(Refused::new(
-                ErrorCode::SessionBusy,
-                "A hundred messages are waiting already. Let some be sent first.",
-            ));
-        }
-        if let Some(request_id) = &message.request_id {
-            self.queue.accept(request_id.clone());
-        }
-        let mut effects = vec![];
-        if self.turn.is_some() {
-            self.queue.push(message);
-            effects.extend([Effect::SaveQueue, Effect::Info]);
-        } else {
-            self.begin_turn(message, now, &mut effects);
-        }
-        Ok(effects)
-    }
-
-    fn begin_turn(&mut self, message: QueuedMessage, now: Now, effects: &mut Vec<Effect>) {
-        effects.push(Effect::TurnBegins);
-        let changes = self.entries.begin_turn(&message, &stamp(now.at));
-        let mut last_entry = String::new();
-        for change in changes {
-            if let EntryChange::Begin(entry) = &change {
-                entry.entry_id().clone_into(&mut last_entry);
-                if matches!(entry, ChatEntry::User { .. }) {
-                    effects.push(Effect::Origin);
-                }
-            }
-            effects.push(Effect::Change(change));
-        }
-        if !self.titled && !message.content.trim().is_empty() {
-            self.titled = true;
-            effects.push(Effect::Title(title::derive(&message.content)));
-        }
-        effects.push(Effect::Touch);
-        let number = self.next_number;
-        self.next_number += 1;
-        self.failed = false;
-        self.said = 0;
-        let attached = self.attachment == Attachment::Attached;
-        let phase = match attached {
-            true => TurnPhase::Working,
-            false => TurnPhase::Starting,
-        };
-        self.turn = Some(Turn {
-            number,
-            message: message.clone(),
-            started: now,
-            phase,
-            quiet_since: None,
-            texts: vec![],
-            last_entry,
-            failing: false,
-        });
-        if attached {
-            let turn = number;
-            effects.push(Effect::Prompt { turn, message });
-        } else {
-            self.attach(effects);
-        }
-        effects.push(Effect::Info);
-    }
-
     fn attach(&mut self, effects: &mut Vec<Effect>) {
         if self.attachment == Attachment::Detached {
             self.attachment = Attachment::Attaching;
@@ -545,167 +458,11 @@ impl State {
             effects.push(Effect::Change(change));
         }
     }
-
-    fn asked(
-        &mut self,
-        permission_id: String,
-        patch: ToolCallPatch,
-        options: Vec<PermissionOption>,
-        guarded: bool,
-        now: Now,
-        effects: &mut Vec<Effect>,
-    ) {
-        let tool_call_id = patch.tool_call_id.clone();
-        let title = patch.title.clone().unwrap_or_default();
-        self.update(Update::ToolCall(Box::new(patch)), now, effects);
-        if matches!(self.phase(), None | Some(TurnPhase::Cancelling)) {
-            effects.push(Effect::AnswerPermission {
-                permission_id,
-                option_id: None,
-                by_policy: false,
-            });
-            return;
-        }
-        if self.policy == PermissionPolicy::Allow
-            && !guarded
-            && let Some(option) = least_that_allows(&options)
-        {
-            effects.push(Effect::AnswerPermission {
-                permission_id,
-                option_id: Some(option.option_id.clone()),
-                by_policy: true,
-            });
-            return;
-        }
-        self.permissions.push(PermissionQuestion {
-            permission_id,
-            tool_call_id,
-            title,
-            options,
-            asked_at: stamp(now.at),
-            guarded,
-        });
-        effects.push(Effect::Info);
-    }
-
-    fn cancel(&mut self, now: Now, effects: &mut Vec<Effect>) {
-        match self.phase() {
-            // Nothing was sent yet.
-            Some(TurnPhase::Starting) => {
-                self.end_turn(TurnOutcome::Cancelled, None, None, now, effects);
-            }
-            Some(TurnPhase::Working) => {
-                if let Some(turn) = &mut self.turn {
-                    turn.phase = TurnPhase::Cancelling;
-                }
-                effects.push(Effect::CancelPrompt);
-                self.drop_questions(effects);
-                self.close_questions(QuestionOutcome::Cancelled, effects);
-                effects.push(Effect::Info);
-            }
-            None | Some(TurnPhase::Cancelling) => {}
-        }
-    }
-
-    fn drop_questions(&mut self, effects: &mut Vec<Effect>) {
-        for question in self.permissions.drain(..) {
-            effects.push(Effect::AnswerPermission {
-                permission_id: question.permission_id,
-                option_id: None,
-                by_policy: false,
-            });
-        }
-    }
-
-    fn end_turn(
-        &mut self,
-        outcome: TurnOutcome,
-        message: Option<String>,
-        tokens: Option<u64>,
-        now: Now,
-        effects: &mut Vec<Effect>,
-    ) {
-        let Some(mut turn) = self.turn.take() else {
-            return;
-        };
-        self.drop_questions(effects);
-        self.close_questions(
-            match outcome {
-                TurnOutcome::Interrupted => QuestionOutcome::Interrupted,
-                _ => QuestionOutcome::Cancelled,
-            },
-            effects,
-        );
-        effects.extend(self.entries.end_turn().into_iter().map(Effect::Change));
-        let spent = now.spent.saturating_sub(turn.started.spent).as_millis();
-        effects.push(Effect::Change(self.entries.close_turn(TurnEntry {
-            entry_id: String::new(),
-            outcome,
-            message,
-            duration_ms: u64::try_from(spent).ok(),
-            tokens,
-            timestamp: stamp(now.at),
-        })));
-        let last = turn.texts.pop().unwrap_or(turn.last_entry);
-        effects.extend(turn.texts.into_iter().map(Effect::Complete));
-        effects.push(match outcome {
-            TurnOutcome::Cancelled => Effect::Cancelled(last),
-            _ => Effect::Complete(last),
-        });
-        effects.extend([Effect::Fold, Effect::Touch]);
-        self.failed = outcome.is_failure();
-        if self.failed {
-            self.queue.hold();
-        } else {
-            self.next_queued(now, effects);
-        }
-        effects.push(Effect::Info);
-    }
-
-    fn next_queued(&mut self, now: Now, effects: &mut Vec<Effect>) {
-        if let Some(message) = self.queue.next() {
-            self.begin_turn(message, now, effects);
-            // Afterwards: should we end in between, it is there twice, and known to be; the other way it were lost.
-            effects.push(Effect::SaveQueue);
-        }
-    }
-}
-
-fn said(content: String) -> Result<String, Refused> {
-    match content.trim().is_empty() {
-        true => Err(Refused::new(
-            ErrorCode::InvalidMessage,
-            "There is nothing in that message.",
-        )),
-        false => Ok(content),
-    }
 }
 
 /// As precise as everything else we write down.
 pub(crate) fn stamp(at: Timestamp) -> String {
     format!("{:.3}", at)
-}
-
-fn least_that_allows(options: &[PermissionOption]) -> Option<&PermissionOption> {
-    let of_kind = |kind: &str| options.iter().find(|option| option.kind == kind);
-    of_kind("allow_once").or_else(|| of_kind("allow_always"))
-}
-
-/// How a turn ended, by the agent's own answer. An unknown reason is shown, never fatal.
-fn outcome(result: Result<Value, String>) -> (TurnOutcome, Option<String>, Option<u64>) {
-    let answer = match result {
-        Ok(answer) => answer,
-        Err(message) => return (TurnOutcome::Failed, Some(message), None),
-    };
-    let tokens = answer["usage"]["totalTokens"].as_u64();
-    match answer["stopReason"].as_str().unwrap_or_default() {
-        "end_turn" => (TurnOutcome::Ended, None, tokens),
-        "cancelled" => (TurnOutcome::Cancelled, None, tokens),
-        "refusal" => (TurnOutcome::Refused, None, tokens),
-        "max_tokens" => (TurnOutcome::MaxTokens, None, tokens),
-        "max_turn_requests" => (TurnOutcome::MaxTurnRequests, None, tokens),
-        other => (TurnOutcome::Other, Some(other.to_owned()), tokens),
-    }
 }
 
 #[cfg(test)]
