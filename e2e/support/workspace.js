@@ -10,6 +10,8 @@ const AXE = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.mi
 
 /** Opens the workspace with the printed address. @param {Page} page @param {{ url: string }} liminal */
 export async function enter(page, liminal) {
+  // From the workspace itself it were the same page, with another fragment.
+  await page.goto('about:blank');
   await page.goto(liminal.url);
   await expect(page.locator('#connection')).toContainText('Connected');
 }

@@ -26,6 +26,13 @@ const parts = (frame) => ({
 /** How far the view is from the end. @param {FrameLocator} frame */
 const left = (frame) =>
   frame.locator('#scroller').evaluate((one) => one.scrollHeight - one.scrollTop - one.clientHeight);
+/** The first row in view: where it stands, and how it begins. @param {FrameLocator} frame */
+const topLine = (frame) =>
+  frame.locator('#scroller').evaluate((one) => {
+    const top = one.getBoundingClientRect().top;
+    const row = [...one.querySelectorAll('.row')].find((each) => each.getBoundingClientRect().bottom > top);
+    return [Math.round(row?.getBoundingClientRect().top ?? 0), row?.textContent?.slice(0, 80) ?? ''];
+  });
 const long = Array.from({ length: 60 }, (_, line) => `say line ${line}\\n`)
   .join('\n')
   .replaceAll('\\n', '');
@@ -422,6 +429,50 @@ test('a long conversation keeps a window in the page and loads what is above', a
   expect(await frame.locator('.row').count()).toBeLessThanOrEqual(100);
   await scroller.press('End');
   await expect(frame.getByText('entry 299.', { exact: true })).toBeInViewport();
+});
+
+test('of long answers there are as many in the page as the view has room for', async ({ page, liminal }) => {
+  const first = await openSession(page, liminal);
+  for (let turn = 1; turn <= 8; turn += 1) {
+    await first.send('prose 500 20 100000');
+    await expect(parts(first.frame).ends.last()).toContainText(/ s$/);
+    await expect(parts(first.frame).working).toBeHidden();
+  }
+
+  const { frame } = await openSession(page, liminal);
+  const { answers, ends, scroller } = parts(frame);
+  await expect(ends.last()).toBeInViewport();
+  expect(await answers.count()).toBeLessThanOrEqual(2);
+  // What stands above was guessed; whoever goes there sees it where it is.
+  await scroller.press('Home');
+  await expect(parts(frame).said.first()).toBeInViewport();
+  const before = await topLine(frame);
+  await scroller.evaluate(async () => {
+    for (let frames = 0; frames < 20; frames += 1) await new Promise(requestAnimationFrame);
+  });
+  expect(await topLine(frame)).toEqual(before);
+  await scroller.press('End');
+  await expect(ends.last()).toBeInViewport();
+});
+
+test('a long text that takes little room leaves no hole above it', async ({ page, liminal }) => {
+  const first = await openSession(page, liminal);
+  await first.send(entries(40));
+  await expect(parts(first.frame).ends).toHaveCount(1);
+  const text = `\`\`\`\n${'wide '.repeat(4000)}\n\`\`\``;
+  const chunk = { sessionUpdate: 'agent_message_chunk', content: { type: 'text', text } };
+  await first.send(`update ${JSON.stringify(chunk)}`);
+  await expect(parts(first.frame).answers.last()).toContainText('wide wide');
+  await expect(parts(first.frame).working).toBeHidden();
+
+  const { frame } = await openSession(page, liminal);
+  const { ends, scroller } = parts(frame);
+  await expect(ends.last()).toBeInViewport();
+  const hole = await scroller.evaluate((one) => {
+    const row = one.querySelector('.row');
+    return (row?.getBoundingClientRect().top ?? Infinity) - one.getBoundingClientRect().top;
+  });
+  expect(hole).toBeLessThanOrEqual(0);
 });
 
 for (const colorScheme of /** @type {const} */ (['dark', 'light'])) {

@@ -17,8 +17,9 @@
 
 import { h } from '../shared/dom.js';
 
-/** A guess for rows that were never shown. */
+/** A guess for rows that were never shown: a short one, and what a character of a long text takes. */
 const ROW_HEIGHT = 90;
+const CHARACTER_HEIGHT = 0.4;
 const ROWS_MAX = 100;
 /** In heights of the view: what is kept ready, and what is put in when that has been used up. */
 const READY = 0.75;
@@ -49,7 +50,7 @@ export function startWindow(scroller, place, { make, onNearTop, onMoved }) {
 
   const viewHeight = () => scroller.clientHeight || 800;
   /** @param {Row} row */
-  const heightOf = (row) => heights.get(row.id) ?? ROW_HEIGHT;
+  const heightOf = (row) => heights.get(row.id) ?? Math.max(ROW_HEIGHT, textOf(row).length * CHARACTER_HEIGHT);
   /** @param {number} from @param {number} to */
   const heightBetween = (from, to) => {
     let sum = 0;
@@ -109,13 +110,15 @@ export function startWindow(scroller, place, { make, onNearTop, onMoved }) {
     return [from, to];
   };
 
-  /** @returns {[number, number]} */
-  const wanted = () => {
-    const index = following ? rows.length : rows.findIndex((row) => row.id === anchor.id);
-    const at = index < 0 ? Math.max(0, rows.length - 1) : index;
+  /** Where the person is among the rows. */
+  const index = () => {
+    const at = following ? rows.length : rows.findIndex((row) => row.id === anchor.id);
+    return at < 0 ? Math.max(0, rows.length - 1) : at;
+  };
+  /** Whether what is shown is enough. @param {number} at */
+  const covers = (at) => {
     const [from, to] = around(at, READY);
-    const covered = start <= from && end >= to && end <= rows.length && end - start <= ROWS_MAX;
-    return covered ? [start, end] : around(at, AHEAD);
+    return start <= from && end >= to && end <= rows.length && end - start <= ROWS_MAX;
   };
 
   /** @param {Row} row */
@@ -125,9 +128,8 @@ export function startWindow(scroller, place, { make, onNearTop, onMoved }) {
     return sum;
   };
 
-  /** Makes the page show the rows it should. */
-  const sync = () => {
-    [start, end] = wanted();
+  /** Makes the page show the rows from `start` to `end`. */
+  const put = () => {
     const keep = new Set();
     for (let at = start; at < end; at += 1) keep.add(rows[at].id);
     for (const [id, { view }] of shown) {
@@ -160,6 +162,26 @@ export function startWindow(scroller, place, { make, onNearTop, onMoved }) {
     above.style.height = `${aboveHeight}px`;
     below.style.height = `${belowHeight}px`;
     settle();
+  };
+
+  /** Takes the heights of rows that were guessed until they were shown; whether there were any. */
+  const learn = () => {
+    const before = heights.size;
+    for (const [id, { view }] of shown) {
+      if (heights.has(id)) continue;
+      const height = view.element.offsetHeight;
+      if (height > 0) heights.set(id, height);
+    }
+    return heights.size > before;
+  };
+
+  /** Makes the page show the rows it should. What was guessed too high would leave a hole: then once more. */
+  const sync = () => {
+    const at = index();
+    do {
+      if (!covers(at)) [start, end] = around(at, AHEAD);
+      put();
+    } while (learn() && !covers(at));
     if (start === 0 && (following || scroller.scrollTop < viewHeight() * 2)) onNearTop();
   };
 
@@ -274,4 +296,9 @@ export function startWindow(scroller, place, { make, onNearTop, onMoved }) {
     toRow: (id, offset = 24) => toRow(id, offset),
     place: () => (following || !anchor.id ? null : anchor),
   };
+}
+
+/** What stands there in full, however long. @param {Row} row */
+function textOf({ items: [{ entry }] }) {
+  return entry.type === 'assistant' || entry.type === 'user' ? entry.content : '';
 }
