@@ -18,10 +18,11 @@ const times = (short, long) => (process.env.LIMINAL_FIRE === 'long' ? long : sho
 const words = (count, word, pause = 10) =>
   Array.from({ length: count }, (_, at) => `say ${word}${at} \nsleep ${pause}`).join('\n');
 
-/** What every transcript of the server says, by session and entry. @param {Liminal} liminal */
-function transcripts(liminal) {
+/** What every transcript of the server says, by session and entry, when no turn is under way any more. @param {Liminal} liminal */
+async function transcripts(liminal) {
   const folder = join(liminal.home, '.liminal-builder', 'sessions');
-  const files = readdirSync(folder).filter((name) => name.endsWith('.jsonl') && !name.includes('.live.'));
+  await expect.poll(() => readdirSync(folder).filter((name) => name.includes('.live.'))).toEqual([]);
+  const files = readdirSync(folder).filter((name) => name.endsWith('.jsonl'));
   return files.map((name) => {
     const lines = readFileSync(join(folder, name), 'utf8').trim().split('\n');
     const entries = lines.map((line) => JSON.parse(line).entry).filter((entry) => entry?.type === 'assistant');
@@ -86,7 +87,7 @@ test('a window that is refreshed again and again in mid-stream shows what the tr
     }
     await expect(answer(page, `t${turn}w${count - 1}`)).toBeVisible({ timeout: 60_000 });
     await expect(ends(page).last()).toBeVisible();
-    const [transcript] = transcripts(liminal);
+    const [transcript] = await transcripts(liminal);
     await showsTheTranscript(page, transcript);
   }
   // Enough of them came while something was being said.
@@ -110,7 +111,7 @@ test('twenty windows on one session show the same', async ({ page, context, limi
     await window.bringToFront();
     await expect(answer(window, 'w199')).toBeVisible({ timeout: 60_000 });
   }
-  const [transcript] = transcripts(liminal);
+  const [transcript] = await transcripts(liminal);
   for (const window of windows) await showsTheTranscript(window, transcript);
 });
 
@@ -135,9 +136,10 @@ test('a server that is killed and started again under many tabs goes on in each 
   for (let at = 0; at < tabs; at++) {
     await tabsOf(page).nth(at).click();
     await expect(answer(page, `tab ${at} is here`)).toBeVisible();
-    await send(page, `say tab ${at} goes on`, `tab ${at} goes on`);
+    await begin(page, `say tab ${at} goes on`);
+    await expect(answer(page, `tab ${at} goes on`)).toBeVisible();
   }
-  const all = transcripts(liminal).flatMap((one) => [...one.values()]);
+  const all = (await transcripts(liminal)).flatMap((one) => [...one.values()]);
   const on = all.filter((text) => /^tab \d+ goes on$/.test(text));
   expect(on.length).toBe(tabs);
 });
@@ -157,6 +159,6 @@ test('a window and a server that sleep for a while go on where they were', async
   await devtools.send('Page.setWebLifecycleState', { state: 'active' });
   await expect(answer(page, `w${times(150, 1500) - 1}`)).toBeVisible({ timeout: 50_000 });
   await expect(ends(page)).toHaveCount(1);
-  const [transcript] = transcripts(liminal);
+  const [transcript] = await transcripts(liminal);
   await showsTheTranscript(page, transcript);
 });
