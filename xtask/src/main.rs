@@ -1,4 +1,4 @@
-//! What developers run: `cargo xtask test | bench | audit | types`.
+//! What developers run: `cargo xtask test | bench | audit | reproduce | types`.
 
 #![expect(
     clippy::print_stdout,
@@ -10,6 +10,7 @@ mod agents;
 mod audit;
 mod bench;
 mod guards;
+mod reproduce;
 mod steps;
 mod test;
 mod tools;
@@ -24,6 +25,7 @@ cargo xtask test fire             the faults and attacks among them, for as long
 cargo xtask bench [server|web] [--quick] [--against FILE]
                                   measure the release build beside plain programs, and compare with last time
 cargo xtask audit                 check licences, sources, bans and advisories (cargo-deny)
+cargo xtask reproduce             build the release twice from nothing and compare
 cargo xtask types                 write web/types/wire.d.ts and docs/gateway.md from the code";
 
 fn main() -> ExitCode {
@@ -40,6 +42,7 @@ fn main() -> ExitCode {
             None => return help(),
         },
         ["audit"] => audit::run(),
+        ["reproduce"] => reproduce::run(),
         ["types"] => test::write_types(),
         _ => return help(),
     };

@@ -1,0 +1,58 @@
+//! `cargo xtask reproduce`: the release build, made twice from nothing, is the same to the byte.
+//!
+//! Both times in the same folder: where something was built is part of it.
+
+use std::fs;
+use std::path::Path;
+
+use anyhow::{Context, bail};
+
+use crate::steps::{Steps, command};
+use crate::target;
+
+pub(crate) fn run() -> anyhow::Result<()> {
+    let folder = target().join("reproduce");
+    let kept = target().join("reproduce-first");
+    let mut steps = Steps::default();
+    build(&mut steps, "the first build", &folder)?;
+    fs::rename(folder.join("release/liminal"), &kept)?;
+    build(&mut steps, "the second build", &folder)?;
+    let [first, second] = [kept, folder.join("release/liminal")].map(fs::read);
+    let (first, second) = (first?, second?);
+    steps.print();
+    if let Some(at) = differ(&first, &second) {
+        bail!(
+            "the two builds are not the same: they differ from byte {at} on. Both are in {folder:?} and beside it."
+        );
+    }
+    println!("\nboth builds are the same {} bytes", first.len());
+    Ok(())
+}
+
+fn build(steps: &mut Steps, name: &str, folder: &Path) -> anyhow::Result<()> {
+    if folder.exists() {
+        fs::remove_dir_all(folder).context("could not begin anew")?;
+    }
+    let mut build = command(&[
+        "cargo",
+        "build",
+        "--quiet",
+        "--release",
+        "--locked",
+        "--package",
+        "liminal",
+    ]);
+    steps.run(name, build.arg("--target-dir").arg(folder))
+}
+
+/// Where two texts begin to differ.
+fn differ(one: &[u8], other: &[u8]) -> Option<usize> {
+    if one == other {
+        return None;
+    }
+    let same = one
+        .iter()
+        .zip(other)
+        .take_while(|(one, other)| one == other);
+    Some(same.count())
+}
