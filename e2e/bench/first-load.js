@@ -1,7 +1,7 @@
 /**
  * Loads the workspace and a bare page in turn, each time with an empty cache, and prints as JSON what each load cost:
- * kilobytes and requests on the wire, milliseconds to the first paint and until the page is connected. `LIMINAL` and `BENCH` name
- * the programs, the argument how often.
+ * kilobytes and requests on the wire, milliseconds to the first paint; and, with a session open from last time, until one can
+ * type there. `LIMINAL` and `BENCH` name the programs, the argument how often.
  */
 
 import { spawn } from 'node:child_process';
@@ -12,13 +12,15 @@ import { createInterface } from 'node:readline';
 import { chromium } from '@playwright/test';
 import { LAUNCH } from '../support/browser.js';
 import { startServer } from '../support/liminal.js';
-import { nextPaint, probe } from './probe.js';
+import { meter, nextPaint, probe } from './probe.js';
+import { fill } from './store.js';
 
 const runs = Number(process.argv[2] ?? 5);
 /** @type {Record<string, number[]>} */
 const measured = {};
 
 const home = realpathSync(mkdtempSync(join(tmpdir(), 'liminal-bench-')));
+const [session] = fill(home, [200]);
 const server = await startServer(home);
 const bare = spawn(process.env.BENCH ?? '', ['page'], { stdio: ['ignore', 'pipe', 'inherit'] });
 const bareUrl = await new Promise((resolve) => {
@@ -28,8 +30,10 @@ const browser = await chromium.launch(LAUNCH);
 const storageState = await signIn();
 try {
   for (let run = 0; run < runs; run += 1) {
-    await measure('', `${server.origin}/`, '.connection-dot.up');
-    await measure('bare_', bareUrl, '');
+    await load('', `${server.origin}/`);
+    await load('bare_', bareUrl);
+    await type('', `${server.origin}/`, 'textarea[placeholder="Message Claude Code"]');
+    await type('bare_', bareUrl, 'textarea');
   }
 } finally {
   await browser.close();
@@ -50,8 +54,8 @@ async function signIn() {
   return state;
 }
 
-/** @param {string} whose @param {string} url @param {string} ready  what is there when one can begin */
-async function measure(whose, url, ready) {
+/** @param {string} whose @param {string} url */
+async function load(whose, url) {
   const context = await browser.newContext({ storageState });
   const page = await context.newPage();
   const session = await context.newCDPSession(page);
@@ -61,25 +65,38 @@ async function measure(whose, url, ready) {
     requests += 1;
   });
   await session.send('Network.enable');
-  if (ready) await page.addInitScript(`window.watch = ${JSON.stringify(ready)}; (${probe})()`);
-  const connected = ready ? nextPaint(page) : null;
   await page.goto(url);
   await page.waitForLoadState('networkidle');
-  const [origin, paint] = await page.evaluate(
+  const paint = await page.evaluate(
     () =>
-      /** @type {Promise<[number, number]>} */ (
+      /** @type {Promise<number>} */ (
         new Promise((resolve) => {
-          new PerformanceObserver((list) => resolve([performance.timeOrigin, list.getEntries()[0].startTime])).observe({
-            type: 'paint',
-            buffered: true,
-          });
+          const first = new PerformanceObserver((list) => resolve(list.getEntries()[0].startTime));
+          first.observe({ type: 'paint', buffered: true });
         })
       ),
   );
   add(`${whose}kb`, bytes / 1024);
   add(`${whose}requests`, requests);
   add(`${whose}paint`, paint);
-  if (connected) add(`${whose}interactive`, (await connected) - origin);
+  await context.close();
+}
+
+/** @param {string} whose @param {string} url @param {string} field */
+async function type(whose, url, field) {
+  const context = await browser.newContext({ storageState, viewport: { width: 1440, height: 900 } });
+  const page = await context.newPage();
+  const gauge = await meter(browser, page);
+  const tabs = JSON.stringify({ openTabs: [session], activeTab: session, tabOrder: [session] });
+  await page.addInitScript(`if (window === top) localStorage.setItem('liminal:tabs', ${JSON.stringify(tabs)})`);
+  await page.addInitScript(`window.watch = ${JSON.stringify(field)}; (${probe})()`);
+  const there = nextPaint(page);
+  await page.goto(url);
+  const at = await there;
+  add(`${whose}interactive`, at - (await page.evaluate(() => performance.timeOrigin)));
+  await page.waitForLoadState('networkidle');
+  add(`${whose}longest`, await gauge.longestMs());
+  add(`${whose}heap`, await gauge.heapMb());
   await context.close();
 }
 

@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { startServer } from '../support/liminal.js';
 import { NAIVE_SIDEBAR } from './naive.js';
-import { nextPaint, probe } from './probe.js';
+import { meter, nextPaint, probe } from './probe.js';
 import { fillSidebar } from './store.js';
 
 const PROJECTS = 100;
@@ -25,6 +25,7 @@ export async function startSidebar(browser, add) {
     const page = await context.newPage();
     await page.addInitScript(`window.watch = ${JSON.stringify(row)}; (${probe})()`);
     await page.route(/\/naive-sidebar$/, (route) => route.fulfill({ body: NAIVE_SIDEBAR, contentType: 'text/html' }));
+    const gauge = await meter(browser, page);
     const painted = nextPaint(page);
     await page.goto(server.origin + path);
     const at = await painted;
@@ -41,7 +42,10 @@ export async function startSidebar(browser, add) {
     );
     await page.waitForTimeout(500);
     add(`${name}_longest`, await page.evaluate(() => /** @type {any} */ (window).longest));
-    add(`${name}_frame`, await page.evaluate(scroll, { selector: scroller, step: STEP }));
+    add(`${name}_heap`, await gauge.heapMb());
+    const { frame, dropped } = await page.evaluate(scroll, { selector: scroller, step: STEP });
+    add(`${name}_frame`, frame);
+    add(`${name}_dropped`, dropped);
     await context.close();
   };
   return {
@@ -56,19 +60,22 @@ export async function startSidebar(browser, add) {
   };
 }
 
-/** How long a frame takes while it is scrolled. Runs in the page. @param {{ selector: string, step: number }} how */
+/** How long a frame takes while it is scrolled, and how many in a hundred were late. Runs in the page. @param {{ selector: string, step: number }} how */
 export async function scroll({ selector, step }) {
   const frames = 120;
   const place = document.querySelector(selector);
   if (!place) throw new Error(`nothing to scroll: ${selector}`);
   const frame = () => new Promise((resolve) => requestAnimationFrame(resolve));
-  await frame();
-  const begin = performance.now();
+  const begin = Number(await frame());
+  let end = begin;
+  let dropped = 0;
   for (let at = 0; at < frames; at += 1) {
     place.scrollTop += step;
-    await frame();
+    const now = Number(await frame());
+    dropped += Math.max(0, Math.round((now - end) / (1000 / 60)) - 1);
+    end = now;
   }
-  return (performance.now() - begin) / frames;
+  return { frame: (end - begin) / frames, dropped: (dropped / (frames + dropped)) * 100 };
 }
 
 /** @param {import('@playwright/test').Browser} browser @param {string} url */

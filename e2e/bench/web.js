@@ -149,8 +149,11 @@ async function open(name, id, last) {
   add(`open_${name}_longest`, await meter.longestMs());
   add(`open_${name}_blocking`, await meter.blockingMs());
   add(`open_${name}_heap`, await meter.heapMb());
-  if (id === twenty)
-    add('scroll_frame', await (await inView(page)).evaluate(scroll, { selector: '#scroller', step: -400 }));
+  if (id === twenty) {
+    const { frame, dropped } = await (await inView(page)).evaluate(scroll, { selector: '#scroller', step: -400 });
+    add('scroll_frame', frame);
+    add('scroll_dropped', dropped);
+  }
   await context.close();
 }
 
@@ -165,7 +168,11 @@ async function openNaive(name, id, last) {
   add(`naive_open_${name}_longest`, await meter.longestMs());
   add(`naive_open_${name}_blocking`, await meter.blockingMs());
   add(`naive_open_${name}_heap`, await meter.heapMb());
-  if (id === twenty) add('naive_scroll_frame', await page.evaluate(scroll, { selector: 'section', step: -400 }));
+  if (id === twenty) {
+    const { frame, dropped } = await page.evaluate(scroll, { selector: 'section', step: -400 });
+    add('naive_scroll_frame', frame);
+    add('naive_scroll_dropped', dropped);
+  }
   await context.close();
 }
 

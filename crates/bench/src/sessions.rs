@@ -107,7 +107,10 @@ async fn memory(effort: Effort, figures: &mut Figures) -> Result<()> {
                 .await?;
         }
         tokio::time::sleep(SETTLE).await;
-        figures.add("memory_100_open", memory_mib(server.id())?);
+        let open = memory_mib(server.id())?;
+        figures.add("memory_100_open", open);
+        let others = (OPEN - 1) as f64;
+        figures.add("memory_session", (open - before) / others * 1024.0);
         server.signal("KILL").await?;
     }
     Ok(())

@@ -3,9 +3,10 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use anyhow::Context;
+use anyhow::{Context, ensure};
 use serde_json::{Value, json};
 
+use super::machine;
 use super::rows::{Better, Promise, Row, TABLES, Table};
 use super::spread::Spread;
 use crate::target;
@@ -57,7 +58,13 @@ impl Report {
             let told = ratio.map_or(String::new(), |ratio| format!("{:.2}", row.shown(ratio)));
             let name = format!("{}, {}", row.name, row.unit);
             let theirs = theirs.map_or(String::new(), |theirs| theirs.to_string());
-            let (ours, verdict) = (ours.to_string(), row.verdict(ours.median, ratio));
+            let verdict = row
+                .verdict(ours.median, ratio)
+                .map_or(String::new(), |verdict| {
+                    let word = if verdict.kept { "kept" } else { "BROKEN" };
+                    format!("{} {word}", verdict.promise)
+                });
+            let ours = ours.to_string();
             println!("{name:<46}{ours:>22}{theirs:>34}{told:>9}  {verdict}");
             for (label, key) in row.others {
                 if let Some(other) = self.beside(key) {
@@ -67,6 +74,24 @@ impl Report {
                 }
             }
         }
+    }
+
+    /// Fails if one of the promises was not kept.
+    pub(crate) fn judge(&self) -> anyhow::Result<()> {
+        let rows = TABLES.iter().flat_map(|table| table.rows);
+        let broken: Vec<&str> = rows
+            .filter(|row| self.has(row))
+            .filter(|row| {
+                let ours = Spread::of(&self.figures[row.ours]);
+                let beside = self.beside(row.beside);
+                let ratio = beside.map(|theirs| ours.median / theirs.median);
+                let verdict = row.verdict(ours.median, ratio);
+                verdict.is_some_and(|verdict| !verdict.kept)
+            })
+            .map(|row| row.ours)
+            .collect();
+        ensure!(broken.is_empty(), "not kept: {}", broken.join(", "));
+        Ok(())
     }
 
     fn has(&self, row: &Row) -> bool {
@@ -89,7 +114,14 @@ impl Report {
         let other = against.map_or_else(|| last.clone(), PathBuf::from);
         match std::fs::read_to_string(&other) {
             Ok(text) => {
-                let worse = self.worse_than(&parse(&text).context("the earlier result")?);
+                let before = Kept::parse(&text).context("the earlier result")?;
+                if before.machine != machine() {
+                    println!(
+                        "the earlier result is another machine's: {}",
+                        before.machine
+                    );
+                }
+                let worse = self.worse_than(&before.figures);
                 for line in &worse {
                     println!("WORSE  {line}");
                 }
@@ -103,9 +135,18 @@ impl Report {
             Err(_) => println!("there is no earlier result to compare with"),
         }
         // Beside what there was: one part measured anew does not make the others forgotten.
-        let mut figures = read(&last).unwrap_or_default();
+        let there = std::fs::read_to_string(&last).ok();
+        let there = there.and_then(|text| Kept::parse(&text).ok());
+        let mut figures = there
+            .filter(|kept| kept.machine == machine())
+            .map_or_else(Figures::default, |kept| kept.figures);
         figures.extend(self.figures.clone());
-        let text = json!({"quick": self.quick, "load": self.load, "figures": figures});
+        let text = json!({
+            "machine": machine(),
+            "quick": self.quick,
+            "load": self.load,
+            "figures": figures,
+        });
         std::fs::write(&last, serde_json::to_string_pretty(&text)?)?;
         println!("kept in {}", last.display());
         Ok(())
@@ -148,13 +189,25 @@ fn cost(row: &Row, figures: &Figures, beside: bool) -> Option<Spread> {
     })
 }
 
-fn read(path: &Path) -> Option<Figures> {
-    parse(&std::fs::read_to_string(path).ok()?).ok()
+/// A result of an earlier time.
+struct Kept {
+    machine: String,
+    figures: Figures,
 }
 
-fn parse(text: &str) -> anyhow::Result<Figures> {
-    let kept: Value = serde_json::from_str(text)?;
-    Ok(serde_json::from_value(kept["figures"].clone())?)
+impl Kept {
+    fn parse(text: &str) -> anyhow::Result<Self> {
+        let kept: Value = serde_json::from_str(text)?;
+        Ok(Self {
+            machine: kept["machine"].as_str().unwrap_or_default().to_owned(),
+            figures: serde_json::from_value(kept["figures"].clone())?,
+        })
+    }
+}
+
+struct Verdict {
+    promise: String,
+    kept: bool,
 }
 
 impl Row {
@@ -166,18 +219,18 @@ impl Row {
         }
     }
 
-    fn verdict(&self, median: f64, ratio: Option<f64>) -> String {
+    /// None if nothing was promised, or what it is held against was not measured.
+    fn verdict(&self, median: f64, ratio: Option<f64>) -> Option<Verdict> {
         let (promise, kept) = match (self.promise, ratio) {
-            (Promise::None, _) => return String::new(),
             (Promise::Most(most), _) => (format!("{most}"), median <= most),
             (Promise::Share(share), Some(ratio)) => (format!("{share} of it"), ratio >= share),
             (Promise::Times(times), Some(ratio)) => (format!("{times} times it"), ratio <= times),
             (Promise::Doubling(most), Some(ratio)) => {
                 (format!("{most} per doubling"), self.shown(ratio) <= most)
             }
-            _ => return "nothing to hold it against".to_owned(),
+            _ => return None,
         };
-        format!("{promise} {}", if kept { "kept" } else { "BROKEN" })
+        Some(Verdict { promise, kept })
     }
 }
 
@@ -216,6 +269,15 @@ mod tests {
             report(&[1.0, 1.4, 1.5], &[1.0]).worse_than(&before),
             [""; 0]
         );
+    }
+
+    #[test]
+    fn a_promise_that_is_not_kept_is_named() {
+        assert!(report(&[1.9], &[1.0]).judge().is_ok());
+        let broken = report(&[2.1], &[1.0]).judge().unwrap_err();
+        assert_eq!(broken.to_string(), "not kept: streams.ours_cpu");
+        // Nothing was measured that it could be held against.
+        assert!(report(&[2.1], &[]).judge().is_ok());
     }
 
     #[test]

@@ -1,10 +1,11 @@
-//! The least a server can be: one page that says so.
+//! The least a server can be: one page that says so, and where one can type.
 
 use axum::Router;
 use axum::response::Html;
 use axum::routing::get;
 
-const PAGE: &str = "<!doctype html><meta charset=utf-8><title>Bare</title><p>A bare page.";
+const PAGE: &str =
+    "<!doctype html><meta charset=utf-8><title>Bare</title><p>A bare page.<textarea></textarea>";
 
 pub(crate) async fn serve() -> anyhow::Result<()> {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await?;
