@@ -334,9 +334,69 @@ test('a question stands at its tool call and is answered by button or key', asyn
   await expect(question).toBeVisible();
   await input.fill('1 is not an answer while I write');
   await input.press('1');
-  await expect(question).toBeVisible();
+  // With Alt it is the number of a tab, also now.
   await input.press('Alt+1');
+  await expect(question).toBeVisible();
+  await input.press('Alt+Shift+Digit1');
   await expect(answers.last()).toContainText('id-allow_always');
+});
+
+test('who has answered with the mouse goes on writing', async ({ page, liminal }) => {
+  const { frame, send } = await openSession(page, liminal);
+  const { input, working, answers } = parts(frame);
+  await frame.getByRole('combobox', { name: 'Permissions' }).selectOption('ask');
+  await send('permission t1 Remove dist');
+  await expect(working).toContainText('Waits for you');
+  await frame.locator('.question').getByRole('button').first().click();
+  await expect(answers).toContainText('id-allow_always');
+  await expect(input).toBeFocused();
+});
+
+test('Enter in a running turn sends nothing and says what does', async ({ page, liminal }) => {
+  const { frame, send } = await openSession(page, liminal);
+  const { input, working, said } = parts(frame);
+  await send('hang');
+  await expect(working).toContainText('Working');
+  await input.fill('say next');
+  await input.press('Enter');
+  await expect(working.getByRole('status')).toHaveText('Alt+Enter queues the message, Escape stops the turn.');
+  await expect(input).toHaveValue('say next');
+  await expect(said).toHaveCount(1);
+  await input.press('Alt+Enter');
+  await expect(working.getByRole('status')).toBeEmpty();
+});
+
+test('a long message of the person is folded, and opens', async ({ page, liminal }) => {
+  const { frame, send } = await openSession(page, liminal);
+  const { said, ends } = parts(frame);
+  await send(Array.from({ length: 40 }, (_, at) => `think thought ${at}`).join('\n'));
+  await expect(ends).toHaveCount(1);
+  const text = said.locator('.plain');
+  const height = () => text.evaluate((one) => one.clientHeight);
+  const folded = await height();
+  await said.getByRole('button', { name: 'Show all' }).click();
+  expect(await height()).toBeGreaterThan(folded * 2);
+  await said.getByRole('button', { name: 'Show less' }).click();
+  expect(await height()).toBe(folded);
+});
+
+test('a failed command has the mark of one, and colours of a terminal are shown wherever they come', async ({
+  page,
+  liminal,
+}) => {
+  const { frame, send } = await openSession(page, liminal);
+  const { calls, ends } = parts(frame);
+  const done = { sessionUpdate: 'tool_call_update', toolCallId: 't2', status: 'completed' };
+  const text = { type: 'text', text: '\u001b[32mgreen\u001b[0m and plain' };
+  const update = { ...done, content: [{ type: 'content', content: text }] };
+  await send(`terminal t1 exit 3\ntool t2 execute Build\nupdate ${JSON.stringify(update)}`);
+  await expect(ends).toHaveCount(1);
+  const failed = calls.filter({ hasText: 'exit code 3' }).locator('.tool-state').first();
+  await expect(failed).toHaveClass(/error/);
+  const build = calls.filter({ hasText: 'Build' }).first();
+  await build.locator('summary').first().click();
+  await expect(build.locator('.output .fg-green')).toHaveText('green');
+  await expect(build.locator('.unseen')).toHaveCount(0);
 });
 
 test('diffs, plans and usage are shown as such', async ({ page, liminal }) => {
@@ -399,6 +459,7 @@ test('a server that goes and comes back: everything readable, the message goes o
   await expect(ends).toHaveCount(1);
   await liminal.stop();
   await expect(status).toContainText('server away');
+  await expect(parts(frame).working).toHaveText(/The server is away/);
   await expect(answers).toContainText('before');
   await input.fill('say after');
   await expect(send).toBeDisabled();

@@ -171,6 +171,39 @@ test('what is not in the page any more is found, shown and marked', async ({ pag
   await expect(message(frame)).toBeFocused();
 });
 
+test('finding goes from place to place, within an entry and on to the next', async ({ page, liminal }) => {
+  const { frame, send } = await openSession(page, liminal);
+  const text = Array.from({ length: 40 }, (_, at) => `${at % 4 ? 'hay' : 'a needle'} in line ${at}`).join('\n\n');
+  await send(`update ${JSON.stringify({ sessionUpdate: 'agent_message_chunk', content: { type: 'text', text } })}`);
+  await expect(frame.locator('.row-turn')).toHaveCount(1);
+  await message(frame).press('Control+f');
+  const field = frame.getByRole('searchbox', { name: 'Find in the conversation' });
+  const count = frame.locator('.find-count');
+  const here = () =>
+    frame.locator('body').evaluate(() => {
+      const [range] = /** @type {Range[]} */ ([...(CSS.highlights.get('found-here') ?? [])]);
+      const place = document.querySelector('#scroller')?.getBoundingClientRect();
+      const { top = 0, bottom = 0 } = range?.getBoundingClientRect() ?? {};
+      const inView = Boolean(place && top >= place.top && bottom <= place.bottom);
+      return [range?.startContainer.textContent, inView];
+    });
+  // Ten in what was asked, ten in the answer.
+  await field.fill('needle');
+  await expect(count).toHaveText('20 of 20');
+  await expect.poll(here).toEqual(['a needle in line 36', true]);
+  await field.press('Shift+Enter');
+  await expect(count).toHaveText('19 of 20');
+  await expect.poll(here).toEqual(['a needle in line 32', true]);
+  for (let at = 0; at < 8; at += 1) await field.press('Shift+Enter');
+  await expect(count).toHaveText('11 of 20');
+  await expect.poll(here).toEqual(['a needle in line 0', true]);
+  await field.press('Shift+Enter');
+  await expect(count).toHaveText('10 of 20');
+  await field.press('Enter');
+  await expect(count).toHaveText('11 of 20');
+  await expect.poll(here).toEqual(['a needle in line 0', true]);
+});
+
 test('a message that is sent before the session has loaded is sent as soon as it has, once', async ({
   page,
   liminal,

@@ -89,6 +89,11 @@ export function startCompletion(input, sources, replace) {
     list.replaceChildren(
       ...choices.map(({ shown }, at) => {
         const option = h('div', { class: 'completion', role: 'option', id: `completion-${at}` }, ...shown);
+        option.addEventListener('pointermove', () => {
+          if (chosen === at) return;
+          chosen = at;
+          mark();
+        });
         // Before the input loses the focus.
         option.addEventListener('pointerdown', (event) => {
           event.preventDefault();

@@ -40,6 +40,8 @@ export function startComposer(place, actions) {
   let reminding = false;
   /** Whether it was to be sent before it could. */
   let eager = false;
+  /** When somebody last pressed Enter in a running turn, which sends nothing. */
+  let refused = -Infinity;
   const history = promptHistory(actions.prompts);
 
   const input = h('textarea', {
@@ -73,12 +75,14 @@ export function startComposer(place, actions) {
   });
 
   const workingText = h('span', { class: 'working-text' });
+  const advice = h('span', { role: 'status' });
   const restart = h('button', { class: 'button small', type: 'button', onclick: actions.restart }, 'Restart agent');
   const working = h(
     'div',
     { class: 'working', id: 'working' },
     h('span', { class: 'spinner', 'aria-hidden': 'true' }),
     workingText,
+    advice,
     restart,
   );
   const askedText = h('span', {});
@@ -171,6 +175,7 @@ export function startComposer(place, actions) {
 
   const clear = () => {
     history.reset();
+    refused = -Infinity;
     complain('');
     setText('');
     completion.close();
@@ -178,6 +183,10 @@ export function startComposer(place, actions) {
   const doSend = () => {
     // Who writes faster than the session loads need not press it again.
     eager = !shown && hasContent();
+    if (!queue.hidden && !queue.disabled) {
+      refused = Date.now();
+      tick(refused);
+    }
     if (send.disabled) return;
     const text = input.value;
     const images = pictures.take();
@@ -252,6 +261,22 @@ export function startComposer(place, actions) {
     else complain(`${shown?.agentName ?? 'This agent'} takes no pictures.`);
   };
 
+  /** @param {number} now */
+  const tick = (now) => {
+    const turn = shown?.info.turn;
+    const away = shown !== null && !shown.online;
+    const starting = shown?.status === 'starting' || turn?.phase === 'starting';
+    const asks = shown !== null && askedFirst(shown.info) !== undefined;
+    working.hidden = !turn && !starting && !away;
+    restart.hidden = !turn?.quietSince || away;
+    working.classList.toggle('quiet', Boolean(turn?.quietSince) || asks || away);
+    working.classList.toggle('still', asks || away);
+    workingText.textContent = away ? AWAY : describe(turn, starting, asks, shown?.agentName ?? '', now);
+    const said = turn && !away && now - refused < ADVICE_MS ? ADVICE : '';
+    if (advice.textContent !== said) advice.textContent = said;
+    queue.classList.toggle('advised', said !== '');
+  };
+
   refresh();
   return {
     complain,
@@ -271,14 +296,7 @@ export function startComposer(place, actions) {
       asked.hidden = !may || !shown || askedFirst(shown.info) === undefined;
     },
     /** What the turn is doing; called each second, and when something changed. @param {number} now */
-    tick: (now) => {
-      const turn = shown?.info.turn;
-      const starting = shown?.status === 'starting' || turn?.phase === 'starting';
-      working.hidden = !turn && !starting;
-      restart.hidden = !turn?.quietSince;
-      working.classList.toggle('quiet', Boolean(turn?.quietSince));
-      workingText.textContent = describe(turn, starting, shown?.agentName ?? '', now);
-    },
+    tick,
     /** @param {string} text */
     fill: (text) => {
       if (text && input.value === '') setText(text);
@@ -291,12 +309,18 @@ export function startComposer(place, actions) {
 /** What the agent waits for an answer to. @param {import('../types/wire.js').SessionInfo} info */
 const askedFirst = ({ permissions, questions }) => permissions[0]?.title ?? questions[0]?.message;
 
-/** @param {import('../types/wire.js').RunningTurn | undefined} turn @param {boolean} starting @param {string} name @param {number} now */
-function describe(turn, starting, name, now) {
+const AWAY = 'The server is away. What you write is kept, and all goes on when it is back.';
+const ADVICE = 'Alt+Enter queues the message, Escape stops the turn.';
+/** How long it stands there. */
+const ADVICE_MS = 6000;
+
+/** @param {import('../types/wire.js').RunningTurn | undefined} turn @param {boolean} starting @param {boolean} asks @param {string} name @param {number} now */
+function describe(turn, starting, asks, name, now) {
   if (starting) return `Starting ${name}…`;
   if (!turn) return '';
   const time = clock(now - Date.parse(turn.startedAt));
   if (turn.phase === 'cancelling') return `Stopping… ${time}`;
+  if (asks) return `Waits for you ${time}`;
   if (turn.quietSince) return `Working ${time} · quiet for ${duration(now - Date.parse(turn.quietSince))}`;
   return `Working ${time}`;
 }

@@ -19,6 +19,20 @@ const LINES_MAX = 200;
 const SIGNS = { same: ' ', removed: '−', added: '+' };
 const WORDS = { same: '', removed: 'removed: ', added: 'added: ' };
 
+/** @type {WeakMap<FileChange, { added: number, removed: number }>} */
+const counts = new WeakMap();
+
+/** How many lines came and went; once for each change. @param {FileChange} change */
+export function counted(change) {
+  let known = counts.get(change);
+  if (!known) {
+    const { added, removed } = diff(change.oldText, change.newText);
+    known = { added, removed };
+    counts.set(change, known);
+  }
+  return known;
+}
+
 /** @param {import('./stage.js').Stage} stage */
 export function diffView(stage) {
   const element = h('figure', { class: 'diff' });

@@ -54,21 +54,42 @@ export function rowView(first, stage) {
   };
 }
 
+/** What somebody wrote is shown whole up to this: they know what the rest says. */
+const TEXT_SHOWN = 3000;
+const LINES_SHOWN = 20;
+
 /** @param {Stage} stage @returns {View} */
 function userView(stage) {
   const text = h('div', { class: 'plain' });
+  const more = h('button', { class: 'link-button', type: 'button' });
   const pictures = h('div', { class: 'pictures' });
   const state = h('div', { class: 'sending', role: 'status' });
   /** @type {Item | null} */
   let shown = null;
+  let long = false;
   const content = () => (shown?.entry.type === 'user' ? shown.entry.content : '');
+  const key = () => `said-${shown?.entry.entryId}`;
+  const showMore = () => {
+    const whole = stage.opened.get(key()) ?? false;
+    text.classList.toggle('cut', long && !whole);
+    more.hidden = !long;
+    more.textContent = whole ? 'Show less' : 'Show all';
+  };
+  more.addEventListener('click', () => {
+    stage.opened.set(key(), !(stage.opened.get(key()) ?? false));
+    showMore();
+  });
   const tools = h('div', { class: 'tools' }, copyButton(stage, content, 'message'));
   return {
-    element: h('article', { class: 'said' }, text, pictures, state, tools),
+    element: h('article', { class: 'said' }, text, more, pictures, state, tools),
     update: (item) => {
       const entry = /** @type {Extract<ChatEntry, { type: 'user' }>} */ (item.entry);
-      if (content() !== entry.content || !shown) text.textContent = entry.content;
+      if (content() !== entry.content || !shown) {
+        text.textContent = entry.content;
+        long = entry.content.length > TEXT_SHOWN || entry.content.split('\n').length > LINES_SHOWN;
+      }
       shown = item;
+      showMore();
       text.dataset.at = entry.timestamp;
       const images = entry.images ?? [];
       if (pictures.children.length !== images.length) pictures.replaceChildren(...images.map(pictureOf));
@@ -267,6 +288,9 @@ function turnView(stage) {
       );
       if (locked) element.append(signIn(stage, send));
       element.append(send);
+      if (turn.outcome === 'failed' && !locked) {
+        element.append(h('button', { class: 'button', type: 'button', onclick: stage.reconnect }, 'Restart agent'));
+      }
       if (focused instanceof HTMLElement && focused.isConnected) focused.focus();
     },
   };

@@ -9,6 +9,7 @@
  * @property {() => boolean} more  whether there are older entries than these
  * @property {() => Promise<void>} older  asks for some of them
  * @property {(item: Item) => HTMLElement | null} show  brings it into view, open, and gives its element
+ * @property {(range: Range) => void} reveal  brings a piece of its text into view
  * @property {() => void} left  the person is done
  */
 
@@ -16,6 +17,7 @@ import { h } from '../shared/dom.js';
 import { glyph } from './icons.js';
 
 const HIGHLIGHT = 'found';
+const HERE = 'found-here';
 
 /** The words of an entry that can be seen. @param {Item} item */
 export function wordsOf({ entry }) {
@@ -54,8 +56,13 @@ export function holding(items, text) {
   return wanted === '' ? [] : items.filter((item) => wordsOf(item).toLowerCase().includes(wanted));
 }
 
+/** How often an entry holds a text. @param {Item} item @param {string} text */
+export function timesIn(item, text) {
+  return text === '' ? 0 : wordsOf(item).toLowerCase().split(text.toLowerCase()).length - 1;
+}
+
 /** @param {HTMLElement} place @param {Needs} needs */
-export function startFind(place, { items, more, older, show, left }) {
+export function startFind(place, { items, more, older, show, reveal, left }) {
   const field = h('input', {
     class: 'field',
     type: 'search',
@@ -85,6 +92,10 @@ export function startFind(place, { items, more, older, show, left }) {
   place.append(bar);
   /** @type {Item | null} */
   let current = null;
+  /** @type {HTMLElement | null} */
+  let element = null;
+  /** Which of the places in the current entry. */
+  let here = 0;
   /** Counts what was wanted, so that a search that was overtaken stops loading. */
   let wanted = 0;
 
@@ -92,20 +103,17 @@ export function startFind(place, { items, more, older, show, left }) {
     wanted += 1;
     bar.hidden = true;
     current = null;
-    mark(null);
+    element = null;
+    mark([]);
     left();
   };
 
-  /** The ranges of the text within an element, in the browser's own colour for it. @param {HTMLElement | null} element */
-  const mark = (element) => {
-    if (!globalThis.CSS?.highlights) return;
-    CSS.highlights.delete(HIGHLIGHT);
+  /** Where the text stands in the current entry. @returns {Range[]} */
+  const ranges = () => {
     const text = field.value.toLowerCase();
-    if (!element || !text) return;
-    const highlight = new Highlight();
+    if (!element || !text) return [];
     const walker = document.createTreeWalker(element, NodeFilter.SHOW_TEXT);
-    /** @type {Range | undefined} */
-    let first;
+    const all = [];
     while (walker.nextNode()) {
       const node = /** @type {Text} */ (walker.currentNode);
       const words = node.data.toLowerCase();
@@ -113,20 +121,43 @@ export function startFind(place, { items, more, older, show, left }) {
         const range = new Range();
         range.setStart(node, at);
         range.setEnd(node, Math.min(node.length, at + text.length));
-        highlight.add(range);
-        first ??= range;
+        all.push(range);
       }
     }
-    CSS.highlights.set(HIGHLIGHT, highlight);
-    first?.startContainer.parentElement?.scrollIntoView({ block: 'nearest' });
+    return all;
   };
 
-  /** @param {Item[]} found @param {number} at */
-  const point = (found, at) => {
+  /** @param {Range[]} all */
+  const mark = (all) => {
+    if (globalThis.CSS?.highlights) {
+      CSS.highlights.set(HIGHLIGHT, new Highlight(...all));
+      CSS.highlights.set(HERE, new Highlight(...all.slice(here, here + 1)));
+    }
+    if (all[here]) reveal(all[here]);
+  };
+
+  /** At the last place in an entry, or at the first. @param {Item[]} found @param {number} at @param {boolean} last */
+  const point = (found, at, last) => {
     current = found[at] ?? null;
-    const rest = more() ? '+' : '';
-    count.textContent = current ? `${at + 1} of ${found.length}${rest}` : field.value ? 'Nothing found' : '';
-    mark(current && show(current));
+    element = current && show(current);
+    const all = ranges();
+    here = last ? Math.max(0, all.length - 1) : 0;
+    mark(all);
+    tell(found);
+  };
+
+  /** @param {Item[]} found */
+  const tell = (found) => {
+    if (!current) {
+      count.textContent = field.value ? 'Nothing found' : '';
+      return;
+    }
+    const at = found.findIndex(({ id }) => id === current?.id);
+    const times = found.map((item) => timesIn(item, field.value));
+    const sum = (/** @type {number[]} */ numbers) => numbers.reduce((all, one) => all + one, 0);
+    // Not all of what is written is seen: an address behind a link is not.
+    const number = sum(times.slice(0, at)) + Math.min(here + 1, times[at]);
+    count.textContent = `${number} of ${sum(times)}${more() ? '+' : ''}`;
   };
 
   /** From the newest, or from where one is. @param {1 | -1 | 0} by */
@@ -134,6 +165,16 @@ export function startFind(place, { items, more, older, show, left }) {
     wanted += 1;
     const mine = wanted;
     let found = holding(items(), field.value);
+    if (current && by !== 0) {
+      if (!element?.isConnected) element = show(current);
+      const all = ranges();
+      if (all[here + by]) {
+        here += by;
+        mark(all);
+        tell(found);
+        return;
+      }
+    }
     let at = current ? found.findIndex(({ id }) => id === current?.id) + by : found.length - 1;
     // Up past what is known: there may be more of it.
     while (field.value && (found.length === 0 || at < 0) && more()) {
@@ -145,7 +186,7 @@ export function startFind(place, { items, more, older, show, left }) {
       at += now.length - found.length;
       found = now;
     }
-    if (mine === wanted) point(found, (at + found.length) % (found.length || 1));
+    if (mine === wanted) point(found, (at + found.length) % (found.length || 1), by <= 0);
   };
 
   field.addEventListener('input', () => {

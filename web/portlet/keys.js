@@ -19,7 +19,8 @@ export function startKeys({ find, question, answer, stop, pass }) {
     const writing = isField(event.target);
     const digit = /^Digit([1-4])$/.exec(code)?.[1];
     const open = question();
-    if (digit && open && !ctrl && !meta && (alt || !writing)) {
+    // Who writes needs two more keys: one alone writes, and with Alt it is a tab's.
+    if (digit && open && !ctrl && !meta && alt === shift && (alt || !writing)) {
       event.preventDefault();
       const option = open.options[Number(digit) - 1];
       if (option) answer(open, option);

@@ -29,6 +29,8 @@ import { startWindow } from './window.js';
 const PAGE = 200;
 const FILES = 20;
 const PLACE_DELAY_MS = 250;
+/** What the bar of the search covers. */
+const FIND_HEIGHT = 48;
 /** How long a frame may keep us waiting: a page that is not painted gets none. */
 const FRAME_MS = 120;
 
@@ -134,6 +136,7 @@ const find = startFind(part('chat', HTMLElement), {
   more: () => transcript.first > 0 && online,
   older: loadOlder,
   show: showItem,
+  reveal,
   left: () => composer.focus(),
 });
 const statusLine = startStatusLine(line, {
@@ -391,7 +394,12 @@ function showItem(item) {
   const { entry } = item;
   const row = rowOfItem.get(entry.entryId);
   if (!row) return null;
-  const opens = [`thinking-${entry.entryId}`, `tool-${entry.entryId}`, ...(row.items.length > 1 ? [row.id] : [])];
+  const opens = [
+    `said-${entry.entryId}`,
+    `thinking-${entry.entryId}`,
+    `tool-${entry.entryId}`,
+    ...(row.items.length > 1 ? [row.id] : []),
+  ];
   for (const key of opens) stage.opened.set(key, true);
   touch(item);
   view.toRow(row.id);
@@ -399,6 +407,14 @@ function showItem(item) {
   /** @type {NodeListOf<HTMLElement>} */
   const shownRows = conversation.querySelectorAll('.row');
   return [...shownRows].find((element) => element.dataset.row === row.id) ?? null;
+}
+
+/** Brings a piece of text into view, within whatever scrolls around it. @param {Range} range */
+function reveal(range) {
+  range.startContainer.parentElement?.scrollIntoView({ block: 'nearest', inline: 'nearest' });
+  const [place, text] = [scroller.getBoundingClientRect(), range.getBoundingClientRect()];
+  if (text.top >= place.top + FIND_HEIGHT && text.bottom <= place.bottom) return;
+  scroller.scrollTop += text.top - place.top - place.height / 3;
 }
 
 function showQuestion() {
@@ -420,10 +436,10 @@ function tick() {
   const turn = transcript.info?.turn;
   const now = Date.now();
   composer.tick(now);
-  statusLine.tick(turn ? now - Date.parse(turn.startedAt) : null);
+  statusLine.tick(turn && online ? now - Date.parse(turn.startedAt) : null);
 }
 setInterval(() => {
-  if (shown && (transcript.info?.turn || status === 'starting')) tick();
+  if (shown && online && (transcript.info?.turn || status === 'starting')) tick();
 }, 1000);
 
 /** @param {'dark' | 'light' | null | undefined} chosen */

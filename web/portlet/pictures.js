@@ -31,7 +31,7 @@ export function startPictures(upload, onChange) {
   /** @param {File} file */
   const add = async (file) => {
     const wrong = refusal(file, pictures.length);
-    problem.textContent = wrong;
+    problem.textContent = wrong && `${file.name || 'Not taken'}: ${wrong}`;
     if (wrong) return;
     const label = `Remove ${file.name || 'picture'}`;
     const url = URL.createObjectURL(file);
@@ -66,6 +66,7 @@ export function startPictures(upload, onChange) {
     count: () => pictures.length,
     ready: () => pictures.every(({ imageId }) => imageId !== ''),
     take: () => {
+      problem.textContent = '';
       const ids = pictures.map(({ imageId }) => imageId);
       for (const picture of pictures) drop(picture);
       return ids;
@@ -75,9 +76,9 @@ export function startPictures(upload, onChange) {
 
 /** Why a file cannot go along; empty if it can. @param {{ type: string, size: number }} file @param {number} count */
 export function refusal(file, count) {
-  if (!TYPES.includes(file.type)) return `That is not a picture an agent takes (${LIMITS}).`;
-  if (file.size > BYTES_MAX) return `That picture has ${size(file.size)} (${LIMITS}).`;
-  if (count >= COUNT_MAX) return `That is one picture too many (${LIMITS}).`;
+  if (!TYPES.includes(file.type)) return `not a picture an agent takes (${LIMITS}).`;
+  if (file.size > BYTES_MAX) return `it has ${size(file.size)} (${LIMITS}).`;
+  if (count >= COUNT_MAX) return `one picture too many (${LIMITS}).`;
   return '';
 }
 

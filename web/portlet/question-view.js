@@ -13,15 +13,20 @@ const KEYS = 4;
 /** @param {PermissionQuestion} question @param {import('./stage.js').Stage} stage */
 export function questionView(question, stage) {
   const problem = h('p', { class: 'field-error', role: 'alert' });
+  let answering = false;
   const buttons = question.options.map((option, index) => {
     const allows = option.kind.startsWith('allow');
     const answer = async () => {
-      for (const button of buttons) button.disabled = true;
+      if (answering) return;
+      // Not disabled, or the keyboard would be nowhere.
+      answering = true;
+      for (const button of buttons) button.setAttribute('aria-disabled', 'true');
       try {
         await stage.permit(question.permissionId, option.optionId);
       } catch (error) {
         problem.textContent = error instanceof Error ? error.message : String(error);
-        for (const button of buttons) button.disabled = false;
+        for (const button of buttons) button.removeAttribute('aria-disabled');
+        answering = false;
       }
     };
     const key = index < KEYS && h('kbd', { 'aria-hidden': 'true' }, String(index + 1));
@@ -51,7 +56,7 @@ export function questionView(question, stage) {
       ...(buttons.length > 1 ? ['Keys ', h('kbd', {}, '1'), '–'] : ['Key ']),
       h('kbd', {}, String(Math.min(buttons.length, KEYS))),
       ', while writing with ',
-      h('kbd', {}, 'Alt'),
+      h('kbd', {}, 'Alt+Shift'),
       '.',
     ),
     problem,

@@ -27,7 +27,9 @@
  * @property {(item: Item) => void} update
  */
 
+import { Terminal } from '../shared/ansi.js';
 import { h } from '../shared/dom.js';
+import { lineOf } from '../shared/terminal-lines.js';
 import { glyph } from './icons.js';
 import { exact } from './markup.js';
 
@@ -82,6 +84,15 @@ export function disclosure(stage, className) {
   };
 }
 
+const ESCAPE = '\u001b[';
+
+/** What a program wrote for a terminal. @param {string} text */
+function inColours(text) {
+  const terminal = new Terminal();
+  terminal.feed(text);
+  return terminal.lines.map(lineOf);
+}
+
 /** @param {string} text  heard, not seen */
 export function unseen(text) {
   return h('span', { class: 'sr-only' }, text);
@@ -100,7 +111,8 @@ export function cappedText(stage, key, max = 20) {
     const lines = text.split('\n');
     const all = stage.opened.get(key) ?? false;
     const cut = !all && lines.length > max;
-    shown.replaceChildren(...exact(cut ? lines.slice(0, max).join('\n') : text));
+    const part = cut ? lines.slice(0, max).join('\n') : text;
+    shown.replaceChildren(...(part.includes(ESCAPE) ? inColours(part) : exact(part)));
     more.hidden = lines.length <= max;
     more.textContent = cut ? `Show all ${lines.length} lines` : 'Show less';
   };

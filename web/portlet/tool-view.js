@@ -1,7 +1,7 @@
 /** What an agent does: one line a call, which opens; a run of finished ones in one line. */
 
 import { h } from '../shared/dom.js';
-import { diffView } from './diff-view.js';
+import { counted, diffView } from './diff-view.js';
 import { duration, within } from './format.js';
 import { glyph } from './icons.js';
 import { exact, titled } from './markup.js';
@@ -44,7 +44,7 @@ export function toolView(stage) {
         const had = asked.contains(document.activeElement);
         asked.replaceChildren(question ? questionView(question, stage) : '');
         questionId = question?.permissionId ?? '';
-        if (had) fold.summary.focus();
+        if (had) stage.leave();
       }
     },
   };
@@ -56,21 +56,31 @@ function line(call, item, stage, asks) {
   const spent = item.began !== null && item.ended !== null ? item.ended - item.began : 0;
   const took = spent >= 1000 ? duration(spent) : '';
   const state = h('span', { class: `tool-state ${call.status}` });
-  if (asks) state.append(glyph('question'));
-  else if (call.status === 'running') state.append(h('span', { class: 'spinner', 'aria-hidden': 'true' }));
-  else state.append(glyph(call.status === 'complete' ? 'done' : 'failed'));
   // Some agents call it done whatever the command said of itself.
   const code = call.status === 'complete' ? failedWith(call) : undefined;
-  if (code !== undefined) state.append(h('span', { class: 'exit bad' }, `exit code ${code}`));
+  if (asks) state.append(glyph('question'));
+  else if (call.status === 'running') state.append(h('span', { class: 'spinner', 'aria-hidden': 'true' }));
+  else state.append(glyph(call.status === 'complete' && code === undefined ? 'done' : 'failed'));
+  state.classList.toggle('error', code !== undefined);
+  if (code !== undefined) state.append(h('span', {}, `exit code ${code}`));
   state.append(call.status === 'complete' ? unseen(STATES.complete) : h('span', {}, asks ? ASKS : STATES[call.status]));
   return [
     glyph(call.kind, 'kind'),
-    h('span', { class: 'tool-name' }, ...titled(call.name)),
+    h('span', { class: call.name === commandOf(call.rawInput) ? 'tool-name mono' : 'tool-name' }, ...titled(call.name)),
+    ...changes(call),
     detail ? h('span', { class: 'tool-detail mono', title: detail }, ...exact(detail)) : '',
     h('span', { class: 'tool-time' }, took),
     state,
     glyph('chevron', 'opener'),
   ];
+}
+
+/** How many lines the files it changed have gained and lost. @param {ToolCall} call */
+function changes(call) {
+  const counts = (call.content ?? []).flatMap((part) => (part.type === 'diff' ? [counted(part)] : []));
+  if (counts.length === 0) return [];
+  const sum = (/** @type {'added' | 'removed'} */ which) => counts.reduce((all, one) => all + one[which], 0);
+  return [h('span', { class: 'added' }, `+${sum('added')}`), h('span', { class: 'removed' }, `−${sum('removed')}`)];
 }
 
 /** The exit code of a command that failed. @param {ToolCall} call */
@@ -153,7 +163,10 @@ function insidesView(stage) {
 function shownContent(call) {
   const content = call.content ?? [];
   const said = call.error ?? call.result;
-  const alreadyThere = content.some((part) => part.type === 'text' && part.text === said);
+  const alreadyThere = content.some(
+    (part) =>
+      (part.type === 'text' && part.text === said) || (part.type === 'terminal' && part.output.trim() === said?.trim()),
+  );
   return said && !alreadyThere ? [...content, { type: 'text', text: said }] : content;
 }
 

@@ -300,5 +300,5 @@ export function startWindow(scroller, place, { make, onNearTop, onMoved }) {
 
 /** What stands there in full, however long. @param {Row} row */
 function textOf({ items: [{ entry }] }) {
-  return entry.type === 'assistant' || entry.type === 'user' ? entry.content : '';
+  return entry.type === 'assistant' ? entry.content : '';
 }
