@@ -341,15 +341,18 @@ test('a question stands at its tool call and is answered by button or key', asyn
   await expect(answers.last()).toContainText('id-allow_always');
 });
 
-test('who has answered with the mouse goes on writing', async ({ page, liminal }) => {
+test('who has answered with the mouse goes on writing, and what was answered stays', async ({ page, liminal }) => {
   const { frame, send } = await openSession(page, liminal);
-  const { input, working, answers } = parts(frame);
+  const { input, working, answers, calls } = parts(frame);
   await frame.getByRole('combobox', { name: 'Permissions' }).selectOption('ask');
   await send('permission t1 Remove dist');
   await expect(working).toContainText('Waits for you');
   await frame.locator('.question').getByRole('button').first().click();
   await expect(answers).toContainText('id-allow_always');
   await expect(input).toBeFocused();
+  await expect(calls).toContainText('You: Always');
+  await page.reload();
+  await expect(calls).toContainText('You: Always');
 });
 
 test('Enter in a running turn sends nothing and says what does', async ({ page, liminal }) => {

@@ -68,6 +68,7 @@ function line(call, item, stage, asks) {
     glyph(call.kind, 'kind'),
     h('span', { class: call.name === commandOf(call.rawInput) ? 'tool-name mono' : 'tool-name' }, ...titled(call.name)),
     ...changes(call),
+    call.answer ? h('span', { class: 'tool-answer' }, 'You: ', ...exact(call.answer)) : '',
     detail ? h('span', { class: 'tool-detail mono', title: detail }, ...exact(detail)) : '',
     h('span', { class: 'tool-time' }, took),
     state,

@@ -224,7 +224,11 @@ result?: string,
 /**
  * Why it failed.
  */
-error?: string, content?: Array<ToolContent>, locations?: Array<Location>, rawInput?: unknown, rawOutput?: unknown, };
+error?: string, content?: Array<ToolContent>, locations?: Array<Location>, rawInput?: unknown, rawOutput?: unknown, 
+/**
+ * What the person answered when the agent asked whether it may: the name of that option.
+ */
+answer?: string, };
 
 export type TurnOutcome = "ended" | "cancelled" | "refused" | "max-tokens" | "max-turn-requests" | "failed" | "interrupted" | "other";
 

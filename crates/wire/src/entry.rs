@@ -172,6 +172,10 @@ pub struct ToolCallEntry {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[ts(optional, type = "unknown")]
     pub raw_output: Option<serde_json::Value>,
+    /// What the person answered when the agent asked whether it may: the name of that option.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[ts(optional)]
+    pub answer: Option<String>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, TS)]

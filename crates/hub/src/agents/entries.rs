@@ -289,12 +289,20 @@ impl Entries {
             locations: vec![],
             raw_input: None,
             raw_output: None,
+            answer: None,
         };
         apply_patch(&mut call, patch);
         show_waiting(&mut call, &mut self.terminals);
         self.tool_calls
             .insert(call.tool_call_id.clone(), call.clone());
         changes.push(EntryChange::Begin(ChatEntry::ToolCall(call)));
+    }
+
+    /// The person has answered what the agent asked about a call.
+    pub fn answered(&mut self, tool_call_id: &str, answer: String) -> Option<EntryChange> {
+        let call = self.tool_calls.get_mut(tool_call_id)?;
+        call.answer = Some(answer);
+        Some(EntryChange::Replace(ChatEntry::ToolCall(call.clone())))
     }
 
     fn plan(&mut self, items: Vec<PlanItem>, changes: &mut Vec<EntryChange>) {

@@ -195,30 +195,7 @@ impl State {
             Input::PermissionAnswered {
                 permission_id,
                 option_id,
-            } => {
-                let question = self
-                    .permissions
-                    .iter()
-                    .find(|question| question.permission_id == permission_id);
-                let known = question.is_some_and(|question| {
-                    let options = &question.options;
-                    options.iter().any(|option| option.option_id == option_id)
-                });
-                if !known {
-                    return Err(Refused::new(
-                        ErrorCode::SessionBusy,
-                        "That question has been answered, or is no longer asked.",
-                    ));
-                }
-                self.permissions
-                    .retain(|question| question.permission_id != permission_id);
-                effects.push(Effect::AnswerPermission {
-                    permission_id,
-                    option_id: Some(option_id),
-                    by_policy: false,
-                });
-                effects.push(Effect::Info);
-            }
+            } => self.permission_answered(permission_id, option_id, &mut effects)?,
             Input::QuestionAsked { question_id, asked } => {
                 self.question(question_id, *asked, now, &mut effects);
             }

@@ -1,8 +1,8 @@
 //! What the agent may do only when it is let to.
 
-use wire::{PermissionOption, PermissionPolicy, PermissionQuestion, TurnPhase};
+use wire::{ErrorCode, PermissionOption, PermissionPolicy, PermissionQuestion, TurnPhase};
 
-use super::{Effect, Now, State, stamp};
+use super::{Effect, Now, Refused, State, stamp};
 use crate::agents::from_acp::{ToolCallPatch, Update};
 
 impl State {
@@ -46,6 +46,41 @@ impl State {
             guarded,
         });
         effects.push(Effect::Info);
+    }
+
+    pub(super) fn permission_answered(
+        &mut self,
+        permission_id: String,
+        option_id: String,
+        effects: &mut Vec<Effect>,
+    ) -> Result<(), Refused> {
+        let asked = self
+            .permissions
+            .iter()
+            .position(|question| question.permission_id == permission_id);
+        let chosen = asked.and_then(|at| {
+            let options = &self.permissions[at].options;
+            let option = options
+                .iter()
+                .find(|option| option.option_id == option_id)?;
+            Some((at, option.name.clone()))
+        });
+        let Some((at, name)) = chosen else {
+            return Err(Refused::new(
+                ErrorCode::SessionBusy,
+                "That question has been answered, or is no longer asked.",
+            ));
+        };
+        let question = self.permissions.remove(at);
+        let change = self.entries.answered(&question.tool_call_id, name);
+        effects.extend(change.map(Effect::Change));
+        effects.push(Effect::AnswerPermission {
+            permission_id,
+            option_id: Some(option_id),
+            by_policy: false,
+        });
+        effects.push(Effect::Info);
+        Ok(())
     }
 
     pub(super) fn drop_questions(&mut self, effects: &mut Vec<Effect>) {
