@@ -84,6 +84,41 @@ test('TC-4.2a: a tab that is shown again is where it was read', async ({ page, l
   await expect.poll(top).toBe(before);
 });
 
+test('a reload leaves a conversation where it was read', async ({ page, liminal }) => {
+  await withTabs(page, liminal, 'A');
+  const lines = Array.from({ length: 60 }, (_, at) => `say line ${at}.\ntool t${at} read Read ${at}`);
+  await send(page, lines.join('\n'), 'Read 59');
+  const scroller = sessionPage(page).locator('#scroller');
+  await scroller.hover();
+  await page.mouse.wheel(0, -1500);
+  const stored = () => page.evaluate(() => sessionStorage.getItem('liminal:places'));
+  await expect.poll(stored).toContain('entryId');
+  /** What stands at the upper edge, and how far from it. */
+  const reading = () =>
+    scroller.evaluate((one) => {
+      const edge = one.getBoundingClientRect().top;
+      const first = [...one.querySelectorAll('[data-entry-id]')].find(
+        (entry) => entry.getBoundingClientRect().bottom > edge,
+      );
+      return [first?.getAttribute('data-entry-id'), Math.round((first?.getBoundingClientRect().top ?? 0) - edge)];
+    });
+  let before = await stored();
+  await expect
+    .poll(async () => {
+      const same = before === (await stored());
+      before = await stored();
+      return same;
+    })
+    .toBe(true);
+  const read = await reading();
+  await page.reload();
+  await expect(tabTitles(page)).toHaveText(['say A']);
+  await expect.poll(reading).toEqual(read);
+  await page.evaluate(() => sessionStorage.setItem('liminal:places', '{"nonsense": [1, {'));
+  await page.reload();
+  await expect(sessionPage(page).getByText('Read 59')).toBeVisible();
+});
+
 test('TC-4.2b: a tab is in view within 100 ms of the click, and its page is not loaded again', async ({
   page,
   liminal,

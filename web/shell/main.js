@@ -17,6 +17,7 @@ import { startLaunch } from './launch.js';
 import { startMainArea } from './main-area.js';
 import { startNotify } from './notify.js';
 import { startPalette } from './palette.js';
+import { startPlaces } from './places.js';
 import { startPortlets } from './portlets.js';
 import { projectActions } from './project-actions.js';
 import { sessionActions } from './session-actions.js';
@@ -70,6 +71,7 @@ const addProject = startAddProject(socket, (id) => {
 const portlets = startPortlets(part('portlets', HTMLElement), {
   socket,
   drafts: startDrafts(),
+  places: startPlaces(),
   onKey: (key) => carryOut(shortcutFor(key), key.code),
   onReconnect: reconnect,
   onGone: (id) => setTabs(tabList.close(tabs, id)),

@@ -11,13 +11,13 @@
  * @typedef {import('../types/wire.js').SessionListItem} SessionListItem
  * @typedef {import('../types/bridge.js').ToPortlet} ToPortlet
  * @typedef {import('../types/bridge.js').FromPortlet} FromPortlet
- * @typedef {import('../types/bridge.js').ScrollPlace} ScrollPlace
  * @typedef {import('./workspace.js').Agent} Agent
  * @typedef {import('./workspace.js').Workspace} Workspace
  *
  * @typedef {object} Needs
  * @property {import('./socket.js').Socket} socket
  * @property {ReturnType<typeof import('./drafts.js').startDrafts>} drafts
+ * @property {import('./places.js').Places} places
  * @property {(key: import('./shortcuts.js').Key) => void} onKey
  * @property {(cliType: string) => void} onReconnect
  * @property {(sessionId: string) => void} onGone  the server does not know this session
@@ -61,8 +61,6 @@ export function elementId(kind, sessionId) {
 export function startPortlets(place, needs) {
   /** @type {Map<string, ReturnType<typeof openPortlet>>} */
   const portlets = new Map();
-  /** Where each was read, also after its tab was closed. @type {Map<string, ScrollPlace | null>} */
-  const places = new Map();
   /** @type {Workspace | null} */
   let workspace = null;
   let connected = false;
@@ -99,7 +97,7 @@ export function startPortlets(place, needs) {
     const session = workspace && find(workspace, id);
     // Its list has not come yet; `render` tries again.
     if (!workspace || !session) return;
-    portlets.set(id, openPortlet(takeSpare(), session, workspace, connected, places, needs));
+    portlets.set(id, openPortlet(takeSpare(), session, workspace, connected, needs));
   };
 
   return {
@@ -160,11 +158,10 @@ function openSpare(place) {
  * @param {SessionListItem} session
  * @param {Workspace} workspace
  * @param {boolean} connected
- * @param {Map<string, ScrollPlace | null>} places
  * @param {Needs} needs
  */
-function openPortlet({ panel, bridge: first }, session, workspace, connected, places, needs) {
-  const { socket, drafts } = needs;
+function openPortlet({ panel, bridge: first }, session, workspace, connected, needs) {
+  const { socket, drafts, places } = needs;
   const { id, cliType } = session;
   const ids = { sessionId: id, projectId: session.projectId, cliType };
   const problem = h('div', { class: 'panel-problem', role: 'alert', hidden: true });
@@ -208,7 +205,7 @@ function openPortlet({ panel, bridge: first }, session, workspace, connected, pl
     reading = asked(reading, requestId);
     following = true;
     const after = reading.position ?? undefined;
-    const tail = places.get(id) ? TAIL_BEHIND : TAIL;
+    const tail = places.of(id) ? TAIL_BEHIND : TAIL;
     socket.request({ type: 'session:open', sessionId: id, tail, after }, requestId).then(
       () => showProblem(null),
       (error) => {
@@ -295,7 +292,7 @@ function openPortlet({ panel, bridge: first }, session, workspace, connected, pl
       projectName: project?.name ?? '',
       projectPath: project?.path ?? '',
       draft: drafts.of(id),
-      place: places.get(id) ?? null,
+      place: places.of(id),
       theme: chosenTheme(),
     };
   };
@@ -317,8 +314,7 @@ function openPortlet({ panel, bridge: first }, session, workspace, connected, pl
       case 'draft':
         return drafts.keep(id, message.text);
       case 'place':
-        places.set(id, message.place);
-        return;
+        return places.keep(id, message.place);
       case 'open-link':
         window.open(message.href, '_blank', 'noopener,noreferrer');
         return;
