@@ -198,6 +198,33 @@ test('TC-2.4b: archiving closes the tab, and undo brings it back to its place', 
   await expect(tab(page, 'say two').getByRole('tab')).toHaveAttribute('aria-selected', 'true');
 });
 
+for (const width of [1440, 390]) {
+  test(`what is said of it leaves the field free to write in, ${width} wide`, async ({ page, liminal }) => {
+    await withSessions(page, liminal, 'one', 'two', 'three', 'four', 'five');
+    for (const name of ['one', 'two', 'three', 'four']) {
+      await sessionRow(page, `say ${name}`).getByRole('button').first().focus();
+      await page.keyboard.press('Delete');
+      await expect(page.locator('.toast').last()).toContainText(`say ${name}`);
+    }
+    await page.setViewportSize({ width, height: 844 });
+    const toasts = page.locator('.toast:visible');
+    await expect(toasts).toHaveCount(3);
+    await expect(toasts.last()).toContainText('say four');
+    const main = await page.locator('#main').boundingBox();
+    const field = await sessionPage(page).locator('textarea').boundingBox();
+    const last = await toasts.last().boundingBox();
+    if (!main || !field || !last) throw new Error('not laid out');
+    expect(last.y + last.height).toBeLessThan(field.y);
+    expect(Math.abs(last.x + last.width / 2 - (main.x + main.width / 2))).toBeLessThan(2);
+    // The oldest has no room any more, and can still be undone.
+    for (const left of [3, 2, 1, 0]) {
+      await page.keyboard.press('Control+z');
+      await expect(page.locator('.toast')).toHaveCount(left);
+    }
+    await expect(page.locator('.tab-title')).toHaveCount(5);
+  });
+}
+
 test('archived sessions are one click away, and come back', async ({ page, liminal }) => {
   await withSessions(page, liminal, 'one', 'two');
   await sessionRow(page, 'say one').getByRole('button').first().focus();

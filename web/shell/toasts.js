@@ -1,13 +1,23 @@
-/** Short messages that leave by themselves, with one action at most. */
+/** Short messages that leave by themselves, with one action at most. Only the newest are shown. */
 
 import { h, icon } from '../shared/dom.js';
 
 const STAY_MS = 8000;
+/** More would hide what they are about; older ones can still be undone with the key. */
+const SHOWN_MAX = 3;
 
 /** @param {HTMLElement} place */
 export function startToasts(place) {
   /** What Ctrl+Z does: the action of the newest toast that undoes something. @type {(() => void)[]} */
   const actions = [];
+
+  const fit = () => {
+    const all = [...place.children];
+    for (const [at, toast] of all.entries()) {
+      const old = at < all.length - SHOWN_MAX;
+      /** @type {HTMLElement} */ (toast).hidden = old && !toast.contains(document.activeElement);
+    }
+  };
 
   /**
    * @param {string} text
@@ -19,6 +29,7 @@ export function startToasts(place) {
     const leave = () => {
       clearTimeout(timer);
       toast.remove();
+      fit();
       if (actions.includes(act)) actions.splice(actions.indexOf(act), 1);
     };
     const act = () => {
@@ -43,6 +54,7 @@ export function startToasts(place) {
     toast.addEventListener('focusin', stay);
     toast.addEventListener('focusout', count);
     place.append(toast);
+    fit();
     if (action?.undoes) actions.push(act);
     count();
   };
