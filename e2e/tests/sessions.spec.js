@@ -331,6 +331,24 @@ test('TC-1.3b: removing a project closes the tabs of its sessions, in every wind
   }
 });
 
+test('undoing the removal of a project brings its tabs back to where they were', async ({ page, liminal }) => {
+  await withSessions(page, liminal, 'one', 'two');
+  await addProject(page, liminal.folder('lib'));
+  await newSession(page, 'lib');
+  await send(page, 'say other', 'other');
+  await tab(page, 'say other').getByRole('tab').press('Control+Shift+ArrowLeft');
+  await tab(page, 'say two').getByRole('tab').click();
+  await expect(page.locator('.tab-title')).toHaveText(['say one', 'say other', 'say two']);
+  await projectHead(page, 'app').focus();
+  await page.keyboard.press('Delete');
+  await expect(page.locator('.tab-title')).toHaveText(['say other']);
+  await page.keyboard.press('Control+z');
+  await expect(page.locator('.tab-title')).toHaveText(['say one', 'say other', 'say two']);
+  await expect(tab(page, 'say two').getByRole('tab')).toHaveAttribute('aria-selected', 'true');
+  await expect(sessionPage(page).locator('[data-entry-id]').filter({ hasText: 'say two' }).first()).toBeVisible();
+  await expect(projectHead(page, 'app')).toBeFocused();
+});
+
 test('the filter finds titles in all projects, folded ones too', async ({ page, liminal }) => {
   await withSessions(page, liminal, 'fix the login', 'write docs');
   await addProject(page, liminal.folder('lib'));

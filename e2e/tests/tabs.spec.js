@@ -337,11 +337,73 @@ test('forty tabs stay usable: the one in view is in sight, and a list has them a
   const box = await tabsOf(page).last().boundingBox();
   expect(box?.width).toBeGreaterThan(80);
   await page.getByRole('button', { name: 'List of open tabs' }).click();
-  const items = page.getByRole('menuitem');
+  const items = page.getByRole('dialog', { name: 'Find an open tab' }).getByRole('option');
   await expect(items).toHaveCount(40);
+  // It begins at the tab one is in.
   await expect(items.last()).toHaveAttribute('aria-current', 'true');
+  await expect(items.last()).toHaveAttribute('aria-selected', 'true');
+  await expect(items.last()).toBeInViewport();
+  await page.keyboard.press('Escape');
+  await expect(page.getByRole('button', { name: 'List of open tabs' })).toBeFocused();
+  await page.keyboard.press('Enter');
   await items.first().click();
   await expect(tabsOf(page).first()).toBeInViewport();
   expect(await page.evaluate(() => document.documentElement.scrollWidth)).toBe(1440);
   expect(await violations(page)).toEqual([]);
+});
+
+test('the list of tabs has a filter, and room for titles beside a long project name', async ({ page, liminal }) => {
+  await enter(page, liminal);
+  const name = 'a-folder-with-a-really-long-name-that-goes-on-and-on-and-on';
+  await addProject(page, liminal.folder(name));
+  for (const title of ['first', 'second', 'third']) {
+    await newSession(page, name);
+    await send(page, `say the ${title} of them`, title);
+  }
+  await page.getByRole('button', { name: 'List of open tabs' }).click();
+  const label = page.getByRole('option').first().locator('.choice-label');
+  expect(await label.evaluate((one) => one.scrollWidth <= one.clientWidth)).toBe(true);
+  await page.keyboard.type('second');
+  await expect(page.getByRole('option')).toHaveText([/say the second/]);
+  await page.keyboard.press('Enter');
+  await isActive(page, 'say the second');
+  await expect(sessionPage(page).locator('textarea')).toBeFocused();
+});
+
+test('the tab in view stays in sight when the window changes its size', async ({ page, liminal }) => {
+  await withTabs(page, liminal, 'A', 'B', 'C', 'D');
+  await expect(tabsOf(page).last()).toBeInViewport({ ratio: 1 });
+  await page.setViewportSize({ width: 390, height: 800 });
+  await expect(tabsOf(page).last()).toBeInViewport({ ratio: 0.99 });
+  await expect(tabsOf(page).first()).not.toBeInViewport();
+});
+
+test('a tab has a menu, by the right button and by keyboard', async ({ page, liminal }) => {
+  await withTabs(page, liminal, 'A', 'B', 'C', 'D');
+  const choose = (/** @type {string} */ name) => page.getByRole('menuitem', { name }).first().click();
+  await tab(page, 'say B').click({ button: 'right' });
+  await expect(page.getByRole('menu', { name: 'Actions for say B' })).toBeVisible();
+  expect(await violations(page)).toEqual([]);
+  await choose('Close to the right');
+  await expect(tabTitles(page)).toHaveText(['say A', 'say B']);
+  await isActive(page, 'say B');
+  await page.getByRole('button', { name: 'Undo' }).click();
+  await expect(tabTitles(page)).toHaveText(['say A', 'say B', 'say C', 'say D']);
+  await isActive(page, 'say D');
+
+  await tab(page, 'say C').getByRole('tab').focus();
+  await page.keyboard.press('Shift+F10');
+  await expect(page.getByRole('menuitem', { name: 'Close Del' })).toBeFocused();
+  await choose('Close others');
+  await expect(tabTitles(page)).toHaveText(['say C']);
+  await isActive(page, 'say C');
+  await tab(page, 'say C').click({ button: 'right' });
+  await expect(page.getByRole('menuitem', { name: 'Close others' })).toHaveAttribute('aria-disabled', 'true');
+  await choose('Rename');
+  await expect(page.getByRole('textbox', { name: 'New title of say C' })).toBeFocused();
+  await page.keyboard.press('Escape');
+  await tab(page, 'say C').click({ button: 'right' });
+  await choose('Archive');
+  await expect(tabsOf(page)).toHaveCount(0);
+  await expect(sessionRow(page, 'say C')).toHaveCount(0);
 });

@@ -16,7 +16,7 @@ import { startHelp } from './help.js';
 import { startLaunch } from './launch.js';
 import { startMainArea } from './main-area.js';
 import { startNotify } from './notify.js';
-import { startPalette } from './palette.js';
+import { startPalette, WHOLE_LIST } from './palette.js';
 import { startPlaces } from './places.js';
 import { startPortlets } from './portlets.js';
 import { projectActions } from './project-actions.js';
@@ -27,6 +27,7 @@ import { startSidebar } from './sidebar.js';
 import { startSidebarWidth } from './sidebar-width.js';
 import { connect, RequestError } from './socket.js';
 import * as tabList from './tab-list.js';
+import { openTabMenu } from './tab-menu.js';
 import { startTabStrip } from './tab-strip.js';
 import { startToasts } from './toasts.js';
 import { startTraffic } from './traffic.js';
@@ -78,7 +79,7 @@ const portlets = startPortlets(part('portlets', HTMLElement), {
   copy,
 });
 const traffic = startTraffic(part('traffic', HTMLElement), { socket, toasts, copy, onClose: () => portlets.focus() });
-const actions = sessionActions({ socket, toasts, complain, tabOf, beginRename, open, showTraffic });
+const actions = sessionActions({ socket, toasts, complain, tabsOf, beginRename, open, showTraffic });
 const launch = startLaunch(part('launch', HTMLElement), {
   socket,
   toasts,
@@ -112,6 +113,7 @@ const sidebar = startSidebar(
       complain,
       copy,
       agents: launch.choices,
+      tabsIn: (projectId) => tabsOf(tabs.order.filter((id) => find(workspace, id)?.projectId === projectId)),
       restored: (id) => {
         draw();
         sidebar.focusProject(id);
@@ -133,11 +135,14 @@ const agentLines = startAgentLines(part('agent-lines', HTMLElement), {
     return answer.type === 'agent:memory' ? answer.agents : [];
   },
 });
+const tabDoes = { close: closeTabs, rename: beginRename, archive: archiveSession };
 const strip = startTabStrip(part('tabs', HTMLElement), part('all-tabs', HTMLButtonElement), {
   choose: (id) => setTabs(tabList.open(tabs, id)),
   close: (id) => setTabs(tabList.close(tabs, id)),
   move: (id, to) => setTabs(tabList.move(tabs, id, to)),
   enter: portlets.focus,
+  menu: (id, title, anchor, at) => openTabMenu({ id, title, order: tabs.order }, tabDoes, anchor, at),
+  list: (choices) => palette.open('Find an open tab', choices, WHOLE_LIST),
 });
 const notify = startNotify(part('notify', HTMLButtonElement), { open, refuse: (text) => toasts.show(text) });
 const waiting = startWaiting(part('waiting-button', HTMLButtonElement), {
@@ -256,14 +261,21 @@ function open(id) {
   portlets.focus();
 }
 
-/** How to bring a session's tab back to where it is now. @param {string} id */
-function tabOf(id) {
-  const at = tabs.order.indexOf(id);
-  const wasActive = tabs.active === id;
+/** How to bring tabs back to where they are now. @param {string[]} ids */
+function tabsOf(ids) {
+  const before = tabs;
+  const there = before.order.filter((id) => ids.includes(id));
   return () => {
-    if (at < 0) return;
-    setTabs(tabList.move(wasActive ? tabList.open(tabs, id) : tabList.add(tabs, id), id, at));
+    if (there.length > 0) setTabs(tabList.bringBack(tabs, before, there));
   };
+}
+
+/** @param {string[]} ids */
+function closeTabs(ids) {
+  const bringBack = tabsOf(ids);
+  setTabs(tabList.keep(tabs, (id) => !ids.includes(id)));
+  // One is opened again as quickly as it was closed.
+  if (ids.length > 1) toasts.show(`Closed ${ids.length} tabs.`, { label: 'Undo', run: bringBack, undoes: true });
 }
 
 /** What goes between us and its agent. @param {string} id */
@@ -274,8 +286,16 @@ function showTraffic(id) {
 
 /** @param {string} id */
 function beginRename(id) {
+  const session = find(workspace, id);
+  if (session) sidebar.reveal(session.projectId);
   drawer.reveal();
   sidebar.rename(id);
+}
+
+/** @param {string} id */
+function archiveSession(id) {
+  const session = find(workspace, id);
+  if (session) actions.archive(session);
 }
 
 /** @param {string | null} id */

@@ -48,8 +48,9 @@ export function openMenu(anchor, label, items, at) {
   /** @param {Event} event */
   const outside = (event) => {
     if (event.target instanceof Node && menu.contains(event.target)) return;
-    // A press on the button that opened it would only open it again.
-    if (event.target instanceof Node && anchor.contains(event.target)) {
+    // A press on the button that opened it would only open it again; the right button presses nothing.
+    const presses = event instanceof PointerEvent && event.button === 0;
+    if (presses && event.target instanceof Node && anchor.contains(event.target)) {
       event.preventDefault();
       anchor.addEventListener('click', (click) => click.stopImmediatePropagation(), { once: true, capture: true });
     }

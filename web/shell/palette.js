@@ -7,6 +7,7 @@
  * @property {string} [note]
  * @property {string} [badge]
  * @property {import('./attention.js').Mark} [mark]
+ * @property {boolean} [current]  the one to begin at
  * @property {() => void} run
  */
 
@@ -14,15 +15,18 @@ import { h, part } from '../shared/dom.js';
 import { markSign } from './marks.js';
 
 const SHOWN_MAX = 50;
+/** Of a list that is looked through rather than searched. */
+export const WHOLE_LIST = 500;
 
 /**
  * The choices whose label or note has every word, those whose label begins with the first one before the others.
  * @param {Choice[]} choices
  * @param {string} query
+ * @param {number} [max]
  */
-export function fitting(choices, query) {
+export function fitting(choices, query, max = SHOWN_MAX) {
   const words = query.toLowerCase().split(/\s+/).filter(Boolean);
-  if (words.length === 0) return choices.slice(0, SHOWN_MAX);
+  if (words.length === 0) return choices.slice(0, max);
   /** @type {[Choice[], Choice[]]} */
   const [begins, contains] = [[], []];
   for (const choice of choices) {
@@ -45,6 +49,7 @@ export function startPalette() {
   /** @type {Choice[]} */
   let found = [];
   let active = 0;
+  let max = SHOWN_MAX;
 
   /** @param {number} index */
   const activate = (index) => {
@@ -58,11 +63,12 @@ export function startPalette() {
   };
 
   const search = () => {
-    found = fitting(choices, field.value);
+    found = fitting(choices, field.value, max);
     list.replaceChildren(...found.map((choice, index) => option(choice, index, () => take(choice))));
     list.hidden = found.length === 0;
     none.hidden = found.length > 0;
-    activate(0);
+    const current = field.value === '' ? found.findIndex((choice) => choice.current) : -1;
+    activate(Math.max(0, current));
   };
 
   /** @param {Choice | undefined} choice */
@@ -89,9 +95,10 @@ export function startPalette() {
   });
 
   return {
-    /** @param {string} label @param {Choice[]} all */
-    open: (label, all) => {
+    /** @param {string} label @param {Choice[]} all @param {number} [shown]  at most so many */
+    open: (label, all, shown = SHOWN_MAX) => {
       choices = all;
+      max = shown;
       field.value = '';
       field.placeholder = label;
       field.setAttribute('aria-label', label);
@@ -108,7 +115,7 @@ export function startPalette() {
 /** @typedef {ReturnType<typeof startPalette>} Palette */
 
 /** @param {Choice} choice @param {number} index @param {() => void} take */
-function option({ label, note, badge, mark }, index, take) {
+function option({ label, note, badge, mark, current }, index, take) {
   const sign = markSign();
   sign.show(mark ?? 'idle');
   return h(
@@ -117,6 +124,7 @@ function option({ label, note, badge, mark }, index, take) {
       role: 'option',
       id: `choice-${index}`,
       'aria-selected': 'false',
+      'aria-current': current && 'true',
       onclick: take,
       // Or the field would lose the focus before the click.
       onmousedown: (event) => event.preventDefault(),

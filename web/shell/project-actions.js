@@ -13,16 +13,18 @@ import { RequestError } from './socket.js';
  * @property {(error: unknown) => void} complain
  * @property {(text: string) => void} copy
  * @property {(project: Project) => MenuItem[]} agents  an item for each, which starts a session
+ * @property {(projectId: string) => () => void} tabsIn  how to bring the tabs of its sessions back to where they are now
  * @property {(projectId: string) => void} restored
  */
 
 /** @param {Needs} needs */
-export function projectActions({ socket, toasts, complain, copy, agents, restored }) {
+export function projectActions({ socket, toasts, complain, copy, agents, tabsIn, restored }) {
   /** @param {Project} project */
   const remove = async ({ id, name }) => {
+    const bringBack = tabsIn(id);
     try {
       await socket.request({ type: 'project:remove', projectId: id });
-      const undo = { label: 'Undo', run: () => restore(id), undoes: true };
+      const undo = { label: 'Undo', run: () => restore(id, bringBack), undoes: true };
       toasts.show(`Removed ${name}. Its files stay where they are.`, undo);
     } catch (error) {
       // Another window was faster: it is gone, which is what was wanted.
@@ -30,10 +32,11 @@ export function projectActions({ socket, toasts, complain, copy, agents, restore
     }
   };
 
-  /** @param {string} id */
-  const restore = async (id) => {
+  /** @param {string} id @param {() => void} bringBack  its tabs */
+  const restore = async (id, bringBack) => {
     try {
       await socket.request({ type: 'project:restore', projectId: id });
+      bringBack();
       restored(id);
     } catch (error) {
       complain(error);

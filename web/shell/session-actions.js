@@ -9,17 +9,17 @@ import { openMenu } from './menu.js';
  * @property {import('./socket.js').Socket} socket
  * @property {import('./toasts.js').Toasts} toasts
  * @property {(error: unknown) => void} complain
- * @property {(sessionId: string) => () => void} tabOf  how to bring its tab back to where it is now
+ * @property {(sessionIds: string[]) => () => void} tabsOf  how to bring their tabs back to where they are now
  * @property {(sessionId: string) => void} beginRename
  * @property {(sessionId: string) => void} open
  * @property {(sessionId: string) => void} showTraffic
  */
 
 /** @param {Needs} needs */
-export function sessionActions({ socket, toasts, complain, tabOf, beginRename, open, showTraffic }) {
+export function sessionActions({ socket, toasts, complain, tabsOf, beginRename, open, showTraffic }) {
   /** @param {SessionListItem} session */
   const archive = async ({ id, title }) => {
-    const bringBack = tabOf(id);
+    const bringBack = tabsOf([id]);
     try {
       await socket.request({ type: 'session:archive', sessionId: id });
       const undo = () => take(socket.request({ type: 'session:unarchive', sessionId: id }), bringBack);
@@ -31,7 +31,7 @@ export function sessionActions({ socket, toasts, complain, tabOf, beginRename, o
 
   /** @param {SessionListItem} session */
   const remove = async ({ id, title }) => {
-    const bringBack = tabOf(id);
+    const bringBack = tabsOf([id]);
     try {
       await socket.request({ type: 'session:delete', sessionId: id });
       const undo = () => take(socket.request({ type: 'session:restore', sessionId: id }), bringBack);

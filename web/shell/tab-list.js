@@ -62,6 +62,20 @@ export function keep(tabs, stays) {
   return gone.reduce(close, tabs);
 }
 
+/**
+ * Some that were closed, where they were before; the one that was in view among them is so again.
+ * @param {TabList} tabs
+ * @param {TabList} before
+ * @param {string[]} closed
+ * @returns {TabList}
+ */
+export function bringBack(tabs, before, closed) {
+  const back = before.order.filter((id) => closed.includes(id) || tabs.order.includes(id));
+  const since = tabs.order.filter((id) => !back.includes(id));
+  const active = back.find((id) => id === before.active && closed.includes(id)) ?? tabs.active;
+  return { order: [...back, ...since], active };
+}
+
 /** @param {TabList} tabs */
 export function toStored({ order, active }) {
   return { openTabs: order, activeTab: active, tabOrder: order };

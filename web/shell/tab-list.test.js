@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { add, close, fromStored, keep, move, NO_TABS, open, showNone, step, toStored } from './tab-list.js';
+import { add, bringBack, close, fromStored, keep, move, NO_TABS, open, showNone, step, toStored } from './tab-list.js';
 
 /** @param {string[]} order @param {string | null} active */
 const tabs = (order, active) => ({ order, active });
@@ -10,6 +10,15 @@ test('opening adds a tab at the end and shows it, once', () => {
   assert.deepEqual(open(open(NO_TABS, 'a'), 'b'), tabs(['a', 'b'], 'b'));
   assert.deepEqual(open(ABC, 'a'), tabs(['a', 'b', 'c'], 'a'));
   assert.deepEqual(add(ABC, 'd'), tabs(['a', 'b', 'c', 'd'], 'b'));
+});
+
+test('tabs that were closed come back to where they were, and one of them into view again', () => {
+  const before = tabs(['a', 'b', 'c', 'd'], 'b');
+  const closed = keep(before, (id) => id === 'c');
+  assert.deepEqual(bringBack(closed, before, ['a', 'b', 'd']), before);
+  assert.deepEqual(bringBack(closed, before, ['a']), tabs(['a', 'c'], 'c'));
+  // What was opened since stays, what was opened again is not there twice.
+  assert.deepEqual(bringBack(tabs(['c', 'x', 'a'], 'x'), before, ['a', 'b']), tabs(['a', 'b', 'c', 'x'], 'b'));
 });
 
 test('the tab in view gives way to the next one, the last one to the one before', () => {

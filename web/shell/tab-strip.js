@@ -2,7 +2,6 @@
 
 import { h, icon } from '../shared/dom.js';
 import { markSign } from './marks.js';
-import { openMenu } from './menu.js';
 import { elementId } from './portlets.js';
 
 /**
@@ -15,6 +14,8 @@ import { elementId } from './portlets.js';
  * @property {(id: string) => void} close
  * @property {(id: string, to: number) => void} move
  * @property {() => void} enter  brings the keyboard into the tab in view
+ * @property {(id: string, title: string, anchor: HTMLElement, at?: { x: number, y: number }) => void} menu
+ * @property {(choices: import('./palette.js').Choice[]) => void} list  all of them, to choose one
  */
 
 const DRAG_TYPE = 'application/x-liminal-tab';
@@ -61,9 +62,14 @@ export function startTabStrip(place, all, actions) {
     }
     place.hidden = tabs.order.length === 0;
     all.hidden = tabs.order.length < 2;
-    if (moved && tabs.active !== null)
-      views.get(tabs.active)?.element.scrollIntoView({ block: 'nearest', inline: 'nearest' });
+    if (moved) showActive();
   };
+
+  const showActive = () => {
+    if (tabs.active !== null) views.get(tabs.active)?.element.scrollIntoView({ block: 'nearest', inline: 'nearest' });
+  };
+  // A window that becomes narrower must not cut off the tab one is in.
+  new ResizeObserver(showActive).observe(place);
 
   const focus = () => {
     const id = tabs.active ?? tabs.order[0];
@@ -152,15 +158,15 @@ export function startTabStrip(place, all, actions) {
     { passive: true },
   );
   all.addEventListener('click', () => {
-    const items = tabs.order.map((id) => {
-      const { title, badge, projectName } = faceOf(id);
+    const choices = tabs.order.map((id) => {
+      const { title, badge, projectName, mark } = faceOf(id);
       const choose = () => {
         actions.choose(id);
         actions.enter();
       };
-      return { label: title, badge, note: projectName, current: id === tabs.active, run: choose };
+      return { label: title, badge, note: projectName, mark, current: id === tabs.active, run: choose };
     });
-    openMenu(all, 'Open tabs', items);
+    actions.list(choices);
   });
 
   return { render, focus };
@@ -180,6 +186,7 @@ function tabView(id, actions) {
       role: 'tab',
       id: elementId('tab', id),
       'aria-keyshortcuts': 'Delete',
+      'aria-haspopup': 'menu',
       draggable: 'true',
     },
     mark.element,
@@ -198,6 +205,12 @@ function tabView(id, actions) {
   close.addEventListener('click', () => actions.close(id));
   element.addEventListener('mousedown', (event) => {
     if (event.button === 1) event.preventDefault(); // No scrolling mode, no paste.
+  });
+  element.addEventListener('contextmenu', (event) => {
+    event.preventDefault();
+    // From the keyboard it comes from the middle of the tab.
+    const pointed = event.button === 2;
+    actions.menu(id, title.textContent ?? '', tab, pointed ? { x: event.clientX, y: event.clientY } : undefined);
   });
   element.addEventListener('auxclick', (event) => {
     if (event.button === 1) actions.close(id);
