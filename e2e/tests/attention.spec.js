@@ -163,6 +163,17 @@ test('the palette finds sessions, projects and actions', async ({ page, liminal 
   await expect(tabTitles(page)).toHaveText(['say quiet']);
   await expect(sessionPage(page).locator('textarea')).toBeFocused();
   await page.keyboard.press('Control+k');
+  // Only what can be done now, with the keys that do it.
+  await field.fill('the tab');
+  await expect(page.getByRole('option')).toHaveText([/Close the tab.*Alt\+W/]);
+  await field.fill('in view');
+  await expect(page.getByRole('option')).toHaveCount(3);
+  await page.keyboard.press('Escape');
+  await page.keyboard.press('Alt+w');
+  await expect(tabsOf(page)).toHaveCount(0);
+  await page.keyboard.press('Control+k');
+  await field.fill('in view');
+  await expect(page.getByText('Nothing found.')).toBeVisible();
   await field.fill('no such thing at all');
   await expect(page.getByText('Nothing found.')).toBeVisible();
   await page.keyboard.press('Control+k');
@@ -211,6 +222,11 @@ test('every shortcut works, from the shell and from within a session', async ({ 
   await page.keyboard.press('?');
   const help = page.getByRole('dialog', { name: 'Keyboard shortcuts' });
   await expect(help).toContainText('Ctrl+K');
+  await expect(help.getByRole('heading', { level: 3 })).toHaveText([
+    'Everywhere',
+    'In a conversation',
+    'In the sidebar and the tabs',
+  ]);
   expect(await violations(page)).toEqual([]);
   await page.keyboard.press('Escape');
   await expect(help).toBeHidden();

@@ -5,6 +5,7 @@ import { markOf } from './attention.js';
 /**
  * @typedef {import('./palette.js').Choice} Choice
  * @typedef {import('./workspace.js').Workspace} Workspace
+ * @typedef {{ label: string, keys?: string, run: () => void }} Command
  */
 
 /** Sessions before the actions: those one would see at once, before typing. */
@@ -15,7 +16,7 @@ const RANK = { waiting: 0, failed: 1, finished: 2, running: 3, idle: 4 };
 /**
  * @param {Workspace} workspace
  * @param {ReadonlySet<string>} unseen
- * @param {Record<string, () => void>} commands
+ * @param {Command[]} commands
  * @param {{ open: (sessionId: string) => void, focusProject: (projectId: string) => void }} ways
  * @returns {Choice[]}
  */
@@ -33,7 +34,7 @@ export function paletteChoices({ projects, sessions, agents }, unseen, commands,
   }));
   return [
     ...found.slice(0, FIRST),
-    ...Object.entries(commands).map(([label, run]) => ({ label, note: 'action', run })),
+    ...commands.map((command) => ({ ...command, note: 'action' })),
     ...(projects ?? []).map(({ id, name, path }) => ({ label: name, note: path, run: () => focusProject(id) })),
     ...found.slice(FIRST),
   ];

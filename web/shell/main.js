@@ -22,7 +22,7 @@ import { startPortlets } from './portlets.js';
 import { projectActions } from './project-actions.js';
 import { sessionActions } from './session-actions.js';
 import { startSessionLists } from './session-lists.js';
-import { keyOf, shortcutFor } from './shortcuts.js';
+import { keyOf, keysOf, shortcutFor } from './shortcuts.js';
 import { startSidebar } from './sidebar.js';
 import { startSidebarWidth } from './sidebar-width.js';
 import { connect, RequestError } from './socket.js';
@@ -354,25 +354,32 @@ function newSession() {
 }
 
 function openPalette() {
-  const commands = {
-    'New session': newSession,
-    'Add project': addProject.open,
-    'What waits for you': waiting.open,
-    'Find in the conversation': () => {
-      portlets.focus();
-      portlets.order('find');
+  const { active } = tabs;
+  // Only what would do something now.
+  const inView = active !== null && find(workspace, active) ? active : null;
+  const ofSession = (/** @type {string} */ id) => [
+    {
+      label: 'Find in the conversation',
+      keys: 'Ctrl+F',
+      run: () => {
+        portlets.focus();
+        portlets.order('find');
+      },
     },
-    'Close the tab': () => carryOut('close-tab'),
-    'Rename the session in view': () => tabs.active !== null && beginRename(tabs.active),
-    'Archive the session in view': () => {
-      const session = tabs.active === null ? undefined : find(workspace, tabs.active);
-      if (session) actions.archive(session);
-    },
-    'Traffic of the session in view': () => tabs.active !== null && traffic.toggle(tabs.active),
-    'Show or hide the sidebar': drawer.toggle,
-    'Change the theme': () => part('theme', HTMLButtonElement).click(),
-    'Keyboard shortcuts': help.open,
-  };
+    { label: 'Close the tab', keys: keysOf('close-tab'), run: () => carryOut('close-tab') },
+    { label: 'Rename the session in view', run: () => beginRename(id) },
+    { label: 'Archive the session in view', run: () => archiveSession(id) },
+    { label: 'Traffic of the session in view', run: () => traffic.toggle(id) },
+  ];
+  const commands = [
+    { label: 'New session', keys: keysOf('new-session'), run: newSession },
+    { label: 'Add project', run: addProject.open },
+    { label: 'What needs you', keys: keysOf('waiting'), run: waiting.open },
+    ...(inView === null ? [] : ofSession(inView)),
+    { label: 'Show or hide the sidebar', keys: keysOf('sidebar'), run: drawer.toggle },
+    { label: 'Change the theme', run: () => part('theme', HTMLButtonElement).click() },
+    { label: 'Keyboard shortcuts', keys: keysOf('help'), run: help.open },
+  ];
   const choices = paletteChoices(workspace, unseen.ids, commands, {
     open,
     focusProject: (id) => {

@@ -6,6 +6,7 @@
  * @property {string} label
  * @property {string} [note]
  * @property {string} [badge]
+ * @property {string} [keys]  that do the same
  * @property {import('./attention.js').Mark} [mark]
  * @property {boolean} [current]  the one to begin at
  * @property {() => void} run
@@ -19,7 +20,7 @@ const SHOWN_MAX = 50;
 export const WHOLE_LIST = 500;
 
 /**
- * The choices whose label or note has every word, those whose label begins with the first one before the others.
+ * The choices whose label or note has every word; the nearer the label is to what was typed, the further up.
  * @param {Choice[]} choices
  * @param {string} query
  * @param {number} [max]
@@ -27,16 +28,36 @@ export const WHOLE_LIST = 500;
 export function fitting(choices, query, max = SHOWN_MAX) {
   const words = query.toLowerCase().split(/\s+/).filter(Boolean);
   if (words.length === 0) return choices.slice(0, max);
-  /** @type {[Choice[], Choice[]]} */
-  const [begins, contains] = [[], []];
+  const typed = words.join(' ');
+  /** @type {Choice[][]} */
+  const ranks = Array.from({ length: FARTHEST + 1 }, () => []);
   for (const choice of choices) {
     const label = choice.label.toLowerCase();
     const text = `${label} ${choice.note?.toLowerCase() ?? ''}`;
     if (!words.every((word) => text.includes(word))) continue;
-    (label.startsWith(words[0]) ? begins : contains).push(choice);
-    if (begins.length >= SHOWN_MAX) break;
+    ranks[distance(label, typed, words[0])].push(choice);
+    // Nothing that comes later could be nearer.
+    if (ranks[0].length >= max) break;
   }
-  return [...begins, ...contains].slice(0, SHOWN_MAX);
+  return ranks.flat().slice(0, max);
+}
+
+const FARTHEST = 5;
+
+/** How far a label is from what was typed: it, its beginning, whole words in it, the beginnings of some. */
+/** @param {string} label @param {string} typed @param {string} first  word of it */
+function distance(label, typed, first) {
+  if (label === typed) return 0;
+  const at = label.indexOf(typed);
+  const whole = at >= 0 && !isWordy(label[at + typed.length]);
+  if (at === 0) return whole ? 1 : 3;
+  if (at > 0 && !isWordy(label[at - 1])) return whole ? 2 : 4;
+  return label.startsWith(first) ? 4 : FARTHEST;
+}
+
+/** @param {string | undefined} character */
+function isWordy(character) {
+  return character !== undefined && /[\p{L}\p{N}]/u.test(character);
 }
 
 export function startPalette() {
@@ -115,7 +136,7 @@ export function startPalette() {
 /** @typedef {ReturnType<typeof startPalette>} Palette */
 
 /** @param {Choice} choice @param {number} index @param {() => void} take */
-function option({ label, note, badge, mark, current }, index, take) {
+function option({ label, note, badge, keys, mark, current }, index, take) {
   const sign = markSign();
   sign.show(mark ?? 'idle');
   return h(
@@ -133,5 +154,6 @@ function option({ label, note, badge, mark, current }, index, take) {
     h('span', { class: 'choice-label' }, label),
     badge && h('span', { class: 'badge', 'aria-hidden': 'true' }, badge),
     note && h('span', { class: 'choice-note' }, note),
+    keys && h('kbd', {}, keys),
   );
 }

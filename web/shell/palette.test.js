@@ -18,6 +18,20 @@ test('every word counts, also those of the project, and a beginning comes first'
   assert.deepEqual(found('nothing'), []);
 });
 
+test('what was typed is above what only contains it', () => {
+  const numbered = ['31', '21', '10', '1', '11'].map((number) => ({
+    label: `say Session number ${number} of all`,
+    run,
+  }));
+  const labels = (/** @type {string} */ query) => fitting(numbered, query).map(({ label }) => label.split(' ')[3]);
+  assert.deepEqual(labels('number 1'), ['1', '10', '11', '31', '21']);
+  const named = ['Login page', 'The login', 'Loginless', 'Login'].map((label) => ({ label, run }));
+  assert.deepEqual(
+    fitting(named, 'login').map(({ label }) => label),
+    ['Login', 'Login page', 'The login', 'Loginless'],
+  );
+});
+
 test('of very many only as many as one looks at', () => {
   const many = Array.from({ length: 50_000 }, (_, number) => ({ label: `session ${number}`, run }));
   assert.equal(fitting(many, '').length, 50);

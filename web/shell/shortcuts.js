@@ -34,7 +34,7 @@ export const SHORTCUTS = [
     matches: ({ key, ctrl, meta, alt, shift }) => (ctrl || meta) && !alt && !shift && key.toLowerCase() === 'k',
   },
   { command: 'new-session', shown: 'Alt+N', label: 'New session', matches: alt('KeyN') },
-  { command: 'waiting', shown: 'Alt+A', label: 'What waits for you', matches: alt('KeyA') },
+  { command: 'waiting', shown: 'Alt+A', label: 'What needs you', matches: alt('KeyA') },
   {
     command: 'next-tab',
     shown: 'Ctrl+Alt+→',
@@ -57,7 +57,7 @@ export const SHORTCUTS = [
   { command: 'tab-left', shown: 'Alt+Shift+Page Up', label: 'Move the tab left', matches: altShift('PageUp') },
   { command: 'close-tab', shown: 'Alt+W', label: 'Close the tab', matches: alt('KeyW') },
   { command: 'input', shown: 'Alt+I', label: 'Go to the message field', matches: alt('KeyI') },
-  { command: 'stop', shown: 'Alt+.', label: 'Stop the turn', matches: alt('Period') },
+  { command: 'stop', shown: 'Alt+.', label: 'Stop the turn in view', matches: alt('Period') },
   { command: 'filter', shown: 'Alt+K', label: 'Filter the sessions in the sidebar', matches: alt('KeyK') },
   { command: 'sidebar', shown: 'Alt+L', label: 'Show or hide the sidebar', matches: alt('KeyL') },
   {
@@ -68,17 +68,38 @@ export const SHORTCUTS = [
   },
 ];
 
-/** What keys do in the sidebar and the tabs, for the help sheet; those parts handle them themselves. */
-export const LOCAL_KEYS = [
-  ['↑ ↓', 'Walk through projects and sessions'],
-  ['← →', 'Fold and unfold a project'],
-  ['Enter', 'Open the session'],
-  ['F2', 'Rename the session'],
-  ['Delete', 'Archive the session, remove the project, close the tab'],
-  ['Shift+F10', 'Everything else one can do with it'],
-  ['Ctrl+F', 'Find in the whole conversation, twice for the browser’s own search'],
-  ['Ctrl+Z', 'Undo what was just archived, deleted or removed'],
+/** What keys do where they work, for the help sheet; those parts handle their own themselves. */
+export const HELP = [
+  { where: 'Everywhere', keys: SHORTCUTS.map(({ shown, label }) => [shown, label]) },
+  {
+    where: 'In a conversation',
+    keys: [
+      ['Enter', 'Send the message, Shift+Enter for a new line'],
+      ['Alt+Enter', 'Queue the message for after the turn'],
+      ['Esc', 'Stop the turn'],
+      ['↑ ↓', 'Your earlier messages, from an empty field'],
+      ['1 … 4', 'Answer the agent’s question, with Alt while writing'],
+      ['Ctrl+F', 'Find in the whole conversation, twice for the browser’s own search'],
+    ],
+  },
+  {
+    where: 'In the sidebar and the tabs',
+    keys: [
+      ['↑ ↓', 'Walk through projects and sessions'],
+      ['← →', 'Fold and unfold a project, walk through the tabs'],
+      ['Enter', 'Open the session'],
+      ['F2', 'Rename the session'],
+      ['Delete', 'Archive the session, remove the project, close the tab'],
+      ['Shift+F10', 'Everything else one can do with it'],
+      ['Ctrl+Z', 'Undo what was just archived, deleted, removed or closed'],
+    ],
+  },
 ];
+
+/** The keys of a command, as they are shown. @param {string} command */
+export function keysOf(command) {
+  return SHORTCUTS.find((shortcut) => shortcut.command === command)?.shown;
+}
 
 /** @param {Key} key */
 export function shortcutFor(key) {
