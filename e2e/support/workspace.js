@@ -13,7 +13,7 @@ export async function enter(page, liminal) {
   // From the workspace itself it were the same page, with another fragment.
   await page.goto('about:blank');
   await page.goto(liminal.url);
-  await expect(page.locator('#connection')).toContainText('Connected');
+  await expect(page.locator('#connection')).toContainText('Server connected');
 }
 
 /** @param {Page} page @param {string} path */

@@ -254,7 +254,7 @@ test('a server that was killed and is back shows every session again, unsent tex
   await expect(page.locator('#connection')).toContainText('Reconnecting…');
   await expect(sessionPage(page).locator('[data-entry-id]').filter({ hasText: 'say hello' }).first()).toBeVisible();
   await liminal.start();
-  await expect(page.locator('#connection')).toContainText('Connected');
+  await expect(page.locator('#connection')).toContainText('Server connected');
   await expect(sessionPage(page).locator('textarea')).toHaveValue('not sent yet');
   await expect(sessionRow(page, 'say hello')).toBeVisible();
   await send(page, 'say here again', 'here again');

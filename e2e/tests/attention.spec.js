@@ -141,7 +141,7 @@ test('a notification is shown only to who asked for it, and only for what is out
   await page.evaluate(() => /** @type {any} */ (window).last.onclick());
   await expect(tab(page, 'say busy').getByRole('tab')).toHaveAttribute('aria-selected', 'true');
   await page.reload();
-  await expect(page.locator('#connection')).toContainText('Connected');
+  await expect(page.locator('#connection')).toContainText('Server connected');
   await page.getByRole('button', { name: 'Notifications' }).click();
   await expect(choice).toHaveAttribute('aria-checked', 'true');
 });
@@ -199,7 +199,7 @@ test('every shortcut works, from the shell and from within a session', async ({ 
   await page.keyboard.press('Alt+l');
   await expect(page.locator('#sidebar')).toBeHidden();
   await page.reload();
-  await expect(page.locator('#connection')).toContainText('Connected');
+  await expect(page.locator('#connection')).toContainText('Server connected');
   await expect(page.locator('#sidebar')).toBeHidden();
   await page.getByRole('button', { name: 'Open sidebar' }).click();
   await expect(page.locator('#sidebar')).toBeVisible();

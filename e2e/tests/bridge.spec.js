@@ -71,7 +71,7 @@ test('whoever is not the frame of a session gets no port: a sibling, a nested fr
   const opened = context.waitForEvent('page');
   await attacker.evaluate((url) => void Object.assign(window, { workspace: window.open(url) }), liminal.origin);
   const workspace = await opened;
-  await expect(workspace.locator('#connection')).toContainText('Connected');
+  await expect(workspace.locator('#connection')).toContainText('Server connected');
   expect((await attacker.evaluate(askForPort)).ports).toBe(0);
 
   await expect(sessionPage(page).locator('[data-entry-id]').filter({ hasText: 'spoofed' })).toHaveCount(0);

@@ -164,7 +164,7 @@ test('who opened the workspace, or asks from beside or inside it, gets no port; 
       opener.evaluate((url) => void Object.assign(window, { workspace: window.open(url) }), target),
     ]);
     await opened.waitForLoadState();
-    if (ports === 0) await expect(opened.locator('#connection')).toContainText('Connected');
+    if (ports === 0) await expect(opened.locator('#connection')).toContainText('Server connected');
     expect((await opener.evaluate(askForPort)).ports).toBe(ports);
     // A frame beside those of the sessions, and one inside it.
     await opened.evaluate(() => document.body.append(document.createElement('iframe')));

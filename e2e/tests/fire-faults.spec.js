@@ -127,9 +127,9 @@ test('a server that is killed and started again under many tabs goes on in each 
   await begin(page, `${words(20, 'w', 5)}\nhang`);
   await expect(answer(page, 'w19')).toBeVisible();
   await liminal.kill();
-  await expect(page.locator('#connection')).not.toContainText('Connected');
+  await expect(page.locator('#connection')).not.toContainText('Server connected');
   await liminal.start();
-  await expect(page.locator('#connection')).toContainText('Connected');
+  await expect(page.locator('#connection')).toContainText('Server connected');
   await expect(tabsOf(page)).toHaveCount(tabs);
   await expect(answer(page, 'w19')).toBeVisible();
   await expect(ends(page).filter({ hasText: /interrupted|ended before/i })).toHaveCount(1);

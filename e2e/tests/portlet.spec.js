@@ -204,7 +204,7 @@ test('the theme of the shell is the theme of the page', async ({ page, liminal }
 
 test('only the window that holds it can hand it a port, and only once', async ({ page, context, liminal }) => {
   await page.goto(liminal.url);
-  await expect(page.locator('#connection')).toContainText('Connected');
+  await expect(page.locator('#connection')).toContainText('Server connected');
   await page.goto(`${liminal.origin}/health`);
   // Two pages of sessions, and no port for either: whoever is first could win.
   await page.evaluate(async () => {

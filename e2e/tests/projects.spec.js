@@ -288,6 +288,7 @@ test('everything one can do with a project is in its menu, by the right button a
   const menu = page.getByRole('menu', { name: 'app' });
   await head.click({ button: 'right' });
   await expect(menu.getByRole('menuitem').filter({ hasText: 'New session with' }).first()).toContainText('Claude Code');
+  await expect(menu.getByRole('menuitem', { name: 'New session with another agent…' })).toBeVisible();
   await menu.getByRole('menuitem', { name: /Fold/ }).click();
   await expect(head).toHaveAttribute('aria-expanded', 'false');
   await head.focus();

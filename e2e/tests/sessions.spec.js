@@ -248,7 +248,7 @@ test('TC-2.4c: sessions made outside are not shown', async ({ page, liminal }) =
   await expect(sessionTitles(page)).toHaveText(['say ours']);
   await liminal.stop();
   await liminal.start();
-  await expect(page.locator('#connection')).toContainText('Connected');
+  await expect(page.locator('#connection')).toContainText('Server connected');
   await page.reload();
   await expect(sessionTitles(page)).toHaveText(['say ours']);
 });

@@ -28,7 +28,7 @@ test('a killed server is noticed quietly, and what happened meanwhile is there a
   const other = await context.newPage();
   await enter(other, liminal);
   await addProject(other, liminal.folder('meanwhile'));
-  await expect(status.getByText('Connected')).toBeVisible();
+  await expect(status.getByText('Server connected')).toBeVisible();
   await expect(projectHeads(page)).toHaveText(['before', 'meanwhile']);
 });
 
@@ -67,7 +67,7 @@ test('a server that was restarted while the page still loads is found again', as
     once,
   );
   await page.reload();
-  await expect(page.locator('#connection').getByText('Connected')).toBeVisible();
+  await expect(page.locator('#connection').getByText('Server connected')).toBeVisible();
   await expect(projectHeads(page)).toHaveText(['first']);
   expect(restarted).toBe(true);
   await addProject(page, liminal.folder('second'));

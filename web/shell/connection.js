@@ -35,7 +35,7 @@ export function startConnection(place, retryNow) {
     if (connection.state === 'up') {
       clearTimeout(timer);
       timer = undefined;
-      write(true, 'Connected');
+      write(true, 'Server connected');
       return;
     }
     const long = connection.retryInMs >= 2000;

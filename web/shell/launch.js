@@ -44,17 +44,23 @@ export function startLaunch(place, { socket, toasts, palette, agents, askAgents,
     openMenu(anchor, `New session in ${project.name}`, choices(project));
   };
 
-  /** An item of a menu for each agent that is likely meant. @param {Project} project @returns {import('./menu.js').MenuItem[]} */
-  const choices = (project) => {
+  /**
+   * An item of a menu for each agent that is likely meant.
+   * @param {Project} project
+   * @param {string} [lead]  before their names, in a menu that has other items too
+   * @returns {import('./menu.js').MenuItem[]}
+   */
+  const choices = (project, lead = '') => {
     const { first, more } = offered(agents());
     const items = first.map((agent) => ({
-      label: agent.name,
+      label: lead + agent.name,
       badge: agent.badge,
       disabled: !agent.found && !isMissing(agent),
       note: noteOf(agent),
       run: () => begin(project, agent.cliType),
     }));
-    return more.length === 0 ? items : [...items, { label: 'More agents…', run: () => chooseMore(project) }];
+    const label = lead ? `${lead}another agent…` : 'More agents…';
+    return more.length === 0 ? items : [...items, { label, run: () => chooseMore(project) }];
   };
 
   /** Every agent, to be searched. @param {Project} project */

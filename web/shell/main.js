@@ -112,7 +112,7 @@ const sidebar = startSidebar(
       toasts,
       complain,
       copy,
-      agents: launch.choices,
+      agents: (project) => launch.choices(project, 'New session with '),
       tabsIn: (projectId) => tabsOf(tabs.order.filter((id) => find(workspace, id)?.projectId === projectId)),
       restored: (id) => {
         draw();

@@ -100,7 +100,7 @@ function menuItem({ label, note, badge, disabled, checked, current }, choose) {
     checked !== undefined && h('span', { class: 'menu-check', 'aria-hidden': 'true' }, checked ? '✓' : ''),
     h('span', { class: 'menu-label' }, label),
     badge && h('span', { class: 'badge', 'aria-hidden': 'true' }, badge),
-    note && h('span', { class: 'menu-note' }, note),
+    note && h('span', { class: 'menu-note', title: note }, note),
   );
 }
 

@@ -51,9 +51,8 @@ export function projectActions({ socket, toasts, complain, copy, agents, tabsIn,
    * @param {MenuItem} fold
    */
   const projectMenu = (project, anchor, at, fold) => {
-    const sessions = agents(project).map((item) => ({ ...item, label: `New session with ${item.label}` }));
     const items = [
-      ...sessions,
+      ...agents(project),
       fold,
       { label: 'Copy the path', note: project.path, run: () => copy(project.path) },
       { label: 'Remove', note: 'Its files stay.', run: () => remove(project) },
