@@ -63,7 +63,7 @@ test('TC-2.1c: a project without sessions says so and leads to the first one', a
   await enter(page, liminal);
   await addProject(page, liminal.folder('app'));
   const empty = page.getByRole('listitem').filter({ hasText: 'No sessions yet' });
-  await empty.getByRole('button', { name: 'New Session' }).click();
+  await empty.getByRole('button', { name: 'New session' }).click();
   await expect(page.getByRole('menu', { name: 'New session in app' })).toBeVisible();
 });
 
@@ -238,7 +238,10 @@ test('archived sessions are one click away, and come back', async ({ page, limin
   await sessionRow(page, 'say one').getByRole('button').first().click();
   await expect(tab(page, 'say one').getByRole('tab')).toHaveAttribute('aria-selected', 'true');
   await expect(page.getByText('Nothing is archived.')).toBeVisible();
-  await toggle.click();
+  await expect(page.getByRole('heading', { name: 'Archived sessions' })).toBeVisible();
+  await page.getByRole('button', { name: 'Back to sessions' }).click();
+  await expect(page.getByRole('heading', { name: 'Archived sessions' })).toBeHidden();
+  await expect(toggle).toBeFocused();
   await expect(sessionTitles(page)).toHaveText(['say two', 'say one']);
 });
 
@@ -296,6 +299,30 @@ test('a session is renamed in place, by F2, by double click and by the menu, in 
   await field.press('Enter');
   await expect(field).toHaveCount(0);
   await expect(sessionTitles(page)).toHaveText(['Fix auth bug']);
+});
+
+test('a session is renamed where it is, also one that is folded away or filtered out', async ({ page, liminal }) => {
+  await withSessions(page, liminal, 'one', 'two');
+  const field = page.getByRole('textbox', { name: 'New title of say two' });
+  const begin = async () => {
+    await tab(page, 'say two').click({ button: 'right' });
+    await page.getByRole('menuitem', { name: 'Rename' }).click();
+    await expect(field).toBeFocused();
+  };
+  await projectHead(page, 'app').click();
+  await begin();
+  // Nothing lies over it.
+  const covered = await field.evaluate((one) => {
+    const { right, top, height } = one.getBoundingClientRect();
+    return document.elementFromPoint(right - 4, top + height / 2) !== one;
+  });
+  expect(covered).toBe(false);
+  await page.keyboard.press('Escape');
+  await page.getByRole('searchbox', { name: 'Filter sessions' }).fill('one');
+  await begin();
+  await page.keyboard.press('Escape');
+  await page.getByRole('button', { name: 'Archived sessions' }).click();
+  await begin();
 });
 
 test('a deleted session goes with its tab, and undo brings both back', async ({ page, liminal }) => {

@@ -103,6 +103,7 @@ const sidebar = startSidebar(
     filter: part('filter', HTMLInputElement),
     archived: part('archived', HTMLButtonElement),
     count: part('filter-count', HTMLElement),
+    archivedHead: part('archived-head', HTMLElement),
     tools: part('sidebar-tools', HTMLElement),
   },
   {

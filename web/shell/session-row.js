@@ -80,7 +80,7 @@ export function sessionRow(does) {
       const typed = input.value.trim();
       const hadFocus = document.activeElement === input;
       input.remove();
-      main.hidden = false;
+      main.hidden = more.hidden = false;
       if (hadFocus) main.focus();
       does.renamed(keep && typed !== '' && typed !== text ? typed : null);
     };
@@ -92,7 +92,7 @@ export function sessionRow(does) {
       end(event.key === 'Enter');
     });
     input.addEventListener('blur', () => end(true));
-    main.hidden = true;
+    main.hidden = more.hidden = true;
     element.prepend(input);
     input.focus();
     input.select();

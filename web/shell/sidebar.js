@@ -48,10 +48,10 @@ const AGES_EVERY_MS = 30_000;
 
 /**
  * @param {HTMLElement} place
- * @param {{ filter: HTMLInputElement, archived: HTMLButtonElement, count: HTMLElement, tools: HTMLElement }} controls
+ * @param {{ filter: HTMLInputElement, archived: HTMLButtonElement, archivedHead: HTMLElement, count: HTMLElement, tools: HTMLElement }} controls
  * @param {Actions} actions
  */
-export function startSidebar(place, { filter, archived, count, tools }, actions) {
+export function startSidebar(place, { filter, archived, archivedHead, count, tools }, actions) {
   const list = h('ul', { class: 'rows' });
   const nothing = h('p', { class: 'rows-empty hint' });
   const empty = emptyState(actions.add);
@@ -207,7 +207,7 @@ export function startSidebar(place, { filter, archived, count, tools }, actions)
       const button = h(
         'button',
         { class: 'link-button', type: 'button', tabindex: '-1', 'aria-haspopup': 'menu' },
-        'New Session',
+        'New session',
       );
       button.addEventListener('click', () => actions.newSession(project, button));
       const element = h('li', { class: 'row row-empty' }, h('span', {}, 'No sessions yet'), button);
@@ -246,6 +246,7 @@ export function startSidebar(place, { filter, archived, count, tools }, actions)
 
   /** @param {string} id */
   const rename = (id) => {
+    unhide(`session ${id}`);
     renaming = id;
     stop = `session ${id}`;
     scrollTo(stop);
@@ -363,14 +364,29 @@ export function startSidebar(place, { filter, archived, count, tools }, actions)
       if (row?.kind === 'session') actions.open(row.session);
     }
   });
-  archived.addEventListener('click', () => {
-    showsArchived = !showsArchived;
-    archived.setAttribute('aria-pressed', String(showsArchived));
-    filter.placeholder = showsArchived ? 'Filter archived sessions' : 'Filter sessions';
+  /** @param {boolean} shows */
+  const showArchived = (shows) => {
+    showsArchived = shows;
+    archived.setAttribute('aria-pressed', String(shows));
+    archivedHead.hidden = !shows;
+    filter.placeholder = shows ? 'Filter archived sessions' : 'Filter sessions';
     place.scrollTop = 0;
-    actions.wantArchived(showsArchived);
+    actions.wantArchived(shows);
     layOut();
+  };
+  archived.addEventListener('click', () => showArchived(!showsArchived));
+  archivedHead.querySelector('button')?.addEventListener('click', () => {
+    showArchived(false);
+    archived.focus();
   });
+
+  /** What was asked for by name is shown, whatever the list is narrowed to. @param {string} key */
+  const unhide = (key) => {
+    if (indexOf(shownSections, key) >= 0) return;
+    filter.value = '';
+    if (showsArchived) showArchived(false);
+    else layOut();
+  };
 
   // Another window folded or unfolded something.
   addEventListener('storage', (event) => {
@@ -392,7 +408,10 @@ export function startSidebar(place, { filter, archived, count, tools }, actions)
       render(next);
     },
     rename,
-    focusProject: (/** @type {string} */ id) => focusRow(`project ${id}`),
+    focusProject: (/** @type {string} */ id) => {
+      unhide(`project ${id}`);
+      return focusRow(`project ${id}`);
+    },
     focusSession: (/** @type {string} */ id) => focusRow(`session ${id}`),
     /** Unfolds the project, so that what happens in it is seen. @param {string} projectId */
     reveal: (projectId) => {
