@@ -67,19 +67,47 @@ test('a session that finishes out of view is marked until it is looked at, also 
   expect(await icon(page)).toBe('/favicon.svg');
 });
 
+test('what needs somebody is said in one way, moves nothing, and is seen with the sidebar out of sight', async ({
+  page,
+  liminal,
+}) => {
+  await withTwo(page, liminal);
+  const top = async () => (await page.getByRole('searchbox', { name: 'Filter sessions' }).boundingBox())?.y;
+  const menu = page.locator('#menu');
+  await expect(page.getByRole('button', { name: 'What needs you: Nothing needs you' })).toBeVisible();
+  const before = await top();
+  await inTheBackground(page, liminal, 'say done');
+  await expect(page).toHaveTitle('(1 finished) say quiet – Liminal Builder');
+  await expect(page.locator('#waiting-button')).toHaveText(/1 finished$/);
+  expect(await top()).toBe(before);
+  await page.setViewportSize({ width: 390, height: 844 });
+  await expect(menu).toHaveAccessibleName('Open sidebar: 1 finished');
+  await expect(menu.locator('.menu-badge')).toHaveText('1');
+  await expect(menu.locator('.menu-badge')).toHaveAttribute('data-mark', 'finished');
+  expect(await violations(page)).toEqual([]);
+  await page.setViewportSize({ width: 1440, height: 900 });
+  await tab(page, 'say busy').getByRole('tab').click();
+  await expect(page.locator('#waiting-button')).toHaveText('Nothing needs you');
+  expect(await top()).toBe(before);
+  await expect(menu).toHaveAttribute('aria-label', 'Open sidebar');
+  await expect(menu.locator('.menu-badge')).toBeHidden();
+  await page.keyboard.press('Alt+a');
+  await expect(page.getByRole('dialog', { name: 'What needs you' })).toContainText('Nothing needs you.');
+});
+
 test('a session that fails out of view is said to have failed', async ({ page, liminal }) => {
   await withTwo(page, liminal);
   await inTheBackground(page, liminal, 'fail 1 no luck');
   await expect(sessionRow(page, 'say busy').locator('.state-mark')).toHaveAttribute('data-mark', 'failed');
   await expect(page).toHaveTitle('(1 failed) say quiet – Liminal Builder');
-  await expect(page.getByRole('button', { name: 'Failed 1' })).toBeVisible();
+  await expect(page.getByRole('button', { name: 'What needs you: 1 failed' })).toBeVisible();
 });
 
 test('questions of all sessions are in one list, and answered there by keyboard', async ({ page, liminal }) => {
   await withTwo(page, liminal);
   await inTheBackground(page, liminal, 'permission p1 Delete the build folder');
   await expect(page).toHaveTitle('(1 waiting) say quiet – Liminal Builder');
-  await expect(page.getByRole('button', { name: 'Waiting for you 1' })).toBeVisible();
+  await expect(page.getByRole('button', { name: 'What needs you: 1 waiting' })).toBeVisible();
   // Also of a session that has no tab.
   await tab(page, 'say busy').locator('.tab-close').click();
   await page.reload();
@@ -251,7 +279,7 @@ for (const colorScheme of /** @type {const} */ (['dark', 'light'])) {
       await expect(page.getByRole('textbox', { name: 'New title' })).toBeFocused();
       expect(await violations(page)).toEqual([]);
       await page.keyboard.press('Escape');
-      await page.getByRole('button', { name: /Waiting for you/ }).click();
+      await page.getByRole('button', { name: /What needs you/ }).click();
       await expect(page.locator('.waiting-question')).toBeVisible();
       expect(await violations(page)).toEqual([]);
     });

@@ -148,7 +148,7 @@ test('a form of a session out of view is in the list of what needs one, which le
   const { send } = await openSession(page, liminal);
   await send(`sleep 300\n${form('Which way?', { type: 'object', properties: { it: { type: 'string' } } })}`);
   await newSession(page, 'app');
-  await page.getByRole('button', { name: 'Waiting for you 1' }).click();
+  await page.getByRole('button', { name: 'What needs you: 1 waiting' }).click();
   const list = page.getByRole('dialog', { name: 'What needs you' });
   await expect(list.getByText('Which way?')).toBeVisible();
   expect(await violations(page)).toEqual([]);

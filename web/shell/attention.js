@@ -6,6 +6,7 @@
  * @typedef {import('./workspace.js').Workspace} Workspace
  *
  * @typedef {'running' | 'waiting' | 'failed' | 'finished' | 'idle'} Mark
+ * @typedef {{ waiting: number, failed: number, finished: number }} Counts  of sessions that need somebody
  * @typedef {{ session: SessionListItem, mark: 'waiting' | 'failed' | 'finished' }} Turned  a session that came to need somebody
  */
 
@@ -78,13 +79,32 @@ export function needed({ sessions }, unseen) {
 }
 
 /**
+ * What needs somebody, in few words: everywhere the same ones. Empty if nothing does.
+ * @param {Counts} counts
+ */
+export function inWords({ waiting, failed, finished }) {
+  const news = [waiting && `${waiting} waiting`, failed && `${failed} failed`, finished && `${finished} finished`];
+  return news.filter(Boolean).join(', ');
+}
+
+/**
+ * Where there is only room for one number: the most urgent kind.
+ * @param {Counts} counts
+ * @returns {{ mark: Mark, number: number }}
+ */
+export function mostUrgent({ waiting, failed, finished }) {
+  if (waiting > 0) return { mark: 'waiting', number: waiting };
+  if (failed > 0) return { mark: 'failed', number: failed };
+  return { mark: finished > 0 ? 'finished' : 'idle', number: finished };
+}
+
+/**
  * The title of the window: what needs somebody, then what is in view.
- * @param {{ waiting: number, failed: number, finished: number }} counts
+ * @param {Counts} counts
  * @param {string | undefined} inView
  */
-export function windowTitle({ waiting, failed, finished }, inView) {
-  const news = [waiting && `${waiting} waiting`, failed && `${failed} failed`, finished && `${finished} finished`];
-  const said = news.filter(Boolean).join(', ');
+export function windowTitle(counts, inView) {
+  const said = inWords(counts);
   const name = inView ? `${inView} – Liminal Builder` : 'Liminal Builder';
   return said ? `(${said}) ${name}` : name;
 }

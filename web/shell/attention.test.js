@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { markOf, needed, turned, windowTitle } from './attention.js';
+import { inWords, markOf, mostUrgent, needed, turned, windowTitle } from './attention.js';
 import { apply, EMPTY } from './workspace.js';
 
 /** @typedef {import('../types/wire.js').SessionState} State */
@@ -71,6 +71,14 @@ test('finished counts until it was seen, waiting until it is answered', () => {
   assert.equal(markOf(session('a', 'idle'), unseen), 'finished');
   assert.equal(markOf(session('a', 'running'), unseen), 'running');
   assert.equal(markOf(session('b', 'idle'), unseen), 'idle');
+});
+
+test('a single number is that of what is most urgent', () => {
+  assert.deepEqual(mostUrgent({ waiting: 2, failed: 3, finished: 4 }), { mark: 'waiting', number: 2 });
+  assert.deepEqual(mostUrgent({ waiting: 0, failed: 3, finished: 4 }), { mark: 'failed', number: 3 });
+  assert.deepEqual(mostUrgent({ waiting: 0, failed: 0, finished: 4 }), { mark: 'finished', number: 4 });
+  assert.deepEqual(mostUrgent({ waiting: 0, failed: 0, finished: 0 }), { mark: 'idle', number: 0 });
+  assert.equal(inWords({ waiting: 0, failed: 0, finished: 0 }), '');
 });
 
 test('the title of the window says what needs somebody, and nothing else', () => {

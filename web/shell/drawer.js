@@ -1,7 +1,8 @@
 /** On a narrow window the sidebar is a drawer over the main area; on a wide one it can be put away. */
 
-import { part } from '../shared/dom.js';
+import { h, part } from '../shared/dom.js';
 import { recall, remember } from '../shared/storage.js';
+import { inWords, mostUrgent } from './attention.js';
 
 const KEY = 'liminal:sidebar-hidden';
 
@@ -10,6 +11,8 @@ export function startDrawer() {
   const sidebar = part('sidebar', HTMLElement);
   const main = part('main', HTMLElement);
   const menu = part('menu', HTMLButtonElement);
+  const badge = h('span', { class: 'menu-badge', 'aria-hidden': 'true', hidden: true });
+  menu.append(badge);
   let away = recall(KEY, (value) => (typeof value === 'boolean' ? value : undefined), false);
 
   /** @param {boolean} open */
@@ -47,6 +50,15 @@ export function startDrawer() {
   set(false);
 
   return {
+    /** What needs somebody, on the way to where it is listed. @param {import('./attention.js').Counts} counts */
+    tell: (counts) => {
+      const { mark, number } = mostUrgent(counts);
+      const said = inWords(counts);
+      badge.hidden = number === 0;
+      badge.dataset.mark = mark;
+      badge.textContent = number > 99 ? '99+' : String(number);
+      menu.setAttribute('aria-label', said ? `Open sidebar: ${said}` : 'Open sidebar');
+    },
     /** Out of the way of what was just opened in the main area. */
     giveWay: () => narrow.matches && set(false),
     toggle: () => {

@@ -209,7 +209,7 @@ function draw() {
   if (isInView(active)) unseen.see(active);
   const inView = active === null ? undefined : find(workspace, active);
   const all = needed(workspace, unseen.ids);
-  const { waiting: asking, failed, finished } = all;
+  const counts = { waiting: all.waiting.length, failed: all.failed.length, finished: all.finished.length };
   document.body.classList.toggle('has-tabs', tabs.order.length > 0);
   sidebar.render({ workspace, unseen: unseen.ids, current: active });
   mainArea.render(workspace);
@@ -217,8 +217,10 @@ function draw() {
   strip.render(tabs, faceOf);
   portlets.render(workspace);
   agentLines.render(workspace.agents, connected);
-  waiting.render(all);
-  notify.show({ waiting: asking.length, failed: failed.length, finished: finished.length }, inView?.title);
+  waiting.render(all, counts);
+  part('waiting-button', HTMLElement).hidden = !workspace.projects?.length;
+  drawer.tell(counts);
+  notify.show(counts, inView?.title);
 }
 
 /** @param {string} id @returns {import('./tab-strip.js').TabFace} */

@@ -4,7 +4,7 @@
  */
 
 import { recall, remember } from '../shared/storage.js';
-import { windowTitle } from './attention.js';
+import { mostUrgent, windowTitle } from './attention.js';
 import { openMenu } from './menu.js';
 
 /**
@@ -63,13 +63,12 @@ export function startNotify(button, { open, refuse }) {
         };
       }
     },
-    /** @param {{ waiting: number, failed: number, finished: number }} counts @param {string | undefined} inView */
+    /** @param {import('./attention.js').Counts} counts @param {string | undefined} inView */
     show: (counts, inView) => {
       const title = windowTitle(counts, inView);
       if (document.title !== title) document.title = title;
-      const { waiting, failed, finished } = counts;
-      const [colour, number] = waiting ? ['--yellow', waiting] : failed ? ['--red', failed] : ['--green', finished];
-      const icon = number === 0 ? '/favicon.svg' : numbered(number, `var(${colour})`);
+      const { mark, number } = mostUrgent(counts);
+      const icon = number === 0 ? '/favicon.svg' : numbered(number, `var(--state-${mark})`);
       if (icon === shownIcon) return;
       shownIcon = icon;
       document.querySelector('link[rel="icon"]')?.setAttribute('href', icon);

@@ -17,17 +17,18 @@
  */
 
 import { h, part } from '../shared/dom.js';
+import { inWords, mostUrgent } from './attention.js';
 import { markSign } from './marks.js';
 
-const WORDS = { waiting: 'Waiting for you', failed: 'Failed', finished: 'Finished' };
+const WORDS = { waiting: 'Waiting', failed: 'Failed', finished: 'Finished' };
 
 /** @param {HTMLButtonElement} button @param {Needs} needs */
 export function startWaiting(button, { socket, isLive, open, complain, placeOf }) {
   const dialog = part('waiting', HTMLDialogElement);
   const body = part('waiting-body', HTMLElement);
-  const label = h('span');
-  const number = h('span', { class: 'count' });
-  button.replaceChildren(label, number);
+  const sign = markSign();
+  const words = h('span', { class: 'waiting-words' });
+  button.replaceChildren(sign.element, words);
   /** What agents ask, by session, as far as we were told. @type {Map<string, PermissionQuestion[]>} */
   const questions = new Map();
   /** The same for what is answered in the session itself. @type {Map<string, OpenQuestion[]>} */
@@ -38,15 +39,18 @@ export function startWaiting(button, { socket, isLive, open, complain, placeOf }
   let needed = { waiting: [], failed: [], finished: [] };
   let shown = '';
 
-  /** @param {Needed} next */
-  const render = (next) => {
+  /** @param {Needed} next @param {import('./attention.js').Counts} counts  of the same */
+  const render = (next, counts) => {
     needed = next;
-    const { waiting, failed, finished } = next;
-    const total = waiting.length + failed.length + finished.length;
-    button.hidden = total === 0 && !dialog.open;
-    button.dataset.mark = waiting.length ? 'waiting' : failed.length ? 'failed' : 'finished';
-    label.textContent = waiting.length || total === 0 ? 'Waiting for you' : failed.length ? 'Failed' : 'Finished';
-    number.textContent = String(total);
+    const { mark } = mostUrgent(counts);
+    const said = inWords(counts) || 'Nothing needs you';
+    if (button.dataset.mark !== mark) button.dataset.mark = mark;
+    sign.show(mark);
+    if (words.textContent !== said) {
+      words.textContent = said;
+      button.title = `What needs you (Alt+A): ${said}`;
+      button.setAttribute('aria-label', `What needs you: ${said}`);
+    }
     if (dialog.open) draw();
   };
 
@@ -68,7 +72,7 @@ export function startWaiting(button, { socket, isLive, open, complain, placeOf }
         h('ul', {}, ...sessions.map((session) => item(session, mark))),
       ]),
     );
-    if (groups.length === 0) body.append(h('p', { class: 'hint' }, 'Nothing waits for you.'));
+    if (groups.length === 0) body.append(h('p', { class: 'hint' }, 'Nothing needs you.'));
     if (!had) return;
     const buttons = [...body.querySelectorAll('button')];
     (
@@ -180,14 +184,13 @@ export function startWaiting(button, { socket, isLive, open, complain, placeOf }
   dialog.addEventListener('close', () => {
     shown = '';
     stopFollowing();
-    render(needed);
   });
   part('waiting-close', HTMLButtonElement).addEventListener('click', () => dialog.close());
 
   const show = () => {
     if (dialog.open) return;
     dialog.showModal();
-    render(needed);
+    draw();
     (body.querySelector('button') ?? part('waiting-close', HTMLElement)).focus();
   };
   button.addEventListener('click', show);
