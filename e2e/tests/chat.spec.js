@@ -40,14 +40,20 @@ const long = Array.from({ length: 60 }, (_, line) => `say line ${line}\\n`)
 const entries = (count, name = 't') =>
   Array.from({ length: count }, (_, at) => `say entry ${at}.\ntool ${name}${at} read Read file-${at}.rs`).join('\n');
 
-test('TC-3.1a: a sent message is there at once as a turn of the user', async ({ page, liminal }) => {
+test('TC-3.1a: a sent message is there before the server has heard of it, and once', async ({ page, liminal }) => {
   const { frame, send } = await openSession(page, liminal);
+  const { said, answers, input } = parts(frame);
+  liminal.pause();
   await send('say hello');
-  await expect(parts(frame).said).toHaveText(/say hello/);
-  await expect(parts(frame).said.getByRole('heading', { name: 'You' })).toBeAttached();
-  await expect(parts(frame).answers).toHaveText(/^Claude Codehello/);
-  await expect(parts(frame).said).toHaveCount(1);
-  await expect(parts(frame).input).toHaveValue('');
+  await expect(said).toHaveText(/say hello/);
+  await expect(said.getByRole('heading', { name: 'You' })).toBeAttached();
+  await expect(input).toHaveValue('');
+  expect(liminal.agentLog().filter((line) => line.startsWith('session/prompt'))).toEqual([]);
+  await expect(answers).toHaveCount(0);
+  liminal.resume();
+  await expect(answers).toHaveText(/^Claude Codehello/);
+  await expect(said).toHaveCount(1);
+  await expect(said).toHaveText(/say hello/);
 });
 
 test('TC-3.1b: an empty message cannot be sent', async ({ page, liminal }) => {
@@ -69,6 +75,62 @@ test('TC-3.2a: an answer grows while it comes', async ({ page, liminal }) => {
   await expect(parts(frame).answers).toContainText('first');
   await expect(parts(frame).answers).toContainText('first second');
   await expect(parts(frame).stop).toBeVisible();
+});
+
+test('TC-3.2b: the markdown of an answer is shown with its form, and its code in colours', async ({
+  page,
+  liminal,
+}) => {
+  const { frame, send } = await openSession(page, liminal);
+  const text = [
+    '# Plan',
+    '## Steps',
+    '1. read `main.rs`',
+    '2. write\n   - a test\n   - the **fix**',
+    'See [the book](https://doc.rust-lang.org/book/).',
+    '| file | lines |\n|---|--:|\n| main.rs | 12 |',
+    '```rust\nfn main() {\n    let a = "one"; // first\n}\n```',
+    'Done.',
+  ].join('\n\n');
+  // In pieces that end anywhere, as they come from a model.
+  const pieces = text.match(/.{1,7}/gs) ?? [];
+  const chunks = pieces.map((piece) => ({
+    sessionUpdate: 'agent_message_chunk',
+    content: { type: 'text', text: piece },
+  }));
+  await send(chunks.map((chunk) => `update ${JSON.stringify(chunk)}`).join('\n'));
+  await expect(parts(frame).ends).toHaveCount(1);
+  const answer = frame.locator('.answer');
+  await expect(answer.getByRole('heading', { name: 'Plan', exact: true })).toBeVisible();
+  await expect(answer.getByRole('heading', { name: 'Steps', exact: true })).toBeVisible();
+  const steps = answer.locator('ol').first();
+  await expect(steps.locator('> li')).toHaveText([/^\s*read main\.rs/, /^\s*write/]);
+  await expect(steps.locator('code')).toHaveText('main.rs');
+  const nested = steps.locator('ul > li');
+  await expect(nested).toHaveText(['a test', 'the fix']);
+  await expect(nested.locator('strong')).toHaveText('fix');
+  const [outer, inner, edge] = await Promise.all(
+    [steps.locator('> li').first(), nested.first(), answer.getByText('Done.')].map((one) => one.boundingBox()),
+  );
+  expect(outer?.x).toBeGreaterThan(edge?.x ?? Infinity);
+  expect(inner?.x).toBeGreaterThan(outer?.x ?? Infinity);
+  await expect(answer.getByRole('link', { name: 'the book' })).toHaveAttribute(
+    'href',
+    'https://doc.rust-lang.org/book/',
+  );
+  await expect(answer.getByRole('columnheader')).toHaveText(['file', 'lines']);
+  await expect(answer.getByRole('cell')).toHaveText(['main.rs', '12']);
+  const code = answer.locator('figure pre');
+  await expect(code).toHaveText('fn main() {\n    let a = "one"; // first\n}');
+  await expect(code.locator('.k')).toHaveText(['fn', 'let']);
+  await expect(code.locator('.s')).toHaveText('"one"');
+  await expect(code.locator('.c')).toHaveText('// first');
+  const colours = await code.evaluate((pre) =>
+    [pre, ...['.k', '.s', '.c'].map((token) => pre.querySelector(token))].map(
+      (one) => one && getComputedStyle(one).color,
+    ),
+  );
+  expect(new Set(colours).size).toBe(4);
 });
 
 test('TC-3.3a: a tool call shows its name and that it runs', async ({ page, liminal }) => {
@@ -170,8 +232,10 @@ test('TC-3.6a: the latest stays in view while it comes', async ({ page, liminal 
 test('TC-3.6b, TC-3.6c: scrolling up stops following, and the button resumes it', async ({ page, liminal }) => {
   const { frame, send } = await openSession(page, liminal);
   const { latest, scroller } = parts(frame);
-  const go = `${liminal.home}/go`;
-  await send(`${entries(40)}\nuntil ${go}\n${entries(3, 'later')}\nsay the very last\nhang`);
+  const [go, more] = [`${liminal.home}/go`, `${liminal.home}/more`];
+  const later = `until ${go}\n${entries(3, 'later')}\nsay the last so far`;
+  const latestOfAll = `until ${more}\n${entries(30, 'more')}\nsay the very last`;
+  await send(`${entries(40)}\n${later}\ntool w read Wait\n${latestOfAll}\nhang`);
   await expect(frame.getByText('entry 39.', { exact: true })).toBeInViewport();
   await scroller.hover();
   await page.mouse.wheel(0, -900);
@@ -187,29 +251,48 @@ test('TC-3.6b, TC-3.6c: scrolling up stops following, and the button resumes it'
   writeFileSync(go, '');
   await expect(latest).toContainText(/\d+ new/);
   expect(await where()).toEqual(before);
-  await expect(frame.getByText('the very last', { exact: true })).not.toBeInViewport();
+  await expect(frame.getByText('the last so far', { exact: true })).not.toBeInViewport();
   await latest.click();
+  await expect(frame.getByText('the last so far', { exact: true })).toBeInViewport();
+  await expect(latest).toBeHidden();
+  await expect.poll(() => left(frame)).toBeLessThan(2);
+  // What comes from now on is followed again.
+  writeFileSync(more, '');
   await expect(frame.getByText('the very last', { exact: true })).toBeInViewport();
+  await expect(frame.getByText('the last so far', { exact: true })).not.toBeInViewport();
   await expect(latest).toBeHidden();
   await expect.poll(() => left(frame)).toBeLessThan(2);
 });
 
-test('TC-3.7a, TC-3.7b, TC-3.7c: Stop is there while a turn runs, and keeps what was said', async ({
+test('TC-3.7a, TC-3.7b, TC-3.7c: Stop ends an answer that is coming, keeps what was said, and is gone then', async ({
   page,
   liminal,
 }) => {
   const { frame, send: say } = await openSession(page, liminal);
   const { stop, send, input, ends, answers } = parts(frame);
   await expect(stop).toBeHidden();
-  await say('say a part of it\nhang');
-  await expect(answers).toContainText('a part of it');
+  const words = Array.from({ length: 200 }, (_, number) => `w${number}.`);
+  await say(words.map((word) => `say ${word}\nsleep 50`).join('\n'));
+  await expect(answers).toContainText('w5.');
   await expect(stop).toBeVisible();
+  const shown = (await answers.textContent())?.match(/w\d+\./g) ?? [];
   await stop.click();
   await expect(ends).toContainText('Stopped');
-  await expect(answers).toContainText('a part of it');
   await expect(stop).toBeHidden();
-  await input.fill('next');
+  expect(liminal.agentLog().filter((line) => line.startsWith('session/cancel'))).toHaveLength(1);
+  const kept = (await answers.textContent())?.match(/w\d+\./g) ?? [];
+  expect(kept).toEqual(words.slice(0, kept.length));
+  expect(kept.length).toBeGreaterThanOrEqual(shown.length);
+  expect(kept.length).toBeLessThan(words.length);
+  await input.fill('say next');
   await expect(send).toBeEnabled();
+  await send.click();
+  await expect(ends).toHaveCount(2);
+  await expect(answers.last()).toContainText('next');
+  // Whatever had still been on its way would stand here, or before it.
+  await expect(answers.last()).not.toContainText(/w\d/);
+  expect((await answers.first().textContent())?.match(/w\d+\./g)).toEqual(kept);
+  await expect(stop).toBeHidden();
 });
 
 test('Escape stops the turn, from the input and from anywhere', async ({ page, liminal }) => {
