@@ -1,6 +1,21 @@
-import { existsSync, mkdirSync, symlinkSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import { expect, test } from '../support/liminal.js';
-import { addProject, enter, projectHead, projectHeads } from '../support/workspace.js';
+import {
+  addProject,
+  enter,
+  newSession,
+  projectHead,
+  projectHeads,
+  send,
+  sessionPage,
+  sessionRow,
+  sessionTitles,
+  tabsOf,
+} from '../support/workspace.js';
+
+/** Names of projects and titles of sessions, from top to bottom. @param {import('@playwright/test').Page} page */
+const outline = (page) =>
+  page.getByRole('navigation', { name: 'Projects' }).locator('.project-name, .session-title').allTextContents();
 
 test('TC-1.1a: projects display on load in insertion order', async ({ page, liminal }) => {
   await enter(page, liminal);
@@ -28,10 +43,28 @@ test('TC-1.2a: a valid directory is added, with its sessions beneath it, in ever
   await enter(page, liminal);
   const second = await context.newPage();
   await enter(second, liminal);
+  await page.bringToFront();
   await addProject(page, liminal.folder('app'));
   await expect(projectHead(page, 'app')).toBeFocused();
   await expect(page.getByText('No sessions yet')).toBeVisible();
   await expect(projectHeads(second)).toHaveText(['app']);
+  // Sessions of a directory are there before it is added when it was here once.
+  for (const [project, text] of [
+    ['app', 'one'],
+    ['app', 'two'],
+    ['lib', 'other'],
+  ]) {
+    if (project === 'lib') await addProject(page, liminal.folder('lib'));
+    await newSession(page, project);
+    await send(page, `say ${text}`, text);
+  }
+  await page.getByRole('button', { name: 'Remove app' }).click();
+  for (const window of [page, second]) await expect.poll(() => outline(window)).toEqual(['lib', 'say other']);
+  await addProject(page, '~/app');
+  await expect(projectHead(page, 'app')).toBeFocused();
+  for (const window of [page, second]) {
+    await expect.poll(() => outline(window)).toEqual(['lib', 'say other', 'app', 'say two', 'say one']);
+  }
 });
 
 test('TC-1.2b: an unusable path is explained inline and adds nothing', async ({ page, liminal }) => {
@@ -89,17 +122,33 @@ test('TC-1.2d: a duplicate is refused, also behind a symbolic link', async ({ pa
   await expect(projectHeads(page)).toHaveCount(1);
 });
 
-test('TC-1.3a: a removed project leaves its files, and can be added again', async ({ page, liminal }) => {
+test('TC-1.3a: a removed project leaves its files and sessions, which are there when it is added again', async ({
+  page,
+  liminal,
+}) => {
   const path = liminal.folder('app');
+  writeFileSync(`${path}/main.rs`, 'fn main() {}');
   await enter(page, liminal);
   await addProject(page, path);
+  for (const text of ['one', 'two']) {
+    await newSession(page, 'app');
+    await send(page, `say ${text}`, text);
+  }
   await page.getByRole('button', { name: 'Remove app' }).click();
   await expect(projectHeads(page)).toHaveCount(0);
-  expect(existsSync(path)).toBe(true);
+  await expect(sessionTitles(page)).toHaveCount(0);
+  expect(readFileSync(`${path}/main.rs`, 'utf8')).toBe('fn main() {}');
+  // Over a restart too, and not by grace of the undo.
+  await liminal.stop();
+  await liminal.start();
   await page.reload();
   await expect(page.getByText('No projects yet')).toBeVisible();
   await addProject(page, path);
-  await expect(projectHeads(page)).toHaveText(['app']);
+  await expect.poll(() => outline(page)).toEqual(['app', 'say two', 'say one']);
+  await expect(tabsOf(page)).toHaveCount(0);
+  await sessionRow(page, 'say one').getByRole('button').first().click();
+  await expect(sessionPage(page).locator('.row-user')).toContainText('say one');
+  await expect(sessionPage(page).locator('.row-assistant')).toContainText('one');
 });
 
 test('a removal is undone in place, and the keyboard never loses its way', async ({ page, liminal }) => {
@@ -117,18 +166,29 @@ test('a removal is undone in place, and the keyboard never loses its way', async
 test('TC-1.4a: collapsing hides the sessions, by mouse and by keyboard', async ({ page, liminal }) => {
   await enter(page, liminal);
   await addProject(page, liminal.folder('app'));
+  for (const text of ['one', 'two']) {
+    await newSession(page, 'app');
+    await send(page, `say ${text}`, text);
+  }
+  await addProject(page, liminal.folder('lib'));
+  await newSession(page, 'lib');
   const head = projectHead(page, 'app');
-  const sessions = page.getByText('No sessions yet');
-  await expect(sessions).toBeVisible();
-  await head.click();
-  await expect(sessions).toBeHidden();
-  await expect(head).toHaveAttribute('aria-expanded', 'false');
-  await head.press('ArrowRight');
-  await expect(sessions).toBeVisible();
-  await head.press('ArrowLeft');
-  await expect(sessions).toBeHidden();
-  await head.press('Enter');
-  await expect(sessions).toBeVisible();
+  const open = ['app', 'say two', 'say one', 'lib', 'New Session'];
+  const closed = ['app', 'lib', 'New Session'];
+  await expect.poll(() => outline(page)).toEqual(open);
+  await expect(head).toHaveAttribute('aria-expanded', 'true');
+  for (const [fold, unfold] of [
+    [() => head.click(), () => head.press('ArrowRight')],
+    [() => head.press('ArrowLeft'), () => head.press('Enter')],
+  ]) {
+    await fold();
+    await expect.poll(() => outline(page)).toEqual(closed);
+    await expect(head).toBeVisible();
+    await expect(head).toHaveAttribute('aria-expanded', 'false');
+    await unfold();
+    await expect.poll(() => outline(page)).toEqual(open);
+    for (const title of ['say one', 'say two']) await expect(sessionRow(page, title)).toBeVisible();
+  }
 });
 
 test('TC-1.4b: what was collapsed stays collapsed over a restart', async ({ page, liminal }) => {
