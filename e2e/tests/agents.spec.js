@@ -87,13 +87,31 @@ test('TC-5.2c: an agent that is lost is brought back, and it shows', async ({ pa
   await withProject(page, liminal);
   await newSession(page, 'app');
   await send(page, 'say hello', 'hello');
+  const frame = sessionPage(page);
+  const status = frame.locator('.agent-status');
+  const button = frame.getByRole('button', { name: 'Send', exact: true });
+  await expect(status).toHaveText('connected');
   liminal.agentStarts('slow-start:4000');
   await begin(page, 'crash 1');
   await expect(claude(page)).toHaveAttribute('data-status', 'reconnecting');
   await expect(claude(page)).toContainText('reconnecting…');
+  await expect(status).toHaveAttribute('data-status', 'reconnecting');
+  await expect(status).toHaveText('reconnecting');
+  for (const dot of [claude(page).locator('.agent-dot'), status.locator('.dot')]) {
+    // Yellow.
+    await expect(dot).toHaveCSS('border-top-color', 'rgb(109, 77, 20)');
+  }
+  // It can be written, and not sent.
+  await frame.locator('textarea').fill('say meanwhile');
+  await frame.locator('textarea').press('Enter');
+  await expect(frame.locator('textarea')).toHaveValue('say meanwhile');
+  await expect(button).toBeDisabled();
+  await expect(status).toHaveText('reconnecting');
   // What was said stays readable.
-  await expect(sessionPage(page).locator('[data-entry-id]').filter({ hasText: 'say hello' }).first()).toBeVisible();
+  await expect(frame.locator('[data-entry-id]').filter({ hasText: 'say hello' }).first()).toBeVisible();
   await expect(claude(page)).toHaveAttribute('data-status', 'connected');
+  await expect(status).toHaveText('connected');
+  await expect(button).toBeEnabled();
   await send(page, 'say back again', 'back again');
 });
 
@@ -125,13 +143,15 @@ test('a reconnect that fails says why', async ({ page, liminal }) => {
   await expect(claude(page).getByRole('button', { name: 'Reconnect Claude Code' })).toBeVisible();
 });
 
-test('TC-5.3a: no agent is left behind when the server stops', async ({ page, liminal }) => {
+test('TC-5.3a: no agent is left behind when the server stops, idle or at work', async ({ page, liminal }) => {
   await withProject(page, liminal);
   await newSession(page, 'app');
   await send(page, 'say hello', 'hello');
-  expect(liminal.agentProcesses().length).toBe(1);
+  await newSession(page, 'app', 'Codex');
+  await send(page, 'say at work\nhang', 'at work');
+  expect(liminal.agentProcesses().length).toBe(2);
   await liminal.stop();
-  await expect.poll(() => liminal.agentProcesses()).toEqual([]);
+  expect(liminal.agentProcesses()).toEqual([]);
 });
 
 test('TC-5.4a: while the agent starts, the main area says so, and it can be called off', async ({ page, liminal }) => {
