@@ -1,4 +1,4 @@
-import { writeFileSync } from 'node:fs';
+import { appendFileSync, readdirSync, utimesSync, writeFileSync } from 'node:fs';
 import { expect, test } from '../support/liminal.js';
 import {
   addProject,
@@ -152,20 +152,55 @@ test('TC-2.2f: a session that cannot be created is explained in place, and can b
   await expect(page.getByRole('heading', { name: 'No session open' })).toBeVisible();
 });
 
-test('TC-2.3a, TC-2.5b: an existing session opens with its history, also after a restart', async ({
-  page,
-  liminal,
-}) => {
-  await withSessions(page, liminal, 'remember me');
+/** What the conversation in view says, a text for each row, without how long it took. @param {Page} page */
+const conversation = async (page) => {
+  const rows = await sessionPage(page).locator('.row:not(.row-turn)').allInnerTexts();
+  return rows.map((text) => text.replaceAll(/for \d+ s/g, '').trim());
+};
+
+test('TC-2.3a: an existing session opens with all of its history', async ({ page, liminal }) => {
+  await withSessions(page, liminal, 'first');
+  await send(page, 'think hm\nsay so\ntool t1 read Look at it\ntool-done t1 fine\nsay and this', 'and this');
+  await send(page, 'say the end', 'the end');
+  await expect(sessionPage(page).locator('.row-turn')).toHaveCount(3);
+  const before = await conversation(page);
+  expect(before).toHaveLength(9);
+  await tab(page, 'say first').locator('.tab-close').click();
+  await expect(tabsOf(page)).toHaveCount(0);
+  await sessionRow(page, 'say first').getByRole('button').first().click();
+  await expect(sessionPage(page).locator('.row-turn')).toHaveCount(3);
+  expect(await conversation(page)).toEqual(before);
+  for (const text of ['first', 'Look at it', 'the end']) {
+    await expect(sessionPage(page).locator('.row').getByText(text, { exact: true }).first()).toBeInViewport();
+  }
+});
+
+test('TC-2.5b: after a restart a session has its history, of which the agent is asked', async ({ page, liminal }) => {
+  await withSessions(page, liminal, 'first');
+  await send(page, 'say second', 'second');
+  await expect(sessionPage(page).locator('.row-turn')).toHaveCount(2);
   await liminal.stop();
+  const [id] = readdirSync(`${liminal.home}/.agent/memory`);
+  const asked = () => liminal.agentLog().filter((line) => /^session\/(load|resume)/.test(line));
+  expect(asked()).toEqual([]);
+  // Somebody went on with it elsewhere: only the agent knows of that.
+  const memory = `${liminal.home}/.agent/memory/${id}`;
+  for (const [kind, text] of [
+    ['user_message_chunk', 'and elsewhere?'],
+    ['agent_message_chunk', 'There too.'],
+  ]) {
+    appendFileSync(memory, `${JSON.stringify({ sessionUpdate: kind, content: { type: 'text', text } })}\n`);
+  }
+  const later = Date.now() / 1000 + 3600;
+  utimesSync(memory, later, later);
   await liminal.start();
   await page.evaluate(() => localStorage.removeItem('liminal:tabs'));
   await page.reload();
   await expect(tabsOf(page)).toHaveCount(0);
-  await sessionRow(page, 'remember me').getByRole('button').first().click();
-  const entries = sessionPage(page).locator('[data-entry-id]');
-  await expect(entries.filter({ hasText: 'say remember me' }).first()).toBeVisible();
-  await expect(sessionPage(page).locator('.answer').filter({ hasText: 'remember me' }).first()).toBeVisible();
+  await sessionRow(page, 'say first').getByRole('button').first().click();
+  await expect(sessionPage(page).locator('.row-user')).toHaveText([/say first/, /say second/, /and elsewhere\?/]);
+  await expect(sessionPage(page).locator('.row-assistant')).toHaveText([/first/, /second/, /There too\./]);
+  expect(asked()).toEqual([`session/load "${id}" ""`]);
 });
 
 test('TC-2.4a: an archived session leaves the sidebar, by menu and by key, and undo brings it back', async ({
