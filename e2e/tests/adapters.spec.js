@@ -1,5 +1,8 @@
 // What the adapters of Claude Code and Codex send for one turn, in the order and with the fields they use: the words
-// are ours. Whatever they send besides must neither be shown nor hide anything.
+// are ours. Whatever they send besides must neither be shown nor hide anything. Where a list has the name of a file, the
+// agent waits for it.
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { expect, test } from '../support/liminal.js';
 import { addProject, begin, enter, newSession, sessionPage } from '../support/workspace.js';
 
@@ -13,7 +16,9 @@ const words = (kind, messageId, ...texts) =>
 const claude = (home) => [
   ...words('agent_thought_chunk', 'msg_1', 'The tests come', ' first.'),
   // One id for thought and answer.
-  ...words('agent_message_chunk', 'msg_1', 'I will **run', ' them** and then `fix` it.'),
+  ...words('agent_message_chunk', 'msg_1', 'I will **run'),
+  'speaks',
+  ...words('agent_message_chunk', 'msg_1', ' them** and then `fix` it.'),
   {
     sessionUpdate: 'tool_call',
     toolCallId: 'toolu_1',
@@ -31,6 +36,7 @@ const claude = (home) => [
     title: 'cargo test',
     rawInput: { command: 'cargo test' },
   },
+  'runs',
   { sessionUpdate: 'tool_call_update', toolCallId: 'toolu_1', _meta: { claudeCode: { toolResponse: { stdout: '' } } } },
   {
     sessionUpdate: 'tool_call_update',
@@ -66,6 +72,7 @@ const claude = (home) => [
     toolCallId: 'toolu_2',
     content: [{ type: 'diff', path: `${home}/app/lib.rs`, oldText: 'a - b', newText: 'a + b' }],
   },
+  'edits',
   { sessionUpdate: 'tool_call_update', toolCallId: 'toolu_2', status: 'completed', rawOutput: 'updated' },
   ...words('agent_message_chunk', 'msg_2', 'Fixed: a sign was wrong.'),
   { sessionUpdate: 'usage_update', used: 50_000, size: 1_000_000, cost: { amount: 0.01, currency: 'USD' } },
@@ -76,7 +83,9 @@ const claude = (home) => [
 const codex = (home) => [
   { sessionUpdate: 'session_info_update', _meta: { codex: { threadStatus: { type: 'active', activeFlags: [] } } } },
   ...words('agent_thought_chunk', 'rs_1', '\n\n', '**Where it is**'),
-  ...words('agent_message_chunk', 'msg_1', 'I will **run', ' them** and then `fix` it.'),
+  ...words('agent_message_chunk', 'msg_1', 'I will **run'),
+  'speaks',
+  ...words('agent_message_chunk', 'msg_1', ' them** and then `fix` it.'),
   {
     sessionUpdate: 'tool_call',
     toolCallId: 'call_1',
@@ -88,6 +97,7 @@ const codex = (home) => [
     content: [{ type: 'terminal', terminalId: 'call_1' }],
     _meta: { terminal_info: { cwd: `${home}/app`, terminal_id: 'call_1' } },
   },
+  'runs',
   // Output, exit and end in one.
   {
     sessionUpdate: 'tool_call_update',
@@ -108,6 +118,7 @@ const codex = (home) => [
       { type: 'diff', path: `${home}/app/lib.rs`, oldText: 'a - b\n', newText: 'a + b\n', _meta: { kind: 'update' } },
     ],
   },
+  'edits',
   { sessionUpdate: 'tool_call_update', toolCallId: 'call_2', status: 'completed' },
   ...words('agent_message_chunk', 'msg_2', 'Fixed: a sign was wrong.'),
   { sessionUpdate: 'usage_update', used: 12_920, size: 258_400 },
@@ -118,14 +129,38 @@ for (const [id, agent, updates, thought] of /** @type {const} */ ([
   ['TC-2.2d', 'Claude Code', claude, 'The tests come first.'],
   ['TC-2.2e', 'Codex', codex, 'Where it is'],
 ])) {
-  test(`${id}: a turn of ${agent} shows what was asked, thought, done and answered`, async ({ page, liminal }) => {
+  test(`${id}: a turn of ${agent} shows what was asked, thought, done and answered, as it comes`, async ({
+    page,
+    liminal,
+  }) => {
     await enter(page, liminal);
     await addProject(page, liminal.folder('app'));
     await newSession(page, 'app', agent);
-    const lines = updates(liminal.home).map((update) => `update ${JSON.stringify(update)}`);
+    const lines = updates(liminal.home).map((update) =>
+      typeof update === 'string' ? `until ${join(liminal.home, update)}` : `update ${JSON.stringify(update)}`,
+    );
     await begin(page, lines.join('\n'));
     const frame = sessionPage(page);
+    const call = frame.locator('.tool-place');
+    const [run, edit] = [call.filter({ hasText: 'cargo test' }), call.filter({ hasText: 'Edit lib.rs' })];
+    const answers = frame.locator('.row-assistant');
+    const working = frame.getByRole('button', { name: 'Stop' });
+
+    await expect(answers).toHaveText(/I will \W*run$/);
+    await expect(working).toBeVisible();
+    await expect(call).toHaveCount(0);
+    writeFileSync(join(liminal.home, 'speaks'), '');
+    await expect(run).toContainText('running');
+    await expect(answers).toContainText('I will run them and then fix it.');
+    await expect(edit).toHaveCount(0);
+    writeFileSync(join(liminal.home, 'runs'), '');
+    await expect(edit).toContainText('running');
+    await expect(run).toContainText('failed');
+    await expect(answers).toHaveCount(1);
+    await expect(working).toBeVisible();
+    writeFileSync(join(liminal.home, 'edits'), '');
     await expect(frame.locator('.row-turn')).toHaveCount(1);
+    await expect(working).toBeHidden();
 
     const shown = frame.locator('.row');
     await expect(shown.first()).toHaveClass(/row-user/);
@@ -133,16 +168,15 @@ for (const [id, agent, updates, thought] of /** @type {const} */ ([
     await expect(thinking).toHaveCount(1);
     await thinking.locator('summary').click();
     await expect(thinking).toContainText(thought);
-    const answers = frame.locator('.row-assistant');
     await expect(answers.first().locator('strong')).toHaveText('run them');
     await expect(answers.first().locator('code')).toHaveText('fix');
     await expect(answers.last()).toContainText('Fixed: a sign was wrong.');
 
-    const [run, edit] = [frame.locator('.tool-place').first(), frame.locator('.tool-place').last()];
-    await expect(run).toContainText('cargo test');
+    await expect(call).toHaveCount(2);
     await expect(run).toContainText('failed');
     await expect(run.locator('.terminal')).toHaveText(/2 passed, 1 failed/);
     await expect(run).toContainText('exit code 101');
+    await expect(edit).toContainText('done');
     await edit.locator('summary').first().click();
     await expect(edit.locator('figcaption')).toHaveText('lib.rs+1−1');
     await expect(edit.locator('.removed mark')).toHaveText('-');
