@@ -128,6 +128,8 @@ export async function startServer(home, env = {}) {
     if (child.exitCode !== null || child.signalCode !== null) return;
     const ended = new Promise((resolve) => child.once('exit', resolve));
     child.kill(signal);
+    // One that was paused hears of it only now.
+    child.kill('SIGCONT');
     await ended;
   };
   await server.start();
