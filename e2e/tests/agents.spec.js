@@ -1,4 +1,4 @@
-import { rmSync } from 'node:fs';
+import { readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { expect, test } from '../support/liminal.js';
 import {
   addProject,
@@ -28,6 +28,14 @@ async function withProject(page, liminal) {
 async function choose(page) {
   await page.getByRole('button', { name: 'New session in app' }).click();
   await page.getByRole('menuitem', { name: 'Claude Code' }).click();
+}
+
+/** The agent does not start before what is returned is called. @param {import('../support/liminal.js').Liminal} liminal */
+function holdStart(liminal) {
+  const go = `${liminal.home}/go`;
+  const script = readFileSync(liminal.agent, 'utf8');
+  writeFileSync(liminal.agent, script.replace('\n', `\nuntil [ -e ${go} ]; do sleep 0.05; done\n`));
+  return () => writeFileSync(go, '');
 }
 
 test('TC-5.1a, TC-5.1b: the first session starts the agent, the next ones share it', async ({ page, liminal }) => {
@@ -91,7 +99,7 @@ test('TC-5.2c: an agent that is lost is brought back, and it shows', async ({ pa
   const status = frame.locator('.agent-status');
   const button = frame.getByRole('button', { name: 'Send', exact: true });
   await expect(status).toHaveText('connected');
-  liminal.agentStarts('slow-start:4000');
+  const start = holdStart(liminal);
   await begin(page, 'crash 1');
   await expect(claude(page)).toHaveAttribute('data-status', 'reconnecting');
   await expect(claude(page)).toContainText('reconnecting…');
@@ -109,6 +117,8 @@ test('TC-5.2c: an agent that is lost is brought back, and it shows', async ({ pa
   await expect(status).toHaveText('reconnecting');
   // What was said stays readable.
   await expect(frame.locator('[data-entry-id]').filter({ hasText: 'say hello' }).first()).toBeVisible();
+  expect(await violations(page)).toEqual([]);
+  start();
   await expect(claude(page)).toHaveAttribute('data-status', 'connected');
   await expect(status).toHaveText('connected');
   await expect(button).toBeEnabled();
@@ -155,13 +165,14 @@ test('TC-5.3a: no agent is left behind when the server stops, idle or at work', 
 });
 
 test('TC-5.4a: while the agent starts, the main area says so, and it can be called off', async ({ page, liminal }) => {
-  liminal.agentStarts('slow-start:4000');
+  const start = holdStart(liminal);
   await withProject(page, liminal);
   await choose(page);
   await expect(page.getByRole('heading', { name: 'Starting Claude Code…' })).toBeVisible();
   await expect(claude(page)).toHaveAttribute('data-status', 'starting');
   await expect(tabsOf(page)).toHaveCount(0);
   expect(await violations(page)).toEqual([]);
+  start();
   await expect(tabsOf(page)).toHaveCount(1);
   await expect(page.getByRole('heading', { name: 'Starting Claude Code…' })).toHaveCount(0);
   await expect(sessionPage(page).locator('textarea')).toBeVisible();
