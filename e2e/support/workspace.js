@@ -104,26 +104,38 @@ export function sessionTitles(page) {
   return sessionRows(page).locator('.session-title');
 }
 
-/** Axe, over everything in the window. @param {Page} page */
+/** What axe finds, in both colour schemes, in the window and in the session in view. @param {Page} page */
 export async function violations(page) {
-  await page.evaluate(AXE);
-  const found = await page.evaluate(() => /** @type {any} */ (window).axe.run({ exclude: ['iframe'] }));
-  return found.violations.map((/** @type {any} */ violation) => [
-    violation.id,
-    violation.nodes.map((/** @type {any} */ node) => `${node.html}: ${node.failureSummary}`),
-  ]);
+  const inView = page.locator('.panel.in-view iframe');
+  const session = (await inView.count()) > 0 ? await (await inView.elementHandle())?.contentFrame() : null;
+  const before = await page.evaluate(colourScheme);
+  const found = [];
+  for (const wanted of /** @type {const} */ (['light', 'dark'])) {
+    await page.emulateMedia({ colorScheme: wanted });
+    for (const part of [page, ...(session ? [session] : [])]) {
+      await expect.poll(() => part.evaluate(colourScheme)).toBe(wanted);
+      await part.evaluate(AXE);
+      found.push(...(await part.evaluate(findViolations)));
+    }
+  }
+  await page.emulateMedia({ colorScheme: before });
+  return found;
 }
 
-/** Axe, over the session in view. @param {Page} page */
-export async function violationsInside(page) {
-  const frame = await page.locator('.panel.in-view iframe').elementHandle();
-  const inside = await frame?.contentFrame();
-  await inside?.evaluate(AXE);
-  return inside?.evaluate(async () => {
-    const { violations: found } = await /** @type {any} */ (window).axe.run({ preload: false });
-    return found.map((/** @type {any} */ one) => [
-      one.id,
-      one.nodes.map((/** @type {any} */ node) => `${node.html}: ${node.failureSummary}`),
-    ]);
-  });
+/** Runs in the page. */
+function colourScheme() {
+  return matchMedia('(prefers-color-scheme: dark)').matches ? 'dark' : 'light';
+}
+
+/** Runs in the page, when its colours have come to rest. */
+async function findViolations() {
+  await new Promise(requestAnimationFrame);
+  const finite = document.getAnimations().filter(({ effect }) => effect?.getComputedTiming().endTime !== Infinity);
+  await Promise.allSettled(finite.map(({ finished }) => finished));
+  const { violations: found } = await /** @type {any} */ (window).axe.run({ exclude: ['iframe'] }, { preload: false });
+  return found.map((/** @type {any} */ { id, nodes }) => [
+    matchMedia('(prefers-color-scheme: dark)').matches ? 'dark' : 'light',
+    id,
+    nodes.map((/** @type {any} */ { html, failureSummary }) => `${html}: ${failureSummary}`),
+  ]);
 }

@@ -2,6 +2,7 @@ import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from '../support/liminal.js';
 import { openSession } from '../support/session.js';
+import { violations } from '../support/workspace.js';
 
 /** @typedef {import('@playwright/test').FrameLocator} FrameLocator */
 
@@ -28,6 +29,7 @@ test('an at sign offers files of the project, chosen by keyboard and by mouse', 
   await input.pressSequentially('look at @main');
   await expect(offered(frame)).toHaveText(['src/main.rs', 'src/domain.rs']);
   await expect(input).toHaveAttribute('aria-activedescendant', 'completion-0');
+  expect(await violations(page)).toEqual([]);
   await input.press('ArrowDown');
   await input.press('Enter');
   await expect(input).toHaveValue('look at @src/domain.rs ');
@@ -80,6 +82,7 @@ test('pictures are picked, shown before they are sent, and reach the agent', asy
   ]);
   await expect(attached).toHaveCount(2);
   await expect.poll(() => attached.first().evaluate((one) => /** @type {any} */ (one).naturalWidth)).toBe(1);
+  expect(await violations(page)).toEqual([]);
   await frame.getByRole('button', { name: 'Remove two.png' }).click();
   await expect(attached).toHaveCount(1);
   await send('blocks');
@@ -87,6 +90,7 @@ test('pictures are picked, shown before they are sent, and reach the agent', asy
   await expect(frame.locator('.row-assistant')).toContainText('image');
   const sent = frame.locator('.row-user img');
   await expect.poll(() => sent.evaluate((one) => /** @type {any} */ (one).naturalWidth)).toBe(1);
+  expect(await violations(page)).toEqual([]);
 });
 
 for (const way of ['paste', 'drop']) {

@@ -11,6 +11,7 @@ import {
   sessionRow,
   sessionTitles,
   tabsOf,
+  violations,
 } from '../support/workspace.js';
 
 /** Names of projects and titles of sessions, from top to bottom. @param {import('@playwright/test').Page} page */
@@ -353,6 +354,8 @@ test('everything one can do with a project is in its menu, by the right button a
   await expect(head).toHaveAttribute('aria-expanded', 'false');
   await head.focus();
   await page.keyboard.press('Shift+F10');
+  await expect(menu).toBeVisible();
+  expect(await violations(page)).toEqual([]);
   await menu.getByRole('menuitem', { name: /Copy the path/ }).click();
   await expect.poll(() => page.evaluate(() => navigator.clipboard.readText())).toBe(path);
   await head.click({ button: 'right' });

@@ -1,6 +1,6 @@
 import { expect, test } from '../support/liminal.js';
 import { openSession } from '../support/session.js';
-import { newSession, sessionPage, sessionRow, tab, violations, violationsInside } from '../support/workspace.js';
+import { newSession, sessionPage, sessionRow, tab, violations } from '../support/workspace.js';
 
 /** @typedef {import('@playwright/test').FrameLocator} FrameLocator */
 
@@ -51,7 +51,7 @@ test('a form is asked in the chat, checked in place, answered by keyboard, and f
   const asked = formOf(frame, /Who are you\?/);
   await expect(asked).toBeVisible();
   await expect(sessionRow(page, 'ask elicitation').locator('.state-mark')).toHaveAttribute('data-mark', 'waiting');
-  expect(await violationsInside(page)).toEqual([]);
+  expect(await violations(page)).toEqual([]);
 
   // Nothing is filled in: the first that is needed is said and has the keyboard.
   await asked.getByRole('button', { name: 'Submit' }).click();
@@ -60,7 +60,7 @@ test('a form is asked in the chat, checked in place, answered by keyboard, and f
   await expect(name).toHaveAttribute('aria-invalid', 'true');
   await expect(name).toHaveAccessibleDescription(/As on the door\. This is needed\./);
   await expect(asked.getByRole('radiogroup', { name: 'Colour' })).toContainText('Choose an answer.');
-  expect(await violationsInside(page)).toEqual([]);
+  expect(await violations(page)).toEqual([]);
 
   await page.keyboard.type('ada1');
   await expect(name).toHaveAttribute('aria-invalid', 'false');
@@ -93,7 +93,7 @@ test('a form is asked in the chat, checked in place, answered by keyboard, and f
   await expect(answered.locator('dl')).toHaveText(
     /Your name\s*Ada\s*Mail\s*ada@example.com\s*How many\s*4\s*I agree\s*No\s*Colour\s*Blue\s*City\s*Rom\s*Days\s*Tuesday/,
   );
-  expect(await violationsInside(page)).toEqual([]);
+  expect(await violations(page)).toEqual([]);
 });
 
 test('what is being filled in outlives the agent going on, a look elsewhere, and Escape', async ({ page, liminal }) => {
@@ -184,7 +184,7 @@ test('a page to visit is shown with its whole address and opens only by a click'
   const asked = formOf(frame, /Sign in there/);
   await expect(asked.getByRole('link')).toHaveText(url);
   await expect(asked).toContainText(new URL(url).host);
-  expect(await violationsInside(page)).toEqual([]);
+  expect(await violations(page)).toEqual([]);
   expect(context.pages()).toHaveLength(1);
   const opened = context.waitForEvent('page');
   await asked.getByRole('link').click();

@@ -127,6 +127,7 @@ test('TC-2.2c: cancelling the choice creates nothing and gives the focus back', 
   await page.keyboard.press('Enter');
   await page.keyboard.press('ArrowDown');
   await expect(page.getByRole('menuitem').nth(1)).toBeFocused();
+  expect(await violations(page)).toEqual([]);
   await page.keyboard.press('Escape');
   await expect(opener).toBeFocused();
   await expect(sessionRows(page)).toHaveCount(0);

@@ -197,57 +197,53 @@ test('motion stops for who asked for less of it', async ({ page, liminal }) => {
   expect(durations.filter((duration) => !/^(0s(, )?)+$/.test(duration))).toEqual([]);
 });
 
-for (const colorScheme of /** @type {const} */ (['dark', 'light'])) {
-  for (const width of [1440, 390]) {
-    test(`nothing for axe to find, ${colorScheme}, ${width} wide`, async ({ page, liminal }) => {
-      await page.emulateMedia({ colorScheme, reducedMotion: 'reduce' });
-      await page.setViewportSize({ width, height: 844 });
-      await page.goto(liminal.origin);
-      await expect(page.getByLabel('Access token')).toBeVisible();
-      expect(await violations(page)).toEqual([]);
-
-      await enter(page, liminal);
-      expect(await violations(page)).toEqual([]);
-      liminal.folder('code/app');
-      await page.getByRole('button', { name: 'Add project' }).last().click();
-      const field = page.getByRole('combobox', { name: 'Folder' });
-      await field.fill('~/code/');
-      await expect(page.getByRole('option')).toHaveCount(1);
-      await field.press('ArrowDown');
-      expect(await violations(page)).toEqual([]);
-      await field.fill('~/code/missing');
-      await field.press('Enter');
-      await expect(page.getByRole('alert')).not.toHaveText('');
-      expect(await violations(page)).toEqual([]);
-      await field.fill('~/code/app');
-      await field.press('Enter');
-      await expect(page.getByRole('dialog')).toBeHidden();
-      if (width === 390) await page.getByRole('button', { name: 'Open sidebar' }).click();
-      await expect(projectHead(page, 'app')).toBeVisible();
-      expect(await violations(page)).toEqual([]);
-      await page.getByRole('button', { name: 'Remove app' }).click();
-      await expect(page.getByRole('button', { name: 'Undo' })).toBeVisible();
-      expect(await violations(page)).toEqual([]);
-    });
-  }
-}
-
-for (const colorScheme of /** @type {const} */ (['dark', 'light'])) {
-  test(`nothing for axe to find while something is wrong, ${colorScheme}`, async ({ page, liminal }) => {
-    await page.emulateMedia({ colorScheme, reducedMotion: 'reduce' });
-    await liminal.stop();
-    writeFileSync(`${liminal.home}/.liminal-builder/projects.json`, '{ torn');
-    await liminal.start();
-    await enter(page, liminal);
-    await expect(page.locator('.notice')).toBeVisible();
-    await addProject(page, liminal.folder('work/api'));
-    await addProject(page, liminal.folder('play/api'));
+for (const width of [1440, 390]) {
+  test(`nothing for axe to find, ${width} wide`, async ({ page, liminal }) => {
+    await page.emulateMedia({ reducedMotion: 'reduce' });
+    await page.setViewportSize({ width, height: 844 });
+    await page.goto(liminal.origin);
+    await expect(page.getByLabel('Access token')).toBeVisible();
     expect(await violations(page)).toEqual([]);
-    await liminal.kill();
-    await expect(page.getByRole('button', { name: 'Retry now' })).toBeVisible();
+
+    await enter(page, liminal);
+    expect(await violations(page)).toEqual([]);
+    liminal.folder('code/app');
+    await page.getByRole('button', { name: 'Add project' }).last().click();
+    const field = page.getByRole('combobox', { name: 'Folder' });
+    await field.fill('~/code/');
+    await expect(page.getByRole('option')).toHaveCount(1);
+    await field.press('ArrowDown');
+    expect(await violations(page)).toEqual([]);
+    await field.fill('~/code/missing');
+    await field.press('Enter');
+    await expect(page.getByRole('alert')).not.toHaveText('');
+    expect(await violations(page)).toEqual([]);
+    await field.fill('~/code/app');
+    await field.press('Enter');
+    await expect(page.getByRole('dialog')).toBeHidden();
+    if (width === 390) await page.getByRole('button', { name: 'Open sidebar' }).click();
+    await expect(projectHead(page, 'app')).toBeVisible();
+    expect(await violations(page)).toEqual([]);
+    await page.getByRole('button', { name: 'Remove app' }).click();
+    await expect(page.getByRole('button', { name: 'Undo' })).toBeVisible();
     expect(await violations(page)).toEqual([]);
   });
 }
+
+test('nothing for axe to find while something is wrong', async ({ page, liminal }) => {
+  await page.emulateMedia({ reducedMotion: 'reduce' });
+  await liminal.stop();
+  writeFileSync(`${liminal.home}/.liminal-builder/projects.json`, '{ torn');
+  await liminal.start();
+  await enter(page, liminal);
+  await expect(page.locator('.notice')).toBeVisible();
+  await addProject(page, liminal.folder('work/api'));
+  await addProject(page, liminal.folder('play/api'));
+  expect(await violations(page)).toEqual([]);
+  await liminal.kill();
+  await expect(page.getByRole('button', { name: 'Retry now' })).toBeVisible();
+  expect(await violations(page)).toEqual([]);
+});
 
 /**
  * Takes the server's place for a while: completes each WebSocket handshake and hangs up.

@@ -1,15 +1,6 @@
 import { expect, test } from '../support/liminal.js';
 import { openSession } from '../support/session.js';
-import {
-  addProject,
-  begin,
-  enter,
-  ready,
-  sessionPage,
-  tabsOf,
-  violations,
-  violationsInside,
-} from '../support/workspace.js';
+import { addProject, begin, enter, ready, sessionPage, tabsOf, violations } from '../support/workspace.js';
 
 /** @typedef {import('@playwright/test').Page} Page */
 
@@ -94,7 +85,7 @@ test('a terminal in the chat signs in: links, a wrong code, Ctrl+C, and the prom
   const link = terminal.getByRole('link', { name: 'https://login.example.com/code?a=1' });
   await expect(link).toBeVisible();
   expect(context.pages()).toHaveLength(1);
-  expect(await violationsInside(page)).toEqual([]);
+  expect(await violations(page)).toEqual([]);
   await context.route('https://login.example.com/**', (route) => route.fulfill({ body: 'there' }));
   const opened = context.waitForEvent('page');
   await link.click();
@@ -128,7 +119,7 @@ test('a page the agent sends one to is shown and opens only by a click', async (
   const asked = ways.getByRole('group', { name: 'Enter ABC-123 there' });
   await expect(asked.getByRole('link')).toHaveText('https://login.example.com/device');
   expect(context.pages()).toHaveLength(1);
-  expect(await violationsInside(page)).toEqual([]);
+  expect(await violations(page)).toEqual([]);
   await asked.getByRole('button', { name: 'Accept' }).click();
   await expect(frame.locator('.row-assistant')).toContainText('welcome');
 });
@@ -155,7 +146,7 @@ test('a session that is opened again offers the sign-in its agent wants, before 
   await liminal.start();
   const closed = frame.getByRole('region', { name: 'The session is not open' });
   await expect(closed.getByRole('alert').first()).toHaveText('Claude Code wants you to sign in first.');
-  expect(await violationsInside(page)).toEqual([]);
+  expect(await violations(page)).toEqual([]);
   await closed.getByRole('button', { name: 'Log in' }).click();
   await expect(closed).toBeHidden();
   await begin(page, 'say today');

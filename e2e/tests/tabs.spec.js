@@ -394,6 +394,7 @@ test('forty tabs stay usable: the one in view is in sight, and a list has them a
   await expect(items.last()).toHaveAttribute('aria-current', 'true');
   await expect(items.last()).toHaveAttribute('aria-selected', 'true');
   await expect(items.last()).toBeInViewport();
+  expect(await violations(page)).toEqual([]);
   await page.keyboard.press('Escape');
   await expect(page.getByRole('button', { name: 'List of open tabs' })).toBeFocused();
   await page.keyboard.press('Enter');
