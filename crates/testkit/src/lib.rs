@@ -16,7 +16,7 @@ use std::time::Duration;
 
 pub use agent::scripted_agent;
 pub use conversation::Conversation;
-pub use fire::times;
+pub use fire::{not_run, times};
 pub use http::{HttpResponse, http};
 pub use person::{Person, count_turns};
 pub use program::{Program, ends, heard_text};

@@ -3,7 +3,7 @@
 
 use anyhow::{Result, ensure};
 use serde_json::json;
-use testkit::{Conversation, Person, Server, ServerSetup};
+use testkit::{Conversation, Person, Server, ServerSetup, not_run};
 
 use crate::setup;
 use crate::small_disk::SmallDisk;
@@ -11,7 +11,7 @@ use crate::small_disk::SmallDisk;
 async fn on_a_small_disk() -> Result<Option<(ServerSetup, SmallDisk, Server)>> {
     let setup = setup()?;
     let Some(disk) = SmallDisk::under(&setup).await? else {
-        eprintln!("not run: no file system may be mounted here");
+        not_run("no file system may be mounted here")?;
         return Ok(None);
     };
     let server = disk.start(&setup).await?;
