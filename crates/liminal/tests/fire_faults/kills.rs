@@ -3,8 +3,9 @@
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
-use testkit::{Conversation, Person, times};
+use testkit::{Conversation, Person, Server, ServerSetup, not_run, times};
 
+use crate::remains::{self, Moment, Remains};
 use crate::setup;
 use crate::story::Story;
 use crate::trap;
@@ -22,67 +23,168 @@ fn recovered(slowest: Duration) -> Result<()> {
     Ok(())
 }
 
-/// One lane of many: the server is killed in mid-stream, again and again. Returns the slowest recovery.
-async fn lane(kills: u64, seed: u64) -> Result<Duration> {
-    let setup = setup()?;
-    let folder = setup.folder("app")?;
-    let mut shown: Option<Conversation> = None;
-    let mut slowest = Duration::ZERO;
-    let mut random = seed;
-    for round in 0..kills {
-        random = random
+const TURN: &str = "say begin\nrate 50 20 2000\ntool t1 execute Run\nflood 200 20\ntool-done t1 ok\nrate 200 20 2000";
+/// All that is said after the tool call begins.
+const LAST_BYTES: usize = 2 * 200 * 20;
+/// Longer than it takes to move a turn to where it stays.
+const END: Duration = Duration::from_millis(12);
+/// Rounds in one session.
+const ROUNDS: u64 = 25;
+
+/// What the kills of a lane have hit.
+#[derive(Debug, Default)]
+struct Toll {
+    slowest: Duration,
+    in_the_turn: usize,
+    at_its_end: usize,
+    after_it: usize,
+    torn: usize,
+}
+
+/// One lane of many: the server is killed again and again, at any moment of a turn and beyond its end.
+struct Lane {
+    setup: ServerSetup,
+    folder: String,
+    random: u64,
+    /// What was shown of each session, last.
+    shown: Vec<Conversation>,
+    remains: Remains,
+    toll: Toll,
+}
+
+impl Lane {
+    async fn run(kills: u64, seed: u64) -> Result<Toll> {
+        let setup = setup()?;
+        let mut lane = Self {
+            folder: setup.folder("app")?,
+            setup,
+            random: seed,
+            shown: vec![],
+            remains: Remains::default(),
+            toll: Toll::default(),
+        };
+        let whole = lane.whole_turn().await?;
+        for round in 0..kills {
+            let ended = lane.round(round, whole).await;
+            ended.with_context(|| format!("seed {seed}, round {round}"))?;
+        }
+        // The last one, and every session before it.
+        let (_server, mut person) = lane.start_again().await?;
+        for shown in &lane.shown {
+            shown.is_kept_in(&person.open(&shown.session_id).await?)?;
+        }
+        lane.toll.torn = lane.remains.torn();
+        Ok(lane.toll)
+    }
+
+    /// How long a turn takes that nobody ends.
+    async fn whole_turn(&mut self) -> Result<Duration> {
+        let server = self.setup.start().await?;
+        let mut person = Person::at(&server, &self.folder).await?;
+        let mut talk = person.begin().await?;
+        let begun = Instant::now();
+        person.turn(&mut talk, TURN).await?;
+        let took = begun.elapsed();
+        self.shown.push(talk);
+        server.signal("KILL").await?;
+        Ok(took)
+    }
+
+    async fn round(&mut self, round: u64, whole: Duration) -> Result<()> {
+        let (server, mut person) = self.start_again().await?;
+        if round.is_multiple_of(ROUNDS) {
+            self.shown.push(person.begin().await?);
+        }
+        let talk = self.shown.last_mut().context("a session")?;
+        person.send(talk, TURN).await?;
+        self.random = self
+            .random
             .wrapping_mul(6_364_136_223_846_793_005)
             .wrapping_add(1_442_695_040_888_963_407);
-        let begun = Instant::now();
-        let server = setup.start().await?;
-        let mut person = Person::at(&server, &folder).await?;
-        let mut talk = match &shown {
-            Some(shown) if round % 25 != 0 => {
-                let now = person.open(&shown.session_id).await?;
-                slowest = slowest.max(begun.elapsed());
-                shown
-                    .is_kept_in(&now)
-                    .with_context(|| format!("seed {seed}, round {round}"))?;
-                now
+        let part = (self.random >> 33) as f64 / (1_u64 << 31) as f64;
+        // Every other one anywhere, the others around the end, which is short.
+        let wait = match round % 2 {
+            0 => whole.mul_f64(part * 1.25),
+            _ => {
+                person.until(talk, is_said).await?;
+                END.mul_f64(part)
             }
-            _ => person.begin().await?,
         };
-        ensure!(!talk.is_running(), "a turn survived its server");
-        person
-            .send(&talk, "say begin\nrate 50 20 2000\ntool t1 execute Run\nflood 200 20\ntool-done t1 ok\nrate 200 20 2000")
-            .await?;
-        let until = Instant::now() + Duration::from_micros(random >> 49);
+        let until = Instant::now() + wait;
         while let Ok(message) = tokio::time::timeout_at(until.into(), person.socket.next()).await {
             talk.apply(&message?)?;
         }
         let killed = tokio::spawn(server.signal("KILL"));
-        person.drain(&mut talk).await?;
+        person.drain(talk).await?;
         killed.await??;
-        shown = Some(talk);
+        let dir = self.setup.data_dir();
+        self.remains.can_be_read(&dir)?;
+        match remains::moment(&dir)? {
+            Moment::InTheTurn => self.toll.in_the_turn += 1,
+            Moment::AtItsEnd => self.toll.at_its_end += 1,
+            Moment::AfterIt => self.toll.after_it += 1,
+        }
+        Ok(())
     }
-    Ok(slowest)
+
+    /// Another server, which shows what was shown before it.
+    async fn start_again(&mut self) -> Result<(Server, Person)> {
+        let begun = Instant::now();
+        let server = self.setup.start().await?;
+        let mut person = Person::at(&server, &self.folder).await?;
+        let shown = self.shown.last_mut().context("a session")?;
+        let now = person.open(&shown.session_id).await?;
+        self.toll.slowest = self.toll.slowest.max(begun.elapsed());
+        shown.is_kept_in(&now)?;
+        ensure!(!now.is_running(), "a turn survived its server");
+        *shown = now;
+        self.remains.can_be_read(&self.setup.data_dir())?;
+        Ok((server, person))
+    }
+}
+
+/// Whether all of the turn's last text is there, and not yet its end.
+fn is_said(seen: &Conversation) -> bool {
+    let last = seen
+        .entries
+        .last()
+        .filter(|last| last["type"] == "assistant");
+    let content = last.and_then(|last| last["content"].as_str());
+    content.is_some_and(|content| content.len() == LAST_BYTES)
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_thousand_kills_in_mid_stream_lose_nothing_that_was_shown() -> Result<()> {
+async fn a_thousand_kills_at_any_moment_lose_nothing_that_was_shown() -> Result<()> {
     let lanes = times(2, 1) as u64;
     let kills = times(100, 1000) as u64 / lanes;
     let lanes: Vec<_> = (1..=lanes)
-        .map(|seed| tokio::spawn(lane(kills, seed)))
+        .map(|seed| tokio::spawn(Lane::run(kills, seed)))
         .collect();
-    let mut slowest = Duration::ZERO;
+    let mut all = Toll::default();
     for lane in lanes {
-        slowest = slowest.max(lane.await??);
+        let toll = lane.await??;
+        all.slowest = all.slowest.max(toll.slowest);
+        all.in_the_turn += toll.in_the_turn;
+        all.at_its_end += toll.at_its_end;
+        all.after_it += toll.after_it;
+        all.torn += toll.torn;
     }
-    recovered(slowest)
+    eprintln!(
+        "killed {} times in a turn, {} while it was put away, {} after it; {} torn lines, 0 unreadable files",
+        all.in_the_turn, all.at_its_end, all.after_it, all.torn
+    );
+    ensure!(
+        all.in_the_turn > 0 && all.at_its_end > 0 && all.after_it > 0,
+        "the kills all came at the same time: {all:?}"
+    );
+    recovered(all.slowest)
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn killed_before_each_call_that_changes_a_file_it_loses_nothing_that_was_shown() -> Result<()>
 {
     if let Some(why) = trap::missing() {
-        eprintln!("not run: {why}");
-        return Ok(());
+        return not_run(why);
     }
     let calls = Story::rehearsed().await?;
     let step = calls.len().div_ceil(times(8, calls.len()));

@@ -13,6 +13,7 @@ mod damage;
 mod disk;
 mod full_disk;
 mod kills;
+mod remains;
 mod small_disk;
 mod story;
 mod trap;
