@@ -87,6 +87,7 @@ pub(crate) fn accept(
         return (StatusCode::SERVICE_UNAVAILABLE, full).into_response();
     };
     allowance.limit(AUTH_BYTES_MAX + FRAMING_BYTES);
+    allowance.pace();
     socket::bounded(upgrade).on_upgrade(move |socket| async move {
         let _ = serve(socket, context, allowance, place).await;
     })
@@ -118,7 +119,6 @@ async fn serve(
     };
     drop(place);
     allowance.lift();
-    allowance.pace();
     let welcome = Frame::Auth {
         r#type: "auth",
         ok: true,

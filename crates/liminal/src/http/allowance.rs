@@ -103,14 +103,14 @@ impl AsyncRead for Metered {
         context: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        if let Some(pause) = &mut self.pause {
-            ready!(pause.as_mut().poll(context));
-            self.pause = None;
-        } else if std::mem::take(&mut self.gives_way) {
-            context.waker().wake_by_ref();
-            return Poll::Pending;
-        }
         loop {
+            if let Some(pause) = &mut self.pause {
+                ready!(pause.as_mut().poll(context));
+                self.pause = None;
+            } else if std::mem::take(&mut self.gives_way) {
+                context.waker().wake_by_ref();
+                return Poll::Pending;
+            }
             let before = buffer.filled().len();
             let paced = self.allowance.shared.paced.load(Ordering::Relaxed);
             let most = if paced { PIECE_BYTES } else { usize::MAX };
@@ -126,7 +126,8 @@ impl AsyncRead for Metered {
                 self.pause = wait.map(|wait| Box::pin(tokio::time::sleep(wait)));
             }
             buffer.set_filled(before + taken);
-            // Nothing read is the end; nothing taken is thrown away, so that our last words are not lost over it.
+            // Nothing read is the end; nothing taken is thrown away, so that our last words are not lost over it, and no
+            // faster than anything else.
             if read == 0 || taken > 0 {
                 return Poll::Ready(Ok(()));
             }

@@ -10,23 +10,30 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 use serde_json::json;
-use testkit::{Program, Server, ServerSetup, Socket, times};
+use testkit::{HANG_GUARD, Program, Server, ServerSetup, Socket, times};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio::net::tcp::OwnedReadHalf;
 use tokio::task::JoinSet;
 
-use crate::raw::{CONTINUATION, Raw, TEXT, frame, head};
+use crate::raw::{CONTINUATION, Caller, Raw, TEXT, frame, head};
 use crate::setup;
 
 const RATIO_MAX: u32 = 3;
 const ROUNDS_MAX: usize = 5;
 const GROWTH_KIB_MAX: u64 = 32 * 1024;
+/// What may be taken from a stranger before it is out: what is read at once after a rest, and what the system keeps for us.
+const FAREWELL_BYTES_MAX: u64 = 20 * 1024 * 1024;
 /// Enough to keep every thread of the server busy.
 const POURING: usize = 4;
 /// A few turns of the system's scheduler, which whoever is busy waits for and whoever sleeps does not. Nobody notices so
 /// little, and a thread that is held up costs far more.
 const NOTICEABLE: Duration = Duration::from_millis(10);
+
+/// From one byte to the next of those who drip.
+const DROP: Duration = Duration::from_millis(100);
+/// How much later than at the deadline a busy machine may hang up; less than would be the next deadline's doing.
+const LATE: Duration = Duration::from_secs(8);
 
 /// A server that is bothered, one that is not, and a calm client at each.
 struct Pair {
@@ -118,57 +125,90 @@ async fn count_answers(mut reader: OwnedReadHalf, answered: Arc<AtomicU64>) {
 /// Writes these bytes again and again, and comes back when it is thrown out.
 async fn pour(
     server: Arc<Server>,
+    caller: Caller,
     bytes: Vec<u8>,
     poured: Arc<AtomicU64>,
+    most: Arc<AtomicU64>,
     answered: Arc<AtomicU64>,
 ) {
     loop {
-        let Ok(raw) = Raw::browser(&server, "").await else {
+        let Ok(raw) = Raw::of(caller, &server).await else {
             continue;
         };
         let (reader, mut writer) = raw.stream.into_split();
         // What comes back is read, or the server would wait for us.
         let reading = tokio::spawn(count_answers(reader, answered.clone()));
-        while writer.write_all(&bytes).await.is_ok() {
-            poured.fetch_add(1, Ordering::Relaxed);
+        let mut taken = 0;
+        while let Ok(count @ 1..) = writer.write(&bytes[taken % bytes.len()..]).await {
+            taken += count;
+            poured.fetch_add(count as u64, Ordering::Relaxed);
         }
+        most.fetch_max(taken as u64, Ordering::Relaxed);
         reading.abort();
     }
 }
 
 /// Some pour, and a calm client asks beside them.
-async fn under_a_flood(what: &str, bytes: Vec<u8>) -> Result<()> {
+async fn under_a_flood(what: &str, caller: Caller, bytes: Vec<u8>) -> Result<()> {
+    let what = &format!("{what} of a {caller:?}");
     let mut pair = Pair::start().await?;
-    let (poured, answered) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicU64::new(0)));
-    let (length, server) = (bytes.len() as u64, pair.bothered.clone());
+    let [poured, most, answered] = std::array::from_fn(|_| Arc::new(AtomicU64::new(0)));
+    let server = pair.bothered.clone();
     let begun = Instant::now();
     let mut flood = JoinSet::new();
     for _ in 0..POURING {
-        let (poured, answered) = (poured.clone(), answered.clone());
-        flood.spawn(pour(server.clone(), bytes.clone(), poured, answered));
+        let (poured, most, answered) = (poured.clone(), most.clone(), answered.clone());
+        flood.spawn(pour(
+            server.clone(),
+            caller,
+            bytes.clone(),
+            poured,
+            most,
+            answered,
+        ));
     }
     let held = pair.hold(what).await;
     flood.shutdown().await;
     let seconds = begun.elapsed().as_secs_f64();
-    let bytes = poured.load(Ordering::Relaxed) * length;
+    let bytes = poured.load(Ordering::Relaxed);
+    let most = most.load(Ordering::Relaxed);
     let answered = answered.load(Ordering::Relaxed);
     println!(
-        "{what}: {:.1} MB/s sent, {:.0} answers a second",
+        "{what}: {:.1} MB/s sent, at most {:.1} MB by one who was thrown out, {:.0} answers a second",
         bytes as f64 / seconds / 1e6,
+        most as f64 / 1e6,
         answered as f64 / seconds
+    );
+    // Whoever is thrown out is not listened to on the way any faster than others are.
+    assert!(
+        caller != Caller::Stranger || most <= FAREWELL_BYTES_MAX,
+        "{what}: {most} bytes were taken from one"
     );
     held
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_flood_of_messages_slows_nobody_else() -> Result<()> {
-    let message = br#"{"type":"project:list","requestId":"flood"}"#;
-    under_a_flood("requests", frame(TEXT, true, message).repeat(100)).await
+    for (caller, message) in [
+        (
+            Caller::Window,
+            r#"{"type":"project:list","requestId":"flood"}"#,
+        ),
+        (Caller::Program, r#"{"id":"flood","method":"health.check"}"#),
+        (Caller::Stranger, r#"{"type":"auth","token":"flood"}"#),
+    ] {
+        let message = frame(TEXT, true, message.as_bytes());
+        under_a_flood("requests", caller, message.repeat(100)).await?;
+    }
+    Ok(())
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_flood_of_nonsense_slows_nobody_else() -> Result<()> {
-    under_a_flood("nonsense", frame(TEXT, true, b"{").repeat(100)).await
+    for caller in Caller::ALL {
+        under_a_flood("nonsense", caller, frame(TEXT, true, b"{").repeat(100)).await?;
+    }
+    Ok(())
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -180,7 +220,10 @@ async fn a_flood_of_empty_pieces_slows_nobody_else() -> Result<()> {
         frame(CONTINUATION, true, b"}"),
     ]
     .concat();
-    under_a_flood("empty pieces", bytes).await
+    for caller in Caller::ALL {
+        under_a_flood("empty pieces", caller, bytes.clone()).await?;
+    }
+    Ok(())
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -189,7 +232,11 @@ async fn a_flood_of_deep_and_wide_texts_slows_nobody_else() -> Result<()> {
         .map(|number| format!("\"k{number}\":0,"))
         .collect();
     let wide = format!("{{{wide}\"z\":[{}]}}", "[".repeat(10_000));
-    under_a_flood("deep and wide", frame(TEXT, true, wide.as_bytes())).await
+    for caller in Caller::ALL {
+        let text = frame(TEXT, true, wide.as_bytes());
+        under_a_flood("deep and wide", caller, text).await?;
+    }
+    Ok(())
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -198,12 +245,15 @@ async fn messages_of_a_hundred_megabytes_are_not_kept() -> Result<()> {
     let megabyte = vec![b' '; 1024 * 1024];
     let mut whole = head(TEXT, true, 100 * 1024 * 1024);
     whole.extend(megabyte.repeat(10));
-    under_a_flood("a hundred megabytes", whole).await?;
     let mut pieces = frame(TEXT, false, b"{");
     for _ in 0..10 {
         pieces.extend(frame(CONTINUATION, false, &megabyte[..900_000]));
     }
-    under_a_flood("a hundred megabytes in pieces", pieces).await
+    for caller in Caller::ALL {
+        under_a_flood("a hundred megabytes", caller, whole.clone()).await?;
+        under_a_flood("a hundred megabytes in pieces", caller, pieces.clone()).await?;
+    }
+    Ok(())
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -226,7 +276,7 @@ async fn idle_windows_and_silent_callers_slow_nobody_and_cost_little() -> Result
         let _ = stream.write_all(begun.as_bytes()).await;
         silent.push(stream);
     }
-    // A byte now and then keeps no place either: whoever comes is let in before the guard of this test.
+    // Whoever comes is let in before the guard of this test.
     pair.hold("silent callers").await?;
     drop(silent);
     let mut windows = vec![];
@@ -240,4 +290,108 @@ async fn idle_windows_and_silent_callers_slow_nobody_and_cost_little() -> Result
         programs.push(Program::at(&pair.bothered).await?);
     }
     pair.hold("idle programs").await
+}
+
+/// Somebody who is never done: how it begins, and after what time nobody waits for it any more.
+struct Dripping {
+    begins: Vec<u8>,
+    deadline: Duration,
+}
+
+/// Sends a byte at a time until the server hangs up, and says how long that took.
+async fn drip(server: &Server, dripping: &Dripping) -> Result<Duration> {
+    let begun = Instant::now();
+    let mut stream = TcpStream::connect(server.address).await?;
+    stream.write_all(&dripping.begins).await?;
+    let (mut reader, mut writer) = stream.into_split();
+    let drops = async {
+        loop {
+            tokio::time::sleep(DROP).await;
+            if writer.write_all(b"x").await.is_err() {
+                return std::future::pending().await;
+            }
+        }
+    };
+    let hung_up = async {
+        let mut heard = [0; 1024];
+        while let Ok(1..) = reader.read(&mut heard).await {}
+    };
+    let ended = async {
+        tokio::select! {
+            () = drops => {}
+            () = hung_up => {}
+        }
+    };
+    tokio::time::timeout(HANG_GUARD, ended)
+        .await
+        .context("it is still listened to")?;
+    Ok(begun.elapsed())
+}
+
+/// Not those who are silent: those who always have one byte more.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn callers_who_drip_are_let_go_at_the_deadline_and_others_are_served() -> Result<()> {
+    let mut pair = Pair::start().await?;
+    let server = pair.bothered.clone();
+    let (address, token) = (server.address, &server.token);
+    let login = "Content-Type: application/json\r\nContent-Length: 4000";
+    let upgrade = "Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n\
+                   Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==";
+    let frame = head(TEXT, true, 125);
+    let mut kinds = vec![
+        (
+            format!("GET / HTTP/1.1\r\nHost: {address}\r\nX-Slow: "),
+            vec![],
+            10,
+        ),
+        ("GET /".to_owned(), vec![], 10),
+        (
+            format!(
+                "POST /login HTTP/1.1\r\nHost: {address}\r\nOrigin: http://{address}\r\n{login}\r\n\r\n{{"
+            ),
+            vec![],
+            5,
+        ),
+        // A stranger's first words.
+        (
+            format!("GET /gateway HTTP/1.1\r\nHost: {address}\r\n{upgrade}\r\n\r\n"),
+            frame,
+            5,
+        ),
+    ];
+    // A picture has more time, up to that of any connection.
+    if times(0, 1) == 1 {
+        let upload = format!("Authorization: Bearer {token}\r\nContent-Length: 4000");
+        let begins = format!("POST /uploads HTTP/1.1\r\nHost: {address}\r\n{upload}\r\n\r\nGIF89a");
+        kinds.push((begins, vec![], 20));
+    }
+    let mut crowd = JoinSet::new();
+    for (asks, more, deadline) in kinds {
+        let begins = [asks.as_bytes(), &more].concat();
+        let deadline = Duration::from_secs(deadline);
+        let dripping = Arc::new(Dripping { begins, deadline });
+        for _ in 0..times(8, 14) {
+            let (server, dripping) = (server.clone(), dripping.clone());
+            crowd.spawn(async move {
+                let took = drip(&server, &dripping).await?;
+                let most = dripping.deadline + LATE;
+                let asked = String::from_utf8_lossy(&dripping.begins[..5]);
+                anyhow::ensure!(
+                    took >= dripping.deadline && took < most,
+                    "{asked}: {took:?}"
+                );
+                Ok(took)
+            });
+        }
+    }
+    pair.hold("dripping callers").await?;
+    // Also whoever comes only now.
+    pair.bothered.connect().await?;
+    Program::at(&pair.bothered).await?;
+    let mut slowest = Duration::ZERO;
+    while let Some(ended) = crowd.join_next().await {
+        slowest = slowest.max(ended??);
+    }
+    println!("the last of those who drip was let go after {slowest:?}");
+    Ok(())
 }

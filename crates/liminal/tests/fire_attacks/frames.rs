@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use testkit::{Program, Server, Socket};
 use tokio::io::AsyncWriteExt as _;
 
-use crate::raw::{COMPRESSED, CONTINUATION, Raw, TEXT, frame, goodbye, head};
+use crate::raw::{COMPRESSED, CONTINUATION, Caller, Raw, TEXT, frame, goodbye, head};
 use crate::{corpus, requests, setup};
 
 /// A program may ask so much at once; the line in front of the door is not what is tested here.
@@ -108,12 +108,6 @@ async fn bytes_that_are_no_text_and_frames_against_the_rules_end_that_connection
         b"\xf8\x88\x80\x80\x80",
         b"\xe2\x28\xa1",
     ];
-    for bytes in bad_utf8 {
-        assert_eq!(
-            ended_with(&server, &frame(TEXT, true, bytes)).await?,
-            Some(1007)
-        );
-    }
     let broken = [
         frame(TEXT | COMPRESSED, true, b"{}"),
         frame(TEXT | 0x20, true, b"{}"),
@@ -127,15 +121,19 @@ async fn bytes_that_are_no_text_and_frames_against_the_rules_end_that_connection
         // Not masked, as only servers may be.
         vec![0x81, 0x02, b'{', b'}'],
     ];
-    for bytes in broken {
-        assert_eq!(ended_with(&server, &bytes).await?, Some(1002), "{bytes:?}");
-    }
-    for length in [1024 * 1024 + 1, 100 * 1024 * 1024, u64::MAX >> 1] {
-        assert_eq!(
-            ended_with(&server, &head(TEXT, true, length)).await?,
-            Some(1009),
-            "{length}"
-        );
+    for caller in Caller::ALL {
+        for bytes in bad_utf8 {
+            let code = ended_with(&server, caller, &frame(TEXT, true, bytes)).await?;
+            assert_eq!(code, Some(1007), "{caller:?} {bytes:?}");
+        }
+        for bytes in &broken {
+            let code = ended_with(&server, caller, bytes).await?;
+            assert_eq!(code, Some(1002), "{caller:?} {bytes:?}");
+        }
+        for length in [1024 * 1024 + 1, 100 * 1024 * 1024, u64::MAX >> 1] {
+            let code = ended_with(&server, caller, &head(TEXT, true, length)).await?;
+            assert_eq!(code, Some(1009), "{caller:?} {length}");
+        }
     }
     assert_eq!(
         calm.ask(json!({"type": "project:list"})).await?["projects"],
@@ -144,9 +142,9 @@ async fn bytes_that_are_no_text_and_frames_against_the_rules_end_that_connection
     Ok(())
 }
 
-/// Sends bytes at the browser door and says with which code the server ends the connection.
-async fn ended_with(server: &Server, bytes: &[u8]) -> Result<Option<u16>> {
-    let mut raw = Raw::browser(server, "").await?;
+/// Sends bytes and says with which code the server ends the connection.
+async fn ended_with(server: &Server, caller: Caller, bytes: &[u8]) -> Result<Option<u16>> {
+    let mut raw = Raw::of(caller, server).await?;
     raw.stream.write_all(bytes).await?;
     Ok(goodbye(&raw.rest().await?))
 }
@@ -190,28 +188,37 @@ async fn a_text_in_a_million_pieces_is_one_text() -> Result<()> {
     let setup = setup()?;
     let server = setup.start().await?;
     let mut calm = server.connect().await?;
-    let mut raw = Raw::browser(&server, "").await?;
     let pieces = testkit::times(100_000, 1_000_000);
-    raw.stream
-        .write_all(&frame(TEXT, false, b"{\"type\":"))
-        .await?;
     let empty = frame(CONTINUATION, false, b"").repeat(1000);
-    for _ in 0..pieces / 1000 {
-        raw.stream.write_all(&empty).await?;
+    for (caller, begin, end) in [
+        (
+            Caller::Window,
+            "{\"type\":",
+            "\"project:list\",\"requestId\":\"whole\"}",
+        ),
+        (
+            Caller::Program,
+            "{\"method\":",
+            "\"health.check\",\"id\":\"whole\"}",
+        ),
+    ] {
+        let mut raw = Raw::of(caller, &server).await?;
+        let begin = frame(TEXT, false, begin.as_bytes());
+        raw.stream.write_all(&begin).await?;
+        for _ in 0..pieces / 1000 {
+            raw.stream.write_all(&empty).await?;
+        }
+        let end = frame(CONTINUATION, true, end.as_bytes());
+        raw.stream.write_all(&end).await?;
+        calm.ask(json!({"type": "project:list"})).await?;
+        raw.hears("whole").await?;
     }
-    let end = b"\"project:list\",\"requestId\":\"whole\"}";
-    raw.stream
-        .write_all(&frame(CONTINUATION, true, end))
-        .await?;
-    calm.ask(json!({"type": "project:list"})).await?;
-    let mut heard = vec![];
-    while !String::from_utf8_lossy(&heard).contains("whole") {
-        let mut buffer = [0; 4096];
-        let reading = tokio::io::AsyncReadExt::read(&mut raw.stream, &mut buffer);
-        let count = tokio::time::timeout(testkit::HANG_GUARD, reading).await??;
-        ensure!(count > 0, "hung up: {}", String::from_utf8_lossy(&heard));
-        heard.extend(&buffer[..count]);
-    }
+    // A stranger is not listened to for so long.
+    let mut raw = Raw::of(Caller::Stranger, &server).await?;
+    let begin = frame(TEXT, false, b"{\"type\":");
+    raw.stream.write_all(&begin).await?;
+    let _ = raw.stream.write_all(&empty).await;
+    assert_eq!(goodbye(&raw.rest().await?), Some(4401));
     Ok(())
 }
 

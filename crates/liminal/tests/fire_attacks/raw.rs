@@ -11,6 +11,21 @@ const LAST: u8 = 0x80;
 /// The bit by which a compressed message is known.
 pub(crate) const COMPRESSED: u8 = 0x40;
 
+/// As whom somebody sends what they like.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Caller {
+    /// At the browser's door, with the token.
+    Window,
+    /// At the gateway, let in.
+    Program,
+    /// At the gateway, before it has said who it is.
+    Stranger,
+}
+
+impl Caller {
+    pub(crate) const ALL: [Self; 3] = [Self::Window, Self::Program, Self::Stranger];
+}
+
 pub(crate) struct Raw {
     pub(crate) stream: TcpStream,
     /// The answer to the upgrade.
@@ -22,6 +37,34 @@ impl Raw {
     pub(crate) async fn browser(server: &Server, headers: &str) -> Result<Self> {
         let bearer = format!("Authorization: Bearer {}\r\n{headers}", server.token);
         Self::open(server, "/ws", &bearer).await
+    }
+
+    pub(crate) async fn of(caller: Caller, server: &Server) -> Result<Self> {
+        match caller {
+            Caller::Window => Self::browser(server, "").await,
+            Caller::Stranger => Self::open(server, "/gateway", "").await,
+            Caller::Program => {
+                let mut raw = Self::open(server, "/gateway", "").await?;
+                let hello = serde_json::json!({"type": "auth", "token": server.token}).to_string();
+                let hello = frame(TEXT, true, hello.as_bytes());
+                raw.stream.write_all(&hello).await?;
+                raw.hears("\"ok\":true").await?;
+                Ok(raw)
+            }
+        }
+    }
+
+    /// Reads until these words came.
+    pub(crate) async fn hears(&mut self, words: &str) -> Result<()> {
+        let mut heard = vec![];
+        while !String::from_utf8_lossy(&heard).contains(words) {
+            let mut buffer = [0; 4096];
+            let reading = self.stream.read(&mut buffer);
+            let count = tokio::time::timeout(HANG_GUARD, reading).await??;
+            ensure!(count > 0, "hung up: {}", String::from_utf8_lossy(&heard));
+            heard.extend(&buffer[..count]);
+        }
+        Ok(())
     }
 
     pub(crate) async fn open(server: &Server, path: &str, headers: &str) -> Result<Self> {
