@@ -16,6 +16,7 @@ use serde_json::{Value, json};
 use testkit::{Conversation, HANG_GUARD, Person, ServerSetup, times};
 use wire::{ChatEntry, PermissionPolicy};
 
+use crate::remains::files_in;
 use crate::setup;
 
 /// A data directory as a killed server left it.
@@ -43,8 +44,7 @@ impl Golden {
         person.send(&runs, "say b\nthink c\nsay d\nhang").await?;
         person.until_said(&mut runs, "assistant: d").await?;
         server.signal("KILL").await?;
-        let mut files = vec![];
-        collect(&setup.data_dir(), &mut files)?;
+        let files = files_in(&setup.data_dir())?;
         let conversations = vec![rests.entries, runs.entries];
         Ok(Self {
             setup,
@@ -127,22 +127,22 @@ impl Golden {
         Ok(if live { 2 * changed } else { changed })
     }
 
-    /// The bytes are there, or were understood.
+    /// What was in the file is still in it, or in one that was set aside for it. A list that could be read may have been
+    /// written anew, and a turn of which every line could be read is in the conversation by now.
     fn kept(&self, damaged: &Path, bytes: &[u8], shown: &[(String, Vec<Value>)]) -> Result<()> {
-        let mut now = vec![];
-        collect(&self.setup.data_dir(), &mut now)?;
-        let there = now.iter().any(|(_, content)| content.starts_with(bytes));
-        let understood = match damaged.extension() {
-            Some(end) if end == "json" => serde_json::from_slice::<Value>(bytes).is_ok(),
-            // Of a live file everything that can be read is told.
-            _ => bytes.split_inclusive(|byte| *byte == b'\n').all(|line| {
-                serde_json::from_slice::<Value>(line).is_ok() || !line.ends_with(b"\n")
-            }),
+        let name = damaged.file_name().context("a name")?.to_string_lossy();
+        let now = files_in(&self.setup.data_dir())?;
+        let there = now.iter().any(|(path, content)| {
+            let its = path.file_name().unwrap_or_default().to_string_lossy();
+            its.starts_with(&*name) && content.starts_with(bytes)
+        });
+        let is_json = |text: &[u8]| serde_json::from_slice::<Value>(text).is_ok();
+        let mut lines = bytes.split_inclusive(|byte| *byte == b'\n');
+        let read = match name.ends_with(".jsonl") {
+            false => is_json(bytes),
+            true => name.ends_with(".live.jsonl") && lines.all(is_json),
         };
-        ensure!(
-            there || understood,
-            "the bytes are gone; shown was {shown:?}"
-        );
+        ensure!(there || read, "the bytes are gone; shown was {shown:?}");
         Ok(())
     }
 }
@@ -174,17 +174,6 @@ fn changed_lines((_, before): &(PathBuf, Vec<u8>), now: &[u8]) -> usize {
         lines.map(<[u8]>::to_vec).collect()
     };
     lines(before).difference(&lines(now)).count()
-}
-
-fn collect(folder: &Path, files: &mut Vec<(PathBuf, Vec<u8>)>) -> Result<()> {
-    for entry in std::fs::read_dir(folder)? {
-        let path = entry?.path();
-        match path.is_dir() {
-            true => collect(&path, files)?,
-            false => files.push((path.clone(), std::fs::read(&path)?)),
-        }
-    }
-    Ok(())
 }
 
 fn open(dir: &Path) -> Result<Hub, HubError> {
