@@ -1,5 +1,6 @@
 /** No text in the world runs a script, loads anything or moves the page. */
 
+import { writeFile } from 'node:fs/promises';
 import { createServer } from 'node:http';
 import { marked } from 'marked';
 import { asMessage, attacks } from '../support/attacks.js';
@@ -43,6 +44,13 @@ const HIDDEN = [
   [0xe00ff, 0xe0102],
   [0xe0ffe, 0xe1000],
 ].flatMap(([from, to]) => Array.from({ length: to - from + 1 }, (_, more) => from + more));
+
+/** What no text of an agent's may become. */
+const STRANGE =
+  'script:not([type=module]), img, image, iframe, object, embed, style, link:not([rel]), form, video, audio, math';
+
+/** How many attacks go into each place that is not an answer. */
+const SAMPLE = 80;
 
 /** @typedef {import('@playwright/test').Page} Page */
 
@@ -101,6 +109,27 @@ async function watch(page) {
   };
 }
 
+/** Links open nothing, and what they would is noted in `opened`. @param {Page} page */
+const noteWindows = (page) =>
+  page.addInitScript(() => {
+    const window_ = /** @type {any} */ (window);
+    window_.opened = [];
+    window.open = (...how) => {
+      window_.opened.push(how);
+      return null;
+    };
+  });
+
+/** How many windows links would have opened, each as a link may. @param {Page} page */
+async function openedAsAllowed(page) {
+  const opened = await page.evaluate(() => /** @type {any} */ (window).opened);
+  for (const [href, target, features] of opened) {
+    expect(['http:', 'https:', 'mailto:']).toContain(new URL(href).protocol);
+    expect([target, features]).toEqual(['_blank', 'noopener,noreferrer']);
+  }
+  return opened.length;
+}
+
 /** @param {string} text @returns {string} commands for the scripted agent that say it in pieces */
 function told(text) {
   const pieces = text.match(new RegExp(`[^]{1,${PIECE}}`, 'gu')) ?? [];
@@ -118,14 +147,7 @@ test('thousands of attacks run nothing, load nothing and move nothing, also when
   const all = attacks(sink.url);
   expect(all.length).toBeGreaterThan(3500);
   const { seen, settle } = await watch(page);
-  await page.addInitScript(() => {
-    const window_ = /** @type {any} */ (window);
-    window_.opened = [];
-    window.open = (...how) => {
-      window_.opened.push(how);
-      return null;
-    };
-  });
+  await noteWindows(page);
   const { frame, send } = await openSession(page, liminal);
   await settle();
 
@@ -154,12 +176,7 @@ test('thousands of attacks run nothing, load nothing and move nothing, also when
   }
   expect(links).toBeGreaterThan(500);
 
-  const opened = await page.evaluate(() => /** @type {any} */ (window).opened);
-  expect(opened.length).toBeGreaterThan(links);
-  for (const [href, target, features] of opened) {
-    expect(['http:', 'https:', 'mailto:']).toContain(new URL(href).protocol);
-    expect([target, features]).toEqual(['_blank', 'noopener,noreferrer']);
-  }
+  expect(await openedAsAllowed(page)).toBeGreaterThan(links);
 
   // As a history, which comes at one go.
   await page.reload();
@@ -263,11 +280,123 @@ test('tool calls, plans and questions are text as well', async ({ page, liminal 
   expect(code).toMatch(/^0U\+0000;.*202eU\+202E;/);
   await expect(question).toContainText(code);
   await frame.locator('#conversation').evaluate(touchEverything);
-  const strange =
-    'script:not([type=module]), img, image, iframe, object, embed, style, link:not([rel]), form, video, audio, math';
-  await expect(frame.locator('#conversation').locator(strange)).toHaveCount(0);
+  await expect(frame.locator('#conversation').locator(STRANGE)).toHaveCount(0);
   expect(seen).toEqual({ scripts: [], navigations: [], windows: [], dialogs: [] });
   expect(sink.requests).toEqual([]);
+  sink.stop();
+});
+
+test('thoughts, output, changes, forms, titles and commands are text as well', async ({ page, liminal }) => {
+  const sink = await startSink();
+  const { seen, settle } = await watch(page);
+  await noteWindows(page);
+  const { frame, send } = await openSession(page, liminal);
+  await settle();
+  const all = attacks(sink.url);
+  // Of every kind a few.
+  const some = all.filter((_, at) => at % Math.floor(all.length / SAMPLE) === 0).slice(0, SAMPLE);
+  const lines = some.map(({ text }) => text.replaceAll(/\s/g, ' '));
+  const updates = (/** @type {object[]} */ list) => list.map((one) => `update ${JSON.stringify(one)}`).join('\n');
+  const over = async (/** @type {string} */ word) => {
+    await expect(
+      frame
+        .locator('.prose')
+        .filter({ hasText: `End of ${word}.` })
+        .last(),
+    ).toBeVisible();
+    await expect(frame.getByRole('button', { name: 'Stop' })).toBeHidden();
+  };
+  const nothing = { scripts: [], navigations: [], windows: [], dialogs: [] };
+  const untouched = async () => {
+    await frame.locator('#conversation').evaluate(openEverything);
+    await frame.locator('#conversation').evaluate(touchEverything);
+    await frame.locator('#conversation').evaluate(openEverything);
+    await expect(frame.locator('#conversation').locator(STRANGE)).toHaveCount(0);
+    expect(seen).toEqual(nothing);
+    expect(sink.requests).toEqual([]);
+  };
+
+  const thought = { type: 'text', text: asMessage(some) };
+  await send(`${updates([{ sessionUpdate: 'agent_thought_chunk', content: thought }])}\nsay End of thoughts.`);
+  await over('thoughts');
+  await untouched();
+  await expect(frame.locator('.thinking .prose')).toContainText(some[0].text.slice(0, 8));
+
+  const output = `${liminal.folder('app')}/said.txt`;
+  await writeFile(output, lines.join('\n'));
+  await send(`terminal out cat ${output}\nsay End of output.`);
+  await over('output');
+  await untouched();
+  await expect(frame.locator('#conversation')).toContainText(lines[SAMPLE - 1]);
+
+  const changes = lines.map((line, at) => ({
+    sessionUpdate: 'tool_call',
+    toolCallId: `d${at}`,
+    kind: 'edit',
+    status: 'completed',
+    title: `Edit ${at}`,
+    content: [{ type: 'diff', path: `/${line}`, oldText: `${line}\nold`, newText: `${line}\nnew` }],
+  }));
+  await send(`${updates(changes)}\nsay End of changes.`);
+  await over('changes');
+  await untouched();
+  await expect(frame.locator('#conversation')).toContainText(lines[1]);
+
+  const fields = lines.slice(0, 60).map((line, at) => {
+    const words = { title: line, description: lines[(at + 1) % SAMPLE] };
+    const option = { const: `o${at}`, title: lines[(at + 2) % SAMPLE], description: lines[(at + 3) % SAMPLE] };
+    return [`${at} ${line.slice(0, 40)}`, { type: 'string', ...words, ...(at % 2 ? { oneOf: [option] } : {}) }];
+  });
+  const schema = { type: 'object', properties: Object.fromEntries(fields) };
+  const form = { mode: 'form', message: lines[0], requestedSchema: schema };
+  await send(`ask elicitation/create ${JSON.stringify(form)}\nsay End of forms.`);
+  const question = frame.locator('div.question');
+  await expect(question).toContainText(lines[0]);
+  await expect(question).toContainText(lines[2]);
+  // Forms of ours have fields; nothing else may come of the words.
+  await expect(question.locator(STRANGE)).toHaveCount(await question.locator('form.form').count());
+  await question.evaluate(touchEverything);
+  expect(seen).toEqual(nothing);
+  if (await question.isVisible()) await question.getByRole('button', { name: 'Decline' }).click();
+  await over('forms');
+  await untouched();
+
+  const commands = lines.map((line, at) => ({ name: `c${at}${line}`, description: line, input: { hint: line } }));
+  await send(
+    `${updates([{ sessionUpdate: 'available_commands_update', availableCommands: commands }])}\nsay End of commands.`,
+  );
+  await over('commands');
+  const input = frame.getByRole('textbox', { name: 'Message', exact: true });
+  await input.pressSequentially('/c');
+  const offered = frame.locator('#completions');
+  await expect(offered).toContainText(lines[0]);
+  await expect(offered.locator(STRANGE)).toHaveCount(0);
+  await input.press('Enter');
+  await input.fill('');
+  expect(seen).toEqual(nothing);
+
+  // An agent gives no titles.
+  const titles = lines.map((title) => ({ sessionUpdate: 'session_info_update', title }));
+  await send(`${updates(titles)}\nsay End of titles.`);
+  await over('titles');
+  const row = page.locator('.session-row').first();
+  await expect(row).toContainText('agent_thought_chunk');
+  // What a person took over from one is shown in the workspace itself, which has a cookie: in its list, its tabs, its title.
+  const id = await row.getAttribute('data-session-id');
+  for (const title of lines) {
+    expect(await page.evaluate(rename, { id, title })).toBe('session:title-updated');
+    await expect(row).toContainText(title.slice(0, 10).trim());
+    expect(await page.locator('body').evaluate(strangeOutside, STRANGE)).toEqual([]);
+  }
+  await row.hover();
+  await untouched();
+  expect(await openedAsAllowed(page)).toBeGreaterThan(0);
+
+  // As a history, which comes at one go.
+  await page.reload();
+  await over('titles');
+  await frame.locator('#conversation').evaluate(openEverything);
+  expect([seen.scripts, seen.windows, seen.dialogs, sink.requests]).toEqual([[], [], [], []]);
   sink.stop();
 });
 
@@ -350,6 +479,36 @@ test('a third of the same attacks fire where nothing holds them', async ({ brows
   await page.close();
   sink.stop();
 });
+
+/**
+ * Runs in the page: another client of the same person renames the session. Returns what is answered.
+ * @param {{ id: string | null, title: string }} what
+ */
+function rename({ id, title }) {
+  return new Promise((resolve) => {
+    const socket = new WebSocket(`ws://${location.host}/ws`);
+    socket.onopen = () =>
+      socket.send(JSON.stringify({ type: 'session:rename', sessionId: id, title, requestId: 'rename' }));
+    socket.onmessage = ({ data }) => {
+      const answer = JSON.parse(data);
+      if (answer.requestId !== 'rename') return;
+      socket.close();
+      resolve(answer.type);
+    };
+  });
+}
+
+/** Runs in the page: what is strange in rows and tabs. @param {Element} body @param {string} strange */
+function strangeOutside(body, strange) {
+  const shown = [...body.querySelectorAll('.session-row, [role=tab]')];
+  return shown.flatMap((one) => [...one.querySelectorAll(strange)].map((found) => found.outerHTML));
+}
+
+/** Runs in the page: opens whatever is folded, and what is folded inside. @param {Element} conversation */
+function openEverything(conversation) {
+  for (let round = 0; round < 3; round += 1)
+    for (const folded of conversation.querySelectorAll('details:not([open])')) folded.querySelector('summary')?.click();
+}
 
 /** Runs in the page: points at, focuses and clicks every element, and says what there is. @param {Element} prose */
 function touchEverything(prose) {
