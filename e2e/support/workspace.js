@@ -64,13 +64,16 @@ export function sessionPage(page) {
 /** @param {Page} page @param {string} text @param {string} [until]  what the agent says then */
 export async function send(page, text, until) {
   await begin(page, text);
-  if (until) await expect(sessionPage(page).locator('[data-entry-id]').filter({ hasText: until }).last()).toBeVisible();
+  // The message itself may hold those words too.
+  const entries = sessionPage(page).locator('[data-entry-id]:not(.row-user)');
+  if (until) await expect(entries.filter({ hasText: until }).last()).toBeVisible();
 }
 
-/** Sends a message and waits for nothing. @param {Page} page @param {string} text */
+/** Sends a message as soon as that can be done, and waits for nothing more. @param {Page} page @param {string} text */
 export async function begin(page, text) {
   const field = sessionPage(page).locator('textarea');
   await field.fill(text);
+  await expect(sessionPage(page).getByRole('button', { name: 'Send', exact: true })).toBeEnabled();
   await field.press('Enter');
 }
 
