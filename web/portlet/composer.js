@@ -33,6 +33,9 @@ import { ACCEPT, LIMITS, startPictures } from './pictures.js';
 import { promptHistory } from './prompt-history.js';
 import { startQueue } from './queue-view.js';
 
+/** Where there may be no keys to name. */
+const TOUCH = matchMedia('(pointer: coarse)');
+
 /** @param {HTMLElement} place @param {Actions} actions */
 export function startComposer(place, actions) {
   /** @type {Shown | null} */
@@ -170,7 +173,8 @@ export function startComposer(place, actions) {
     attach.hidden = !shown?.info.takesImages;
     form.classList.toggle('away', why !== '');
     const name = shown?.agentName ?? 'the agent';
-    input.placeholder = why || (busy ? 'Write on; Alt+Enter queues it' : `Message ${name}`);
+    input.placeholder =
+      why || (busy ? (TOUCH.matches ? 'Write on' : 'Write on; Alt+Enter queues it') : `Message ${name}`);
   };
 
   const clear = () => {
@@ -310,7 +314,9 @@ export function startComposer(place, actions) {
 const askedFirst = ({ permissions, questions }) => permissions[0]?.title ?? questions[0]?.message;
 
 const AWAY = 'The server is away. What you write is kept, and all goes on when it is back.';
-const ADVICE = 'Alt+Enter queues the message, Escape stops the turn.';
+const ADVICE = TOUCH.matches
+  ? 'A turn is running: Queue sends the message after it.'
+  : 'Alt+Enter queues the message, Escape stops the turn.';
 /** How long it stands there. */
 const ADVICE_MS = 6000;
 

@@ -78,7 +78,7 @@ export const HELP = [
       ['Alt+Enter', 'Queue the message for after the turn'],
       ['Esc', 'Stop the turn'],
       ['↑ ↓', 'Your earlier messages, from an empty field'],
-      ['1 … 4', 'Answer the agent’s question, with Alt while writing'],
+      ['1 … 4', 'Answer the agent’s question, with Alt+Shift while writing'],
       ['Ctrl+F', 'Find in the whole conversation, twice for the browser’s own search'],
     ],
   },
