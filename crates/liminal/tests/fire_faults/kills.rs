@@ -187,13 +187,13 @@ async fn killed_before_each_call_that_changes_a_file_it_loses_nothing_that_was_s
         return not_run(why);
     }
     let calls = Story::rehearsed().await?;
-    let step = calls.len().div_ceil(times(8, calls.len()));
+    let step = calls.len().div_ceil(times(10, calls.len()));
     let mut slowest = Duration::ZERO;
     let mut hit = 0;
     for (call, number) in calls.iter().step_by(step) {
         let fault = format!("{call}:signal=KILL:when={number}");
         let mut story = Story::prepare().await?;
-        let by = story.trap().by(Some(&fault));
+        let by = story.trap().by(&fault);
         // It may be killed before it is ready.
         if let Ok(server) = story.setup.start_by(&by).await {
             let told = story.happens(&server).await;

@@ -11,6 +11,7 @@ mod agents;
 mod crowds;
 mod damage;
 mod disk;
+mod first_start;
 mod full_disk;
 mod kills;
 mod remains;

@@ -44,6 +44,10 @@ impl Remains {
                     64 => Ok(()),
                     other => Err(anyhow::anyhow!("{other} characters")),
                 },
+                Some("gif") => match bytes.starts_with(b"GIF8") {
+                    true => Ok(()),
+                    false => Err(anyhow::anyhow!("no picture")),
+                },
                 // What was set aside has its torn line.
                 _ if name.contains(".jsonl.unreadable-") => self.lines_can_be_read(&bytes),
                 _ => Err(anyhow::anyhow!("nobody knows what it is")),

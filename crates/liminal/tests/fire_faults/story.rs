@@ -1,13 +1,16 @@
 //! A day of a workspace in a few seconds, with everything that changes a file, and what was acknowledged of it.
 
-use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
-use testkit::{Conversation, Person, Server, ServerSetup};
+use testkit::{Conversation, HANG_GUARD, Person, Server, ServerSetup};
 
+use crate::remains::Remains;
 use crate::trap::Trap;
+
+const PICTURE: &str = "GIF89a";
+const ASKS: &str = "permission p1 Look\npermission p2 Look\nsay four";
 
 /// The agent's name for the sessions does not matter; the story is told to these two.
 pub(crate) struct Story {
@@ -16,6 +19,8 @@ pub(crate) struct Story {
     other_folder: String,
     main: Conversation,
     doomed: String,
+    /// To be archived.
+    settled: String,
     keys: Vec<String>,
     pub(crate) shown: Shown,
 }
@@ -26,6 +31,11 @@ pub(crate) struct Shown {
     added: bool,
     renamed: bool,
     deleted: bool,
+    archived: bool,
+    /// The session that was created.
+    created: Option<String>,
+    /// The picture that was kept.
+    picture: Option<String>,
     /// Refusals, each as its message.
     pub(crate) refused: Vec<String>,
     /// Prompts that were refused.
@@ -33,7 +43,7 @@ pub(crate) struct Shown {
 }
 
 impl Story {
-    /// Two sessions, made without any fault.
+    /// Three sessions, made without any fault.
     pub(crate) async fn prepare() -> Result<Self> {
         let setup = crate::setup()?;
         let folder = setup.folder("app")?;
@@ -43,6 +53,7 @@ impl Story {
         let mut main = person.begin().await?;
         person.turn(&mut main, "say before").await?;
         let doomed = person.create().await?;
+        let settled = person.create().await?;
         server.signal("TERM").await?;
         let index = std::fs::read(setup.data_dir().join("sessions.json"))?;
         let index: Value = serde_json::from_slice(&index)?;
@@ -55,6 +66,7 @@ impl Story {
             other_folder,
             main,
             doomed,
+            settled,
             keys,
             shown: Shown::default(),
         })
@@ -62,22 +74,31 @@ impl Story {
 
     /// Every call that changes a file while all goes well.
     pub(crate) async fn rehearsed() -> Result<Vec<(String, usize)>> {
-        let mut story = Self::prepare().await?;
-        let trap = story.trap();
-        let server = story.setup.start_by(&trap.by(None)).await?;
-        story.happens(&server).await?;
-        server.signal("KILL").await?;
-        let calls = trap.seen()?;
+        let mut calls = vec![];
+        for writes in [true, false] {
+            let mut story = Self::prepare().await?;
+            let trap = story.trap();
+            let server = story.setup.start_by(&trap.watching(writes)).await?;
+            story.happens(&server).await?;
+            server.signal("KILL").await?;
+            calls.extend(trap.seen(writes)?);
+        }
         ensure!(calls.len() > 20, "hardly anything is written: {calls:?}");
         Ok(calls)
     }
 
-    /// Everything in the data directory that the story changes.
+    /// Everything in the data directory that the story writes to, but for what it makes itself: nobody knows its name yet.
     pub(crate) fn trap(&self) -> Trap {
         let dir = self.setup.data_dir();
         let sessions = dir.join("sessions");
         let mut paths = vec![dir.clone(), sessions.clone()];
-        for name in ["projects.json", "sessions.json", "lock", "token"] {
+        for name in [
+            "projects.json",
+            "sessions.json",
+            "lock",
+            "token",
+            "audit.jsonl",
+        ] {
             paths.extend([dir.join(name), dir.join(format!("{name}.tmp"))]);
         }
         for key in &self.keys {
@@ -86,10 +107,6 @@ impl Story {
             }
         }
         Trap::on(paths, self.setup.home().join("strace.log"))
-    }
-
-    pub(crate) fn files(&self) -> PathBuf {
-        self.setup.data_dir()
     }
 
     /// Happens until its end, or until the server's.
@@ -114,7 +131,60 @@ impl Story {
         let delete = json!({"type": "session:delete", "sessionId": self.doomed});
         let deleted = person.socket.ask(delete).await?;
         self.shown.deleted = self.granted(&deleted);
-        self.prompted(&mut person, "say four").await
+        let archive = json!({"type": "session:archive", "sessionId": self.settled});
+        let archived = person.socket.ask(archive).await?;
+        self.shown.archived = self.granted(&archived);
+        let created = person.ask_to_create("claude-code").await?;
+        if self.granted(&created) {
+            self.shown.created = created["sessionId"].as_str().map(str::to_owned);
+        }
+        self.pictured(server).await?;
+        // What was allowed is audited, the second also after the first could not be.
+        self.prompted(&mut person, ASKS).await
+    }
+
+    /// What was allowed is in the audit, or that it is missing.
+    pub(crate) async fn is_audited(&self) -> Result<()> {
+        let asked = !self.shown.unsent.iter().any(|unsent| unsent == ASKS);
+        let path = self.setup.data_dir().join("audit.jsonl");
+        let told = async {
+            loop {
+                let text = std::fs::read_to_string(&path).unwrap_or_default();
+                let lines = text
+                    .lines()
+                    .filter_map(|line| serde_json::from_str::<Value>(line).ok());
+                let count = |line: Value| match line["what"].as_str() {
+                    Some("permission") => 1,
+                    Some("lost") => line["lines"].as_u64().unwrap_or(0),
+                    _ => 0,
+                };
+                if lines.map(count).sum::<u64>() == if asked { 2 } else { 0 } {
+                    return;
+                }
+                tokio::time::sleep(Duration::from_millis(10)).await;
+            }
+        };
+        tokio::time::timeout(HANG_GUARD, told)
+            .await
+            .context("what was allowed is not in the audit")
+    }
+
+    async fn pictured(&mut self, server: &Server) -> Result<()> {
+        let head = [
+            "POST /uploads HTTP/1.1".to_owned(),
+            format!("Host: {}", server.address),
+            format!("Authorization: Bearer {}", server.token),
+        ];
+        let answer = testkit::http(server.address, &head, PICTURE).await?;
+        match answer.status {
+            200 => {
+                let kept: Value = serde_json::from_slice(&answer.body)?;
+                self.shown.picture = kept["id"].as_str().map(str::to_owned);
+            }
+            507 => self.shown.refused.push(answer.text()),
+            other => anyhow::bail!("{other} for a picture: {}", answer.text()),
+        }
+        Ok(())
     }
 
     /// Sends, and follows until the turn is over or it is said that there will be none.
@@ -175,6 +245,24 @@ impl Story {
         let doomed = times(&self.doomed);
         let expected = if self.shown.deleted { 0..=0 } else { 0..=1 };
         ensure!(expected.contains(&doomed), "deleted: {listed:?}");
+        if let Some(created) = &self.shown.created {
+            ensure!(times(created) == 1, "created: {listed:?}");
+            person.open(created).await?;
+        }
+        let put_away = person.list(true).await?;
+        let settled = |listed: &[Value]| {
+            let is_it = |item: &&Value| item["id"] == self.settled.as_str();
+            listed.iter().filter(is_it).count()
+        };
+        let (here, away) = (settled(&listed), settled(&put_away));
+        ensure!(
+            here + away == 1 && (away == 1 || !self.shown.archived),
+            "archived: {listed:?} {put_away:?}"
+        );
+        if let Some(picture) = &self.shown.picture {
+            let shown = server.get(&format!("/uploads/{picture}"), &[]).await?;
+            ensure!(shown.text() == PICTURE, "the picture: {}", shown.status);
+        }
         if self.shown.renamed {
             let title = |item: &&Value| item["title"] == "Renamed";
             ensure!(listed.iter().any(|item| title(&item)), "{listed:?}");
@@ -187,10 +275,7 @@ impl Story {
             added <= 1 && (added == 1 || !self.shown.added),
             "{projects:?}"
         );
-        for entry in std::fs::read_dir(self.files())? {
-            let name = entry?.file_name();
-            ensure!(!name.to_string_lossy().contains("unreadable"), "{name:?}");
-        }
+        Remains::default().can_be_read(&self.setup.data_dir())?;
         self.main = now;
         person.turn(&mut self.main, "say after").await?;
         let last = self.main.said();

@@ -107,14 +107,19 @@ impl Audit {
             .spawn(move || {
                 while let Some(message) = waiting.blocking_recv() {
                     match message {
-                        Message::Line(line) => writer.append(&line),
+                        Message::Line(line) if !writer.append(&line) => {
+                            missing.fetch_add(1, Ordering::Relaxed);
+                        }
+                        Message::Line(_) => {}
                         Message::Flush(done) => drop(done.send(())),
                     }
-                    let missing = missing.swap(0, Ordering::Relaxed);
-                    if missing > 0 {
+                    let lines = missing.swap(0, Ordering::Relaxed);
+                    if lines > 0 {
                         let at = now();
-                        let line = serde_json::json!({"at": at, "what": "lost", "lines": missing});
-                        writer.append(&line.to_string());
+                        let line = serde_json::json!({"at": at, "what": "lost", "lines": lines});
+                        if !writer.append(&line.to_string()) {
+                            missing.fetch_add(lines, Ordering::Relaxed);
+                        }
                     }
                 }
             })?;
@@ -219,7 +224,8 @@ impl Writer {
         })
     }
 
-    fn append(&mut self, line: &str) {
+    /// Whether it is there.
+    fn append(&mut self, line: &str) -> bool {
         let written = self.try_append(line);
         match &written {
             Err(error) if !self.failing => {
@@ -228,6 +234,7 @@ impl Writer {
             _ => {}
         }
         self.failing = written.is_err();
+        !self.failing
     }
 
     fn try_append(&mut self, line: &str) -> io::Result<()> {
@@ -237,11 +244,20 @@ impl Writer {
         }
         let seal = if self.torn { "\n" } else { "" };
         let text = format!("{seal}{line}\n");
-        self.torn = true;
-        self.file.write_all(text.as_bytes())?;
-        self.torn = false;
-        self.size += text.len() as u64;
-        Ok(())
+        let written = self.file.write_all(text.as_bytes());
+        match written {
+            Ok(()) => {
+                self.torn = false;
+                self.size += text.len() as u64;
+            }
+            // A part of it may be there, and that is a line without an end, or nothing.
+            Err(_) => {
+                let size = self.file.metadata().map(|file| file.len()).ok();
+                self.torn |= size != Some(self.size);
+                self.size = size.unwrap_or(self.size);
+            }
+        }
+        written
     }
 }
 
