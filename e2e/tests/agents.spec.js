@@ -105,9 +105,15 @@ test('TC-5.2c: an agent that is lost is brought back, and it shows', async ({ pa
   await expect(claude(page)).toContainText('reconnecting…');
   await expect(status).toHaveAttribute('data-status', 'reconnecting');
   await expect(status).toHaveText('reconnecting');
+  const yellow = await page.evaluate(() => {
+    const probe = document.body.appendChild(document.createElement('i'));
+    probe.style.color = 'var(--state-waiting)';
+    const { color } = getComputedStyle(probe);
+    probe.remove();
+    return color;
+  });
   for (const dot of [claude(page).locator('.agent-dot'), status.locator('.dot')]) {
-    // Yellow.
-    await expect(dot).toHaveCSS('border-top-color', 'rgb(109, 77, 20)');
+    await expect(dot).toHaveCSS('border-top-color', yellow);
   }
   // It can be written, and not sent.
   await frame.locator('textarea').fill('say meanwhile');
