@@ -298,12 +298,12 @@ test('thoughts, output, changes, forms, titles and commands are text as well', a
   const lines = some.map(({ text }) => text.replaceAll(/\s/g, ' '));
   const updates = (/** @type {object[]} */ list) => list.map((one) => `update ${JSON.stringify(one)}`).join('\n');
   const over = async (/** @type {string} */ word) => {
-    await expect(
-      frame
-        .locator('.prose')
-        .filter({ hasText: `End of ${word}.` })
-        .last(),
-    ).toBeVisible();
+    const last = frame.locator('.prose').filter({ hasText: `End of ${word}.` }).last();
+    // Whoever touched something stays there, and what comes after may be out of the page.
+    await expect(async () => {
+      await frame.locator('#scroller').press('End');
+      await expect(last).toBeVisible({ timeout: 1000 });
+    }).toPass({ timeout: 15_000 });
     await expect(frame.getByRole('button', { name: 'Stop' })).toBeHidden();
   };
   const nothing = { scripts: [], navigations: [], windows: [], dialogs: [] };
@@ -357,7 +357,11 @@ test('thoughts, output, changes, forms, titles and commands are text as well', a
   await expect(question.locator(STRANGE)).toHaveCount(await question.locator('form.form').count());
   await question.evaluate(touchEverything);
   expect(seen).toEqual(nothing);
-  if (await question.isVisible()) await question.getByRole('button', { name: 'Decline' }).click();
+  // Touching it may have answered it, which takes a moment to be seen.
+  await expect(async () => {
+    if (await question.isVisible()) await question.getByRole('button', { name: 'Decline' }).click({ timeout: 1000 });
+    await expect(question).toBeHidden({ timeout: 1000 });
+  }).toPass({ timeout: 15_000 });
   await over('forms');
   await untouched();
 
