@@ -70,9 +70,10 @@ function userView(stage) {
   const content = () => (shown?.entry.type === 'user' ? shown.entry.content : '');
   const key = () => `said-${shown?.entry.entryId}`;
   const showMore = () => {
-    const whole = stage.opened.get(key()) ?? false;
-    text.classList.toggle('cut', long && !whole);
     more.hidden = !long;
+    if (!long) return;
+    const whole = stage.opened.get(key()) ?? false;
+    text.classList.toggle('cut', !whole);
     more.textContent = whole ? 'Show less' : 'Show all';
   };
   more.addEventListener('click', () => {
