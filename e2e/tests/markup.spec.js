@@ -298,7 +298,10 @@ test('thoughts, output, changes, forms, titles and commands are text as well', a
   const lines = some.map(({ text }) => text.replaceAll(/\s/g, ' '));
   const updates = (/** @type {object[]} */ list) => list.map((one) => `update ${JSON.stringify(one)}`).join('\n');
   const over = async (/** @type {string} */ word) => {
-    const last = frame.locator('.prose').filter({ hasText: `End of ${word}.` }).last();
+    const last = frame
+      .locator('.prose')
+      .filter({ hasText: `End of ${word}.` })
+      .last();
     // Whoever touched something stays there, and what comes after may be out of the page.
     await expect(async () => {
       await frame.locator('#scroller').press('End');
