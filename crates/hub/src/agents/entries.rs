@@ -14,9 +14,12 @@ use wire::{
 };
 
 use super::from_acp::{ToolCallPatch, Update};
+use super::weight::{call_bytes, media_bytes};
 
 /// What a terminal inside a tool call keeps of its output; the oldest goes first.
 const TERMINAL_OUTPUT_MAX: usize = 1024 * 1024;
+/// What an entry takes beside what it says.
+const ENTRY_BYTES: usize = 512;
 
 /// How the conversation changes.
 #[derive(Debug, Clone, PartialEq)]
@@ -50,6 +53,8 @@ pub struct Entries {
     plan: Option<String>,
     /// Outside of a turn an entry may be put away any time, so it is always shown whole.
     in_turn: bool,
+    /// What the entries since the last turn began take, about.
+    held: usize,
 }
 
 #[derive(Debug, Clone, Default)]
@@ -75,7 +80,13 @@ impl Entries {
             terminals: HashMap::new(),
             plan: None,
             in_turn: false,
+            held: 0,
         }
+    }
+
+    /// About how many bytes what was said since the last turn began takes, as it is now.
+    pub fn held(&self) -> usize {
+        self.held
     }
 
     /// How an update changes the conversation. `now` is the time for entries that carry one.
@@ -89,6 +100,7 @@ impl Entries {
             } => self.text(author, text, message_id, now, &mut changes),
             Update::Media { author, block } => {
                 self.finish_text(&mut changes);
+                self.held += media_bytes(&block);
                 let (entry_id, timestamp) = (self.next_id(), now.to_owned());
                 changes.push(EntryChange::Begin(ChatEntry::Media {
                     entry_id,
@@ -105,6 +117,7 @@ impl Entries {
                 description,
             } => {
                 self.finish_text(&mut changes);
+                self.held += title.len() + description.as_ref().map_or(0, String::len);
                 let entry_id = self.next_id();
                 changes.push(EntryChange::Begin(ChatEntry::Notice {
                     entry_id,
@@ -127,6 +140,7 @@ impl Entries {
         self.in_turn = true;
         self.tool_calls.clear();
         self.terminals.clear();
+        self.held = 0;
         changes.push(EntryChange::Begin(ChatEntry::User {
             entry_id: self.next_id(),
             content: message.content.clone(),
@@ -165,8 +179,10 @@ impl Entries {
                 continue;
             };
             let mut changes = vec![];
+            let before = output.len();
             output.push_str(&text);
             keep_end(output, TERMINAL_OUTPUT_MAX);
+            self.held += output.len().saturating_sub(before);
             if self.in_turn && !text.is_empty() {
                 changes.push(EntryChange::AppendTerminal {
                     entry_id,
@@ -219,6 +235,7 @@ impl Entries {
         if text.is_empty() {
             return;
         }
+        self.held += text.len();
         if let Some(open) = &self.open {
             // One has a name and one has none: Codex says so what went wrong behind a cut answer.
             if open.author == author && open.message_id == message_id {
@@ -261,8 +278,10 @@ impl Entries {
                 && let Some(text) = only_output(&patch, call)
             {
                 let (output, _) = terminal_of(call);
+                let before = output.len();
                 output.push_str(&text);
                 keep_end(output, TERMINAL_OUTPUT_MAX);
+                self.held += output.len().saturating_sub(before);
                 changes.push(EntryChange::AppendTerminal {
                     entry_id: call.entry_id.clone(),
                     terminal_id: terminal_id_of(call),
@@ -270,8 +289,10 @@ impl Entries {
                 });
                 return;
             }
+            let before = call_bytes(call);
             apply_patch(call, patch);
             show_waiting(call, &mut self.terminals);
+            self.held = (self.held + call_bytes(call)).saturating_sub(before);
             changes.push(EntryChange::Replace(ChatEntry::ToolCall(call.clone())));
             return;
         }
@@ -293,6 +314,7 @@ impl Entries {
         };
         apply_patch(&mut call, patch);
         show_waiting(&mut call, &mut self.terminals);
+        self.held += call_bytes(&call);
         self.tool_calls
             .insert(call.tool_call_id.clone(), call.clone());
         changes.push(EntryChange::Begin(ChatEntry::ToolCall(call)));
@@ -325,6 +347,7 @@ impl Entries {
     }
 
     fn next_id(&mut self) -> String {
+        self.held += ENTRY_BYTES;
         let id = format!("e{}", self.next_entry);
         self.next_entry += 1;
         id

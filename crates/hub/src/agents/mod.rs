@@ -19,6 +19,7 @@ mod sign_in;
 mod start;
 mod stderr_tail;
 mod tickets;
+mod weight;
 mod wire_tap;
 
 pub use agent_session::{AgentSession, Picture};

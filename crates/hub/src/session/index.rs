@@ -522,7 +522,10 @@ fn repair(file: &mut SessionsFile, folder: &Path, notices: &mut Vec<String>) -> 
         let Some(modified) = written.remove(&meta.key) else {
             continue;
         };
-        let newer = modified.duration_since(known) > SAME_TIME || live.contains(&meta.key);
+        // One without a title may have got it just before the end, which was too late for the index.
+        let newer = modified.duration_since(known) > SAME_TIME
+            || live.contains(&meta.key)
+            || meta.title == UNTITLED;
         if newer
             && let Some(told) = told_by(&folder.join(format!("{}.jsonl", meta.key)), Some(meta))
             && told != **meta

@@ -7,15 +7,15 @@ use serde_json::json;
 use testkit::{Conversation, HANG_GUARD, Person, Server, ServerSetup, times};
 
 /// A server with two kinds of agent: one that will misbehave, and one that another person works with.
-struct Street {
-    setup: ServerSetup,
-    server: Server,
+pub(crate) struct Street {
+    pub(crate) setup: ServerSetup,
+    pub(crate) server: Server,
     good: (Person, Conversation),
 }
 
 impl Street {
     /// With a session of the bad one.
-    async fn with_a_bad_one() -> Result<(Self, Person, Conversation)> {
+    pub(crate) async fn with_a_bad_one() -> Result<(Self, Person, Conversation)> {
         let good = format!("{} good", testkit::scripted_agent()?.display());
         let setup = crate::setup()?.env("CODEX_ACP_CMD", good);
         let folder = setup.folder("app")?;
@@ -31,13 +31,8 @@ impl Street {
         Ok((street, bad, talk))
     }
 
-    /// One more who works with the good one.
-    async fn neighbour(&self) -> Result<(Person, Conversation)> {
-        neighbour(&self.server, &self.setup.folder("app")?).await
-    }
-
     /// How long a turn of the good neighbour takes, usually.
-    async fn turns(&mut self, count: usize) -> Result<Duration> {
+    pub(crate) async fn turns(&mut self, count: usize) -> Result<Duration> {
         let (person, talk) = &mut self.good;
         let mut took = vec![];
         for _ in 0..count {
@@ -50,7 +45,7 @@ impl Street {
     }
 
     /// In KiB, from the kernel's own account: `VmRSS` now, `VmHWM` at most.
-    fn memory(&self, which: &str) -> Result<u64> {
+    pub(crate) fn memory(&self, which: &str) -> Result<u64> {
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.server.id()))?;
         let line = status.lines().find(|line| line.starts_with(which));
         let line = line.context("no such line")?;
@@ -103,132 +98,6 @@ fn bad_agent(street: &Street) -> Result<u32> {
     };
     let processes = street.processes();
     processes.into_iter().find(is_it).context("the agent")
-}
-
-/// Reads until the turn is over, and comes back when it was too slow.
-async fn follow(street: &Street, bad: &mut Person, talk: &mut Conversation) -> Result<()> {
-    let turns = testkit::count_turns(talk) + 1;
-    while testkit::count_turns(talk) < turns || talk.is_running() {
-        match bad.socket.next_or_close().await? {
-            Ok(message) => talk.apply(&message)?,
-            Err(_) => {
-                *bad = Person::at(&street.server, &street.setup.folder("app")?).await?;
-                bad.resume(talk).await?;
-            }
-        }
-    }
-    Ok(())
-}
-
-/// A new session; the agent may be on its way out, and then that is said.
-async fn begin_again(bad: &mut Person) -> Result<Conversation> {
-    let end = Instant::now() + HANG_GUARD;
-    loop {
-        let created = bad.ask_to_create("claude-code").await?;
-        if let Some(id) = created["sessionId"].as_str() {
-            return bad.open(id).await;
-        }
-        ensure!(
-            created["code"] == "AGENT_UNAVAILABLE" && Instant::now() < end,
-            "{created}"
-        );
-    }
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_flood_is_ended_before_it_fills_the_memory_and_slows_nobody_down() -> Result<()> {
-    for bytes in [1000, 1_000_000] {
-        let (mut street, mut bad, _) = Street::with_a_bad_one().await?;
-        // The flood takes the machine from both; only one has it in its house.
-        let (mut elsewhere, ..) = Street::with_a_bad_one().await?;
-        let before = street.turns(20).await?;
-        let memory = street.memory("VmRSS")?;
-        let end = Instant::now() + Duration::from_secs(times(0, 30) as u64);
-        let (mut during, mut meanwhile, mut floods) = (vec![], vec![], 0);
-        while floods == 0 || Instant::now() < end {
-            floods += 1;
-            // Whoever opens a session whole gets all of it, and pays for it: each flood has one of its own.
-            let mut talk = begin_again(&mut bad).await?;
-            bad.send(&talk, &format!("flood-for 60000 {bytes}")).await?;
-            let (mut person, mut theirs) = street.neighbour().await?;
-            let flooded = follow(&street, &mut bad, &mut talk);
-            let mut flooded = Box::pin(flooded);
-            loop {
-                let begun = Instant::now();
-                let mut turn = std::pin::pin!(person.turn(&mut theirs, "say hello"));
-                tokio::select! {
-                    ended = &mut flooded => {
-                        ended?;
-                        turn.await?;
-                        break;
-                    }
-                    said = &mut turn => said?,
-                }
-                during.push(begun.elapsed());
-                meanwhile.push(elsewhere.turns(1).await?);
-            }
-            drop(flooded);
-            let why = talk.entries.last().context("an end")?["message"].clone();
-            let why = why.as_str().unwrap_or_default();
-            ensure!(why.contains("said more than 16 MiB"), "{why}");
-        }
-        during.sort();
-        meanwhile.sort();
-        let during = during[during.len() / 2];
-        let meanwhile = meanwhile[meanwhile.len() / 2];
-        let more = street.memory("VmHWM")? - memory;
-        eprintln!(
-            "{floods} floods by {bytes} bytes: a turn beside it {before:?} -> {during:?} (elsewhere {meanwhile:?}), memory {} MiB, at most {} more",
-            memory / 1024,
-            more / 1024
-        );
-        let share = before.max(meanwhile);
-        ensure!(during < share * 15, "{share:?} -> {during:?}");
-        ensure!(more < 512 * 1024, "{more} KiB more");
-    }
-    Ok(())
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_line_without_end_and_a_flood_of_errors_cost_no_memory() -> Result<()> {
-    let (mut street, mut bad, mut talk) = Street::with_a_bad_one().await?;
-    let memory = street.memory("VmRSS")?;
-    let errors = times(200, 10_000) * 1_000_000;
-    let begun = Instant::now();
-    // Longer than a guard: it is as fast as the machine.
-    let turn = format!("flood-stderr {errors}\nsay done");
-    bad.send(&talk, &turn).await?;
-    while testkit::count_turns(&talk) == 0 || talk.is_running() {
-        match tokio::time::timeout(HANG_GUARD * 20, bad.socket.next()).await? {
-            Ok(message) => talk.apply(&message)?,
-            Err(_) if begun.elapsed() < HANG_GUARD * 20 => {}
-            Err(error) => return Err(error),
-        }
-    }
-    ensure!(
-        talk.said().contains(&"assistant: done".to_owned()),
-        "{:?}",
-        talk.said()
-    );
-    let took = begun.elapsed();
-    let after_errors = street.memory("VmHWM")? - memory;
-    let endless = times(64, 1024) * 1024 * 1024;
-    bad.turn(&mut talk, &format!("endless {endless}\nsay never"))
-        .await?;
-    let said = talk.said();
-    ensure!(
-        said.last().is_some_and(|last| last == "turn interrupted"),
-        "{said:?}"
-    );
-    let after = street.memory("VmHWM")? - memory;
-    eprintln!(
-        "{} MB of errors in {took:?}: {after_errors} KiB more; {endless} bytes without end: {after} KiB more",
-        errors / 1_000_000
-    );
-    ensure!(after_errors < 16 * 1024, "{after_errors} KiB more");
-    ensure!(after < 96 * 1024, "{after} KiB more");
-    street.turns(1).await?;
-    Ok(())
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

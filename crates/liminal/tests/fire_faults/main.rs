@@ -7,6 +7,7 @@
     reason = "what was measured, and what could not be tried here, is said"
 )]
 
+mod agent_floods;
 mod agents;
 mod crowds;
 mod damage;

@@ -44,21 +44,22 @@ impl Conversation {
         }
     }
 
-    /// Merges with what is waiting to be shown, if it is more of the same text.
+    /// Merges with what is waiting to be shown, if it is more of the same text, or the same entry as it is by now.
     pub(super) fn pend(&mut self, change: EntryChange) {
-        if let (
-            Some(EntryChange::Append { entry_id, text }),
-            EntryChange::Append {
-                entry_id: next,
-                text: more,
-            },
-        ) = (self.pending.last_mut(), &change)
-            && entry_id == next
-        {
-            text.push_str(more);
-            return;
+        match (self.pending.last_mut(), change) {
+            (
+                Some(EntryChange::Append { entry_id, text }),
+                EntryChange::Append {
+                    entry_id: next,
+                    text: more,
+                },
+            ) if *entry_id == next => text.push_str(&more),
+            (
+                Some(EntryChange::Begin(entry) | EntryChange::Replace(entry)),
+                EntryChange::Replace(next),
+            ) if entry.entry_id() == next.entry_id() => *entry = next,
+            (_, change) => self.pending.push(change),
         }
-        self.pending.push(change);
     }
 
     pub(super) fn turn_begins(&mut self) {
@@ -83,6 +84,7 @@ impl Conversation {
             self.record.keep(&change);
             self.show_change(change);
         }
+        self.record.shorten().await;
         Ok(())
     }
 

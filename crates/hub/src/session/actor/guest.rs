@@ -26,10 +26,18 @@ use crate::store::Uploads;
 
 /// Questions of one session that may be open at once.
 const QUESTIONS_MAX: usize = 16;
+/// What an agent may remember of a session that it opens again; it is in memory until it is held against what we have.
+const REPLAY_BYTES_MAX: usize = 512 * 1024 * 1024;
 
 pub(super) struct Replay {
     fold: Entries,
     entries: BTreeMap<u64, ChatEntry>,
+}
+
+impl Replay {
+    fn is_too_much(&self) -> bool {
+        self.fold.held() > REPLAY_BYTES_MAX
+    }
 }
 
 impl Default for Replay {
@@ -77,6 +85,9 @@ impl Actor {
     async fn update(&mut self, update: Update) {
         let replays = self.state.is_attaching() && self.restoring.is_none();
         if replays && !matches!(update, Update::Session(_)) {
+            if self.replay.is_too_much() {
+                return;
+            }
             let now = stamp(self.last_heard_at);
             for change in self.replay.fold.apply(update, &now) {
                 keep(&mut self.replay.entries, &change);
@@ -97,7 +108,8 @@ impl Actor {
                 let replay = std::mem::take(&mut self.replay);
                 match result {
                     Ok(answer) => {
-                        if how == Attach::Load {
+                        // What we have stays as it is if the agent goes on and on about it.
+                        if how == Attach::Load && !replay.is_too_much() {
                             self.adopt(replay.entries.into_values().collect()).await;
                         }
                         self.restore(session, answer).await;

@@ -50,6 +50,8 @@ use crate::store::transcript::{Found, Note, Transcript};
 const COMMANDS_MAX: usize = 256;
 /// What the agent may say ahead of the task.
 pub(super) const FROM_AGENT_MAX: usize = 1024;
+/// What is heard of it at once: other sessions have their turn in between.
+const HEARD_AT_ONCE: usize = 64;
 const OWN_MAX: usize = 64;
 /// What commands may say ahead of the task.
 pub(super) const TERMINALS_MAX: usize = 64;
@@ -293,9 +295,12 @@ impl Actor {
                     Some(command) => self.command(command).await,
                     None => return self.stop(false).await,
                 },
-                count = self.from_agent.recv_many(&mut said, FROM_AGENT_MAX) => {
+                count = self.from_agent.recv_many(&mut said, HEARD_AT_ONCE) => {
                     if count > 0 {
                         self.heard(&mut said).await;
+                    }
+                    if count == HEARD_AT_ONCE {
+                        tokio::task::yield_now().await;
                     }
                 }
                 Some(output) = self.terminals.recv() => self.step(Input::Terminal(output)).await,

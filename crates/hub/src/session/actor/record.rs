@@ -105,6 +105,22 @@ impl Record {
         keep(&mut self.in_flight, change);
     }
 
+    /// Writes the live file anew if it says the same again and again. What cannot be done now is done later.
+    pub(super) async fn shorten(&mut self) {
+        let long = |transcript: &Transcript| transcript.live_is_long();
+        if !self.transcript.as_ref().is_some_and(long) {
+            return;
+        }
+        let entries = std::mem::take(&mut self.in_flight);
+        let (shortened, entries) = self
+            .on_disk(move |transcript| (transcript.shorten_live(&entries), entries))
+            .await;
+        self.in_flight = entries;
+        if let Err(error) = shortened {
+            tracing::warn!(%error, "could not shorten what a turn has written");
+        }
+    }
+
     /// Moves what is finished into the transcript. After an error it stays where it is, and is moved later.
     pub(super) async fn fold(&mut self) -> io::Result<()> {
         let mut entries = std::mem::take(&mut self.in_flight);

@@ -35,6 +35,8 @@ use crate::store::transcript::Chosen;
 
 /// What an agent may say in one turn. Nobody reads that much: one that says more runs in circles.
 const TURN_TEXT_MAX: usize = 16 * 1024 * 1024;
+/// What may be kept of a turn in all, pictures and what tools did included; it is in memory until the turn ends.
+const TURN_HELD_MAX: usize = 128 * 1024 * 1024;
 
 #[derive(Debug, Clone)]
 pub(crate) struct State {
@@ -398,22 +400,29 @@ impl State {
                 ..
             }
             | Update::Interruption => {}
+            // The rest of it is on its way, and is not heard.
+            _ if self.turn.is_none() && self.entries.held() > TURN_HELD_MAX => {}
             Update::Text { text, .. } if self.is_too_much(text.len()) => {
-                // The rest of it is on its way, and is not heard.
-                if self.turn.is_some() {
-                    let why = format!(
-                        "It said more than {} MiB in one turn and was ended",
-                        TURN_TEXT_MAX / 1024 / 1024
-                    );
-                    self.end_turn(TurnOutcome::Failed, Some(why), None, now, effects);
-                    effects.extend([Effect::RestartAgent, Effect::Info]);
-                }
+                self.end_flood(TURN_TEXT_MAX, now, effects);
             }
             update => {
                 let changes = self.entries.apply(update, &stamp(now.at));
                 self.change(changes, effects);
+                if self.entries.held() > TURN_HELD_MAX {
+                    self.end_flood(TURN_HELD_MAX, now, effects);
+                }
             }
         }
+    }
+
+    fn end_flood(&mut self, most: usize, now: Now, effects: &mut Vec<Effect>) {
+        if self.turn.is_none() {
+            return;
+        }
+        let most = most / 1024 / 1024;
+        let why = format!("It said more than {most} MiB in one turn and was ended");
+        self.end_turn(TurnOutcome::Failed, Some(why), None, now, effects);
+        effects.extend([Effect::RestartAgent, Effect::Info]);
     }
 
     fn is_too_much(&mut self, more: usize) -> bool {

@@ -36,6 +36,11 @@ const GAP_MAX: usize = 1_000_000;
 const ID_BEGINS: &[u8] = b"\"entryId\":\"e";
 const ID_WITHIN: usize = 80;
 
+/// What a live file may grow to, and by what factor, before it is written anew as it stands: what changes again and
+/// again is in it each time.
+const LIVE_BYTES: u64 = 64 * 1024 * 1024;
+const LIVE_GROWTH: u64 = 4;
+
 /// How every entry's line begins.
 const ENTRY_BEGINS: &[u8] = b"{\"n\":";
 
@@ -138,9 +143,20 @@ pub(crate) struct Transcript {
     edition: u64,
     /// Where each entry stands; a zero length means nowhere.
     lines: Vec<Line>,
-    live: Option<File>,
-    /// The live file could not be synced: what it holds may not be on disk, though it can be read.
-    live_doubtful: bool,
+    live: LiveFile,
+}
+
+/// The turn in flight, as far as it is on disk.
+#[derive(Debug, Default)]
+struct LiveFile {
+    file: Option<File>,
+    /// A turn began in it.
+    turn: bool,
+    bytes: u64,
+    /// How long it was when it was last written anew.
+    bytes_then: u64,
+    /// It could not be synced: what it holds may not be on disk, though it can be read.
+    doubtful: bool,
 }
 
 impl Transcript {
@@ -155,8 +171,7 @@ impl Transcript {
             ready: true,
             edition: header.edition,
             lines: vec![],
-            live: None,
-            live_doubtful: false,
+            live: LiveFile::default(),
         })
     }
 
@@ -193,8 +208,7 @@ impl Transcript {
             ready: sealed.is_some(),
             edition: found.header.as_ref().map_or(0, |header| header.edition),
             lines,
-            live: None,
-            live_doubtful: false,
+            live: LiveFile::default(),
         };
         transcript.read_live(&mut found)?;
         if let Some(header) = &found.header
@@ -264,7 +278,7 @@ impl Transcript {
             return Ok(());
         }
         // After an error it is opened anew, and sealed.
-        let mut live = match self.live.take() {
+        let mut live = match self.live.file.take() {
             Some(live) => live,
             None => {
                 let mut live = append_to(&live_path(&self.path))?;
@@ -274,39 +288,58 @@ impl Transcript {
             }
         };
         append_whole(&mut live, &text)?;
-        self.live = Some(live);
+        self.live.file = Some(live);
+        self.live.bytes += text.len() as u64;
+        self.live.turn |= begins;
         Ok(())
+    }
+
+    /// Whether the live file says the same again and again.
+    pub(crate) fn live_is_long(&self) -> bool {
+        self.live.bytes > LIVE_BYTES.max(self.live.bytes_then * LIVE_GROWTH)
     }
 
     /// Waits until what is in the live file is on disk. After an error it is not known what is: it has to be rewritten.
     pub(crate) fn sync_live(&mut self) -> io::Result<()> {
-        let synced = match &self.live {
+        let synced = match &self.live.file {
             Some(live) => live.sync_data(),
             None => Ok(()),
         };
-        self.live_doubtful |= synced.is_err();
+        self.live.doubtful |= synced.is_err();
         synced
     }
 
     /// Whether the live file has to be rewritten before it is used again.
     pub(crate) fn live_is_doubtful(&self) -> bool {
-        self.live_doubtful
+        self.live.doubtful
     }
 
-    /// Makes the live file say these entries and nothing else, durably.
+    /// Makes the live file say these entries and nothing else, durably. A turn that could not be written has not begun.
     pub(crate) fn rewrite_live(&mut self, entries: &BTreeMap<u64, ChatEntry>) -> io::Result<()> {
+        self.live.turn &= !self.live.doubtful;
         if entries.is_empty() {
             self.end_live()?;
         } else {
             let mut text = live::first_line(self.edition)?;
+            if self.live.turn {
+                live::write_turn(&mut text)?;
+            }
             for entry in entries.values() {
                 live::write_change(&mut text, &EntryChange::Begin(entry.clone()))?;
             }
-            self.live = None;
+            self.live.file = None;
             durable::replace(&live_path(&self.path), &text)?;
+            self.live.bytes = text.len() as u64;
+            self.live.bytes_then = self.live.bytes;
         }
-        self.live_doubtful = false;
+        self.live.doubtful = false;
         Ok(())
+    }
+
+    /// The same, shorter. After an error it is only tried again when it has grown much longer.
+    pub(crate) fn shorten_live(&mut self, entries: &BTreeMap<u64, ChatEntry>) -> io::Result<()> {
+        self.live.bytes_then = self.live.bytes;
+        self.rewrite_live(entries)
     }
 
     /// Moves finished entries into the transcript, durably, and ends the live file.
@@ -364,8 +397,7 @@ impl Transcript {
             ready: true,
             edition: header.edition,
             lines: vec![],
-            live: None,
-            live_doubtful: false,
+            live: LiveFile::default(),
         };
         for (number, line) in lines {
             place(&mut self.lines, number as usize - 1, line);
@@ -394,7 +426,10 @@ impl Transcript {
     }
 
     fn end_live(&mut self) -> io::Result<()> {
-        self.live = None;
+        self.live = LiveFile {
+            doubtful: self.live.doubtful,
+            ..LiveFile::default()
+        };
         match std::fs::remove_file(live_path(&self.path)) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
             _ => Ok(()),

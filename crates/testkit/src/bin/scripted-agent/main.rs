@@ -25,6 +25,7 @@
 //! | `say TEXT`, `think TEXT`, `echo TEXT` | a chunk of answer, thought, or the user's own message |
 //! | `flood N BYTES` | N chunks, as fast as it can |
 //! | `flood-for MS BYTES` | chunks for so long, as fast as it can |
+//! | `flood-lines N LINE` | this line so often, or for so long (`500ms`); `%n` is a number, `%s` the session |
 //! | `rate N BYTES PER_SECOND` | N chunks, evenly |
 //! | `prose N BYTES PER_SECOND` | the same of markdown: headings, lists, code |
 //! | `clock N PER_SECOND` | N chunks, evenly, each the time in nanoseconds |
@@ -66,7 +67,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use crate::misbehave::{children, endless, flood, flood_for, flood_stderr, garbage};
+use crate::misbehave::{children, endless, flood, flood_for, flood_lines, flood_stderr, garbage};
 
 /// Plain ASCII, so that a byte is a character.
 const PROSE: &str = "## What was found
@@ -611,6 +612,10 @@ impl Agent {
             ("huge", [bytes]) => self.update(session, chunk("agent_message_chunk", &"h".repeat(bytes.parse().unwrap()))),
             ("endless", [bytes]) => endless(bytes.parse().unwrap()),
             ("flood-for", [wait, bytes]) => flood_for(session, wait.parse().unwrap(), bytes.parse().unwrap()),
+            ("flood-lines", [much, ..]) => {
+                let line = rest.split_once(' ').unwrap().1.replace("%s", session);
+                flood_lines(much, &line);
+            }
             ("flood-stderr", [bytes]) => flood_stderr(bytes.parse().unwrap()),
             ("children", [count, seconds]) => children(count.parse().unwrap(), seconds),
             ("stubborn", [wait]) => std::thread::sleep(Duration::from_millis(wait.parse().unwrap())),

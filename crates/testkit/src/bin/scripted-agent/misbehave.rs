@@ -32,6 +32,27 @@ pub(crate) fn flood_for(session: &str, wait: u64, bytes: usize) {
     }
 }
 
+/// This line so often, or for so long (`500ms`), with a number of its own wherever it says `%n`.
+pub(crate) fn flood_lines(much: &str, line: &str) {
+    let wait = much.strip_suffix("ms").map(|wait| wait.parse().unwrap());
+    let end = wait.map(|wait| Instant::now() + Duration::from_millis(wait));
+    let count = end.map_or_else(|| much.parse().unwrap(), |_| u64::MAX);
+    let pieces: Vec<&str> = line.split("%n").collect();
+    let mut stdout = std::io::stdout().lock();
+    let mut numbers = 0..count;
+    while end.is_none_or(|end| Instant::now() < end) && !numbers.is_empty() {
+        let mut together = String::new();
+        for number in numbers.by_ref().take(100) {
+            together.push_str(&pieces.join(&number.to_string()));
+            together.push('\n');
+        }
+        if stdout.write_all(together.as_bytes()).is_err() {
+            return;
+        }
+    }
+    let _ = stdout.flush();
+}
+
 pub(crate) fn flood_stderr(bytes: usize) {
     let mut stderr = std::io::stderr().lock();
     let line = format!("{}\n", "x".repeat(1023));

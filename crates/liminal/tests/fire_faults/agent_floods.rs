@@ -1,0 +1,386 @@
+//! Agents that say more than anybody can hear: those who work with another agent do not notice, and it is not kept.
+//!
+//! Two servers stand side by side on the same busy machine, and a neighbour at each; only one has the flood in its house.
+
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, ensure};
+use serde_json::{Value, json};
+use testkit::{Person, Server, Socket, times};
+
+use crate::agents::Street;
+
+/// How much longer a turn may take than with the flood next door.
+const RATIO_MAX: u32 = 3;
+/// A neighbour elsewhere may find the machine free for a moment; so little is no difference.
+const NOTICEABLE: Duration = Duration::from_millis(3);
+const ROUNDS_MAX: usize = 3;
+/// A flood may go on for longer than a person waits, on a busy machine.
+const PATIENCE: Duration = Duration::from_secs(600);
+
+/// What an agent does that no agent should, and how its turn ends.
+struct Flood {
+    name: &'static str,
+    script: String,
+    ends: &'static str,
+    memory_mib_max: u64,
+}
+
+/// On disk, whatever is said: what is kept of a turn, and what a live file may grow to before it is written anew.
+const DISK_BYTES_MAX: u64 = 512 * 1024 * 1024;
+
+/// How it went.
+struct Borne {
+    /// What a turn of the neighbour took, usually, here and elsewhere.
+    turns: [Duration; 2],
+    /// Bytes of the agent's that the server has read.
+    read: u64,
+    lasted: Duration,
+    /// What was on disk at most.
+    kept: u64,
+    entry: Value,
+}
+
+/// Both houses.
+struct Houses {
+    here: Street,
+    elsewhere: Street,
+    bad: Person,
+}
+
+impl Houses {
+    async fn build() -> Result<Self> {
+        let (here, bad, _) = Street::with_a_bad_one().await?;
+        let (elsewhere, ..) = Street::with_a_bad_one().await?;
+        Ok(Self {
+            here,
+            elsewhere,
+            bad,
+        })
+    }
+
+    /// A new session; the agent may be on its way out, and then that is said.
+    async fn begin(&mut self) -> Result<String> {
+        let end = Instant::now() + PATIENCE;
+        loop {
+            let created = self.bad.ask_to_create("claude-code").await?;
+            if let Some(id) = created["sessionId"].as_str() {
+                // Whoever makes a session watches it.
+                let folder = self.here.setup.folder("app")?;
+                self.bad = Person::at(&self.here.server, &folder).await?;
+                return Ok(id.to_owned());
+            }
+            ensure!(
+                created["code"] == "AGENT_UNAVAILABLE" && Instant::now() < end,
+                "{created}"
+            );
+        }
+    }
+
+    /// Has the bad one do this in a session of its own, while the neighbours go on working.
+    async fn bear(&mut self, script: &str) -> Result<Borne> {
+        let session = self.begin().await?;
+        let read = self.read()?;
+        let begun = Instant::now();
+        send_and_leave(&self.here.server, &session, script).await?;
+        let mut turns = [vec![], vec![]];
+        let mut kept = 0;
+        loop {
+            kept = kept.max(size(&self.here.setup.data_dir()));
+            turns[0].push(self.here.turns(1).await?);
+            turns[1].push(self.elsewhere.turns(1).await?);
+            if !self.is_running(&session).await? {
+                break;
+            }
+            ensure!(begun.elapsed() < PATIENCE, "it goes on and on");
+        }
+        let lasted = begun.elapsed();
+        let read = self.read()? - read;
+        let mut late = self.here.server.connect().await?;
+        let entry = last_entry(&mut late, &session).await?;
+        Ok(Borne {
+            turns: turns.map(|mut took| {
+                took.sort();
+                took[took.len() / 2]
+            }),
+            read,
+            lasted,
+            kept,
+            entry,
+        })
+    }
+
+    async fn is_running(&mut self, session: &str) -> Result<bool> {
+        let sessions = self.bad.list(false).await?;
+        let it = sessions.iter().find(|one| one["id"] == session);
+        Ok(it.context("it is in the list")?["state"] == "running")
+    }
+
+    /// What the server has read so far, from whomever.
+    fn read(&self) -> Result<u64> {
+        let io = std::fs::read_to_string(format!("/proc/{}/io", self.here.server.id()))?;
+        let line = io.lines().find_map(|line| line.strip_prefix("rchar: "));
+        Ok(line.context("a count")?.trim().parse()?)
+    }
+
+    /// Again and again for so long; a busy machine may spoil a round, and only we spoil them all.
+    async fn hold(&mut self, flood: &Flood, lasting: Duration) -> Result<()> {
+        let Flood { name, ends, .. } = flood;
+        let quiet = self.here.turns(20).await?;
+        let memory = self.here.memory("VmRSS")?;
+        let end = Instant::now() + lasting;
+        let (mut rounds, mut held) = (vec![], false);
+        let (mut read, mut lasted, mut kept) = (0, Duration::ZERO, 0);
+        while Instant::now() < end || (!held && rounds.len() < ROUNDS_MAX) {
+            let borne = self.bear(&flood.script).await?;
+            let [here, elsewhere] = borne.turns;
+            let share = elsewhere.max(quiet).max(NOTICEABLE);
+            held |= here <= share * RATIO_MAX;
+            rounds.push(format!("{here:?}, elsewhere {elsewhere:?}"));
+            read += borne.read;
+            lasted += borne.lasted;
+            kept = kept.max(borne.kept);
+            let said = borne.entry.to_string();
+            ensure!(said.contains(ends), "{name}: {said:.300}");
+        }
+        let more = self.here.memory("VmHWM")? - memory;
+        rounds.dedup();
+        rounds.truncate(5);
+        eprintln!(
+            "{name}: {} MB in {:.1} s, {:.0} MB/s; a turn beside it, {quiet:?} when quiet: {}; at most {} MiB more memory, \
+             {} MB on disk at most",
+            read / 1_000_000,
+            lasted.as_secs_f64(),
+            read as f64 / lasted.as_secs_f64() / 1e6,
+            rounds.join("; "),
+            more / 1024,
+            kept / 1_000_000,
+        );
+        ensure!(held, "{name}: {rounds:?}");
+        ensure!(
+            more <= flood.memory_mib_max * 1024,
+            "{name}: {} MiB more",
+            more / 1024
+        );
+        ensure!(kept <= DISK_BYTES_MAX, "{name}: {kept} bytes on disk");
+        Ok(())
+    }
+}
+
+/// Bytes of all files in a folder; some come and go.
+fn size(folder: &Path) -> u64 {
+    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    let sizes = entries.filter_map(|entry| {
+        Some(match entry.file_type().ok()?.is_dir() {
+            true => size(&entry.path()),
+            false => entry.metadata().ok()?.len(),
+        })
+    });
+    sizes.sum()
+}
+
+async fn bear_each(floods: Vec<Flood>, lasting: Duration) -> Result<()> {
+    for flood in floods {
+        Houses::build().await?.hold(&flood, lasting).await?;
+    }
+    Ok(())
+}
+
+/// An update of the session, as a line.
+fn update(update: Value) -> String {
+    let params = json!({"sessionId": "%s", "update": update});
+    json!({"jsonrpc": "2.0", "method": "session/update", "params": params}).to_string()
+}
+
+const TOO_MUCH: &str = "in one turn and was ended";
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_flood_of_text_is_ended_before_it_fills_the_memory_and_slows_nobody_down() -> Result<()> {
+    let floods = [1000, 1_000_000].map(|bytes| Flood {
+        name: if bytes == 1000 {
+            "text"
+        } else {
+            "text in long lines"
+        },
+        script: format!("flood-for 60000 {bytes}"),
+        ends: TOO_MUCH,
+        memory_mib_max: 192,
+    });
+    let lasting = Duration::from_secs(times(0, 60) as u64);
+    bear_each(floods.into(), lasting).await
+}
+
+/// What has no text of its own, but is kept.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_flood_of_anything_else_that_is_kept_is_ended_as_well() -> Result<()> {
+    let text = "x".repeat(1000);
+    let content = json!([{"type": "content", "content": {"type": "text", "text": text}}]);
+    let picture = json!({"type": "image", "mimeType": "image/png", "data": "QUJD".repeat(2500)});
+    let mut kinds = vec![(
+        "calls of tools with what they brought",
+        json!({
+            "sessionUpdate": "tool_call", "toolCallId": "t%n", "title": "Count", "rawOutput": vec![1; 10_000],
+        }),
+    )];
+    // These take a minute or two each.
+    if times(0, 1) == 1 {
+        kinds.extend([
+            (
+                "calls of tools",
+                json!({"sessionUpdate": "tool_call", "toolCallId": "t%n", "title": "Read", "content": content}),
+            ),
+            (
+                "empty calls of tools",
+                json!({"sessionUpdate": "tool_call", "toolCallId": "t%n", "title": ""}),
+            ),
+            (
+                "pictures",
+                json!({"sessionUpdate": "agent_message_chunk", "content": picture}),
+            ),
+            (
+                "words of many messages",
+                json!({
+                    "sessionUpdate": "agent_message_chunk", "messageId": "m%n",
+                    "content": {"type": "text", "text": "x"},
+                }),
+            ),
+        ]);
+    }
+    let floods = kinds.into_iter().map(|(name, kind)| Flood {
+        name,
+        script: format!("flood-lines 600000ms {}", update(kind)),
+        ends: TOO_MUCH,
+        memory_mib_max: 1024,
+    });
+    bear_each(floods.collect(), Duration::ZERO).await
+}
+
+/// What is not kept, for as long as it likes.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_flood_of_what_is_not_kept_is_borne() -> Result<()> {
+    let text = "x".repeat(1000);
+    let content = json!([{"type": "content", "content": {"type": "text", "text": text}}]);
+    let plan = json!([{"content": text, "priority": "high", "status": "pending"}]);
+    let stranger = update(json!({
+        "sessionUpdate": "agent_message_chunk", "content": {"type": "text", "text": text},
+    }));
+    let kinds = [
+        ("lines that are no JSON", text.clone()),
+        ("words for nobody", stranger.replace("%s", "nobody")),
+        (
+            "an unknown update",
+            update(json!({"sessionUpdate": "weather", "text": text})),
+        ),
+        (
+            "questions that nobody knows",
+            json!({"jsonrpc": "2.0", "id": "q%n", "method": "weather/ask", "params": {"text": text}})
+                .to_string(),
+        ),
+        (
+            "answers that nobody waits for",
+            json!({"jsonrpc": "2.0", "id": "a%n", "result": {"text": text}}).to_string(),
+        ),
+        (
+            "one call of a tool, changed",
+            update(json!({
+                "sessionUpdate": "tool_call_update", "toolCallId": "t", "title": "%n", "content": content,
+            })),
+        ),
+        (
+            "one plan, changed",
+            update(json!({"sessionUpdate": "plan", "entries": plan})),
+        ),
+        (
+            "the modes, changed",
+            update(json!({"sessionUpdate": "current_mode_update", "currentModeId": "m%n"})),
+        ),
+    ];
+    let milliseconds = times(500, 60_000);
+    let floods = kinds.map(|(name, line)| Flood {
+        name,
+        script: format!("flood-lines {milliseconds}ms {line}"),
+        ends: "\"outcome\":\"ended\"",
+        memory_mib_max: 64,
+    });
+    bear_each(floods.into(), Duration::ZERO).await
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_line_without_end_and_a_flood_of_errors_cost_no_memory_and_slow_nobody_down() -> Result<()>
+{
+    let errors = times(200, 10_000) * 1_000_000;
+    let endless = times(64, 1024) * 1024 * 1024;
+    let floods = vec![
+        Flood {
+            name: "errors",
+            script: format!("flood-stderr {errors}\nsay done"),
+            ends: "\"outcome\":\"ended\"",
+            memory_mib_max: 16,
+        },
+        Flood {
+            name: "a line without end",
+            script: format!("endless {endless}\nsay never"),
+            ends: "a line of more than 16 MiB",
+            memory_mib_max: 96,
+        },
+    ];
+    bear_each(floods, Duration::ZERO).await
+}
+
+/// What changes again and again is on disk once, and as it was last when the plug is pulled.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_call_that_changes_again_and_again_is_kept_once_and_survives_a_kill() -> Result<()> {
+    let setup = crate::setup()?;
+    let folder = setup.folder("app")?;
+    let server = setup.start().await?;
+    let session = Person::at(&server, &folder).await?.create().await?;
+    let text = "x".repeat(500_000);
+    let content = json!([{"type": "content", "content": {"type": "text", "text": text}}]);
+    let change = update(json!({
+        "sessionUpdate": "tool_call_update", "toolCallId": "t", "title": "%n", "content": content,
+    }));
+    // Two hundred changes of half a megabyte.
+    let script = format!("flood-lines 200 {change}\nsay all\nhang");
+    send_and_leave(&server, &session, &script).await?;
+    let end = Instant::now() + PATIENCE;
+    while last_entry(&mut server.connect().await?, &session).await?["content"] != "all" {
+        ensure!(Instant::now() < end, "it never ends");
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    let kept = size(&setup.data_dir());
+    ensure!(kept < 80_000_000, "{kept} bytes");
+    server.signal("KILL").await?;
+    let server = setup.start().await?;
+    let after = Person::at(&server, &folder).await?.open(&session).await?;
+    let said = &after.said()[1..];
+    ensure!(
+        said == ["tool 199 error", "assistant: all", "turn interrupted"],
+        "{said:?}"
+    );
+    ensure!(after.entries[1]["content"][0]["text"] == text.as_str());
+    Ok(())
+}
+
+/// Nobody watches: whoever does gets all of it, and pays for it. Whoever asked may already be too slow for the answer.
+async fn send_and_leave(server: &Server, session: &str, script: &str) -> Result<()> {
+    let mut sender = server.connect().await?;
+    let send = json!({
+        "type": "session:send", "sessionId": session, "content": script, "requestId": "flood",
+    });
+    sender.send(send).await?;
+    while let Ok(message) = sender.next_or_close().await? {
+        ensure!(message["type"] != "error", "{message}");
+        if message["requestId"] == "flood" {
+            break;
+        }
+    }
+    Ok(())
+}
+
+async fn last_entry(socket: &mut Socket, session: &str) -> Result<Value> {
+    let tail = json!({"type": "session:open", "sessionId": session, "tail": 1});
+    let history = socket.ask(tail).await?;
+    let entries = history["entries"].as_array().context("entries")?;
+    Ok(entries.last().context("an end")?.clone())
+}
