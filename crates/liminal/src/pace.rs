@@ -37,6 +37,12 @@ impl Pace {
         (self.left < 0.0).then(|| Duration::from_secs_f64(-self.left / self.a_second))
     }
 
+    /// No rest counts any more: from here on only so much a second.
+    pub(crate) fn hurry_no_more(&mut self) {
+        self.left = self.left.min(0.0);
+        self.at_once = self.at_once.min(1.0);
+    }
+
     fn refill(&mut self) {
         let now = Instant::now();
         let refilled = now.duration_since(self.at).as_secs_f64() * self.a_second;
@@ -56,5 +62,13 @@ mod tests {
         let wait = pace.spend(5.0).unwrap_or_default();
         assert!(wait > Duration::from_millis(400) && wait <= Duration::from_millis(500));
         assert!(!pace.take());
+    }
+
+    #[test]
+    fn whoever_may_not_hurry_waits_for_each() {
+        let mut pace = Pace::new(10.0, 1000.0);
+        pace.hurry_no_more();
+        let wait = pace.spend(5.0).unwrap_or_default();
+        assert!(wait > Duration::from_millis(400) && wait <= Duration::from_millis(500));
     }
 }

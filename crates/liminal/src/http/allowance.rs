@@ -121,13 +121,16 @@ impl AsyncRead for Metered {
             buffer.advance(read);
             let taken = self.allowance.take(read);
             self.gives_way = true;
+            if taken < read {
+                self.pace.hurry_no_more();
+            }
             if paced {
                 let wait = self.pace.spend(read as f64);
                 self.pause = wait.map(|wait| Box::pin(tokio::time::sleep(wait)));
             }
             buffer.set_filled(before + taken);
-            // Nothing read is the end; nothing taken is thrown away, so that our last words are not lost over it, and no
-            // faster than anything else.
+            // Nothing read is the end; nothing taken is thrown away, so that our last words are not lost over it, and more
+            // slowly than anything else.
             if read == 0 || taken > 0 {
                 return Poll::Ready(Ok(()));
             }

@@ -23,12 +23,11 @@ const RATIO_MAX: u32 = 3;
 const ROUNDS_MAX: usize = 5;
 const GROWTH_KIB_MAX: u64 = 32 * 1024;
 /// What may be taken from a stranger before it is out: what is read at once after a rest, and what the system keeps for us.
-const FAREWELL_BYTES_MAX: u64 = 20 * 1024 * 1024;
+const FAREWELL_BYTES_MAX: u64 = 8 * 1024 * 1024;
 /// Enough to keep every thread of the server busy.
 const POURING: usize = 4;
-/// A few turns of the system's scheduler, which whoever is busy waits for and whoever sleeps does not. Nobody notices so
-/// little, and a thread that is held up costs far more.
-const NOTICEABLE: Duration = Duration::from_millis(10);
+/// Less than a turn of the system's scheduler, which whoever is busy waits for and whoever sleeps does not.
+const NOTICEABLE: Duration = Duration::from_millis(1);
 
 /// From one byte to the next of those who drip.
 const DROP: Duration = Duration::from_millis(100);
@@ -201,6 +200,63 @@ async fn a_flood_of_messages_slows_nobody_else() -> Result<()> {
         under_a_flood("requests", caller, message.repeat(100)).await?;
     }
     Ok(())
+}
+
+/// What is sent in a second by a crowd that stays below what each of them may send at once, and comes back for more.
+const A_SECOND: u64 = 50_000;
+/// What a connection may send before it is slowed down.
+const AT_ONCE: u64 = 1000;
+
+/// Sends as much as is taken at once, again and again over a new connection, and no more than its share of the crowd's.
+async fn come_back(server: Arc<Server>, caller: Caller, message: Vec<u8>, sent: Arc<AtomicU64>) {
+    let bytes = message.repeat(AT_ONCE as usize);
+    let mut rounds =
+        tokio::time::interval(Duration::from_secs(POURING as u64 * AT_ONCE) / A_SECOND as u32);
+    rounds.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Burst);
+    loop {
+        rounds.tick().await;
+        let Ok(raw) = Raw::of(caller, &server).await else {
+            continue;
+        };
+        let (reader, mut writer) = raw.stream.into_split();
+        let answered = Arc::new(AtomicU64::new(0));
+        let reading = tokio::spawn(count_answers(reader, answered.clone()));
+        if writer.write_all(&bytes).await.is_ok() {
+            sent.fetch_add(AT_ONCE, Ordering::Relaxed);
+        }
+        // Nobody is gone before it was heard.
+        let heard = async {
+            while answered.load(Ordering::Relaxed) < AT_ONCE && !reading.is_finished() {
+                tokio::task::yield_now().await;
+            }
+        };
+        let _ = tokio::time::timeout(HANG_GUARD, heard).await;
+        reading.abort();
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn fifty_thousand_messages_a_second_slow_nobody_else() -> Result<()> {
+    let mut pair = Pair::start().await?;
+    let sent = Arc::new(AtomicU64::new(0));
+    let message = frame(
+        TEXT,
+        true,
+        br#"{"type":"project:list","requestId":"flood"}"#,
+    );
+    let begun = Instant::now();
+    let mut crowd = JoinSet::new();
+    for _ in 0..POURING {
+        let (server, message, sent) = (pair.bothered.clone(), message.clone(), sent.clone());
+        crowd.spawn(come_back(server, Caller::Window, message, sent));
+    }
+    let held = pair.hold("a crowd that comes back").await;
+    crowd.shutdown().await;
+    let taken = sent.load(Ordering::Relaxed) as f64 / begun.elapsed().as_secs_f64();
+    println!(
+        "a crowd that comes back: {taken:.0} messages taken a second, of {A_SECOND} that were meant to be"
+    );
+    held
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
