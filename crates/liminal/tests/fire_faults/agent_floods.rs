@@ -335,13 +335,19 @@ async fn a_call_that_changes_again_and_again_is_kept_once_and_survives_a_kill() 
     let folder = setup.folder("app")?;
     let server = setup.start().await?;
     let session = Person::at(&server, &folder).await?.create().await?;
-    let text = "x".repeat(500_000);
+    let text = "x".repeat(400_000);
     let content = json!([{"type": "content", "content": {"type": "text", "text": text}}]);
-    let change = update(json!({
-        "sessionUpdate": "tool_call_update", "toolCallId": "t", "title": "%n", "content": content,
-    }));
-    // Two hundred changes of half a megabyte.
-    let script = format!("flood-lines 200 {change}\nsay all\nhang");
+    let change = |id: &str| {
+        update(json!({
+            "sessionUpdate": "tool_call_update", "toolCallId": id, "title": "%n", "content": content,
+        }))
+    };
+    // Three hundred changes of 400 KB, of two calls in turn.
+    let script = format!(
+        "flood-lines 150 {}%l{}\nsay all\nhang",
+        change("a"),
+        change("b")
+    );
     send_and_leave(&server, &session, &script).await?;
     let end = Instant::now() + PATIENCE;
     while last_entry(&mut server.connect().await?, &session).await?["content"] != "all" {
@@ -355,10 +361,17 @@ async fn a_call_that_changes_again_and_again_is_kept_once_and_survives_a_kill() 
     let after = Person::at(&server, &folder).await?.open(&session).await?;
     let said = &after.said()[1..];
     ensure!(
-        said == ["tool 199 error", "assistant: all", "turn interrupted"],
+        said == [
+            "tool 149 error",
+            "tool 149 error",
+            "assistant: all",
+            "turn interrupted"
+        ],
         "{said:?}"
     );
-    ensure!(after.entries[1]["content"][0]["text"] == text.as_str());
+    for call in &after.entries[1..3] {
+        ensure!(call["content"][0]["text"] == text.as_str());
+    }
     Ok(())
 }
 

@@ -25,7 +25,7 @@
 //! | `say TEXT`, `think TEXT`, `echo TEXT` | a chunk of answer, thought, or the user's own message |
 //! | `flood N BYTES` | N chunks, as fast as it can |
 //! | `flood-for MS BYTES` | chunks for so long, as fast as it can |
-//! | `flood-lines N LINE` | this line so often, or for so long (`500ms`); `%n` is a number, `%s` the session |
+//! | `flood-lines N LINE` | this line so often, or for so long (`500ms`); `%n` is a number, `%s` the session, `%l` a new line |
 //! | `rate N BYTES PER_SECOND` | N chunks, evenly |
 //! | `prose N BYTES PER_SECOND` | the same of markdown: headings, lists, code |
 //! | `clock N PER_SECOND` | N chunks, evenly, each the time in nanoseconds |
@@ -613,7 +613,7 @@ impl Agent {
             ("endless", [bytes]) => endless(bytes.parse().unwrap()),
             ("flood-for", [wait, bytes]) => flood_for(session, wait.parse().unwrap(), bytes.parse().unwrap()),
             ("flood-lines", [much, ..]) => {
-                let line = rest.split_once(' ').unwrap().1.replace("%s", session);
+                let line = rest.split_once(' ').unwrap().1.replace("%s", session).replace("%l", "\n");
                 flood_lines(much, &line);
             }
             ("flood-stderr", [bytes]) => flood_stderr(bytes.parse().unwrap()),
