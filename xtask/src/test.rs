@@ -126,8 +126,8 @@ fn fire(steps: &mut Steps) -> anyhow::Result<()> {
     build(steps)?;
     let mut tests = command(&["cargo", "test", "--workspace", "--no-fail-fast"]);
     tests.args(["--test", "fire_faults", "--test", "fire_attacks"]);
-    // One after the other: each wants the machine for itself.
-    tests.args(["--", "--test-threads=1"]);
+    // One after the other: each wants the machine for itself. They say what they measured.
+    tests.args(["--", "--test-threads=1", "--nocapture"]);
     tests.env(LONG.0, LONG.1).env(EMBED.0, EMBED.1);
     steps.run("faults and attacks, long form", &mut tests)?;
     let mut playwright = playwright(steps, "e2e/playwright.config.js")?;
