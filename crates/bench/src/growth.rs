@@ -1,5 +1,5 @@
 //! How the cost of one more message grows: with the length of its session, with how many sessions there are, with
-//! how many watch, with how long the entry is already. Each is measured small and eight times that, in turn.
+//! how many watch, with how long the entry is already. Each is measured at several sizes, in turn.
 
 use std::time::Instant;
 
@@ -10,49 +10,59 @@ use crate::figures::{Effort, Figures, ms};
 use crate::process::{cpu, setup};
 use crate::store::{fill, id};
 
-/// Three doublings.
-const MORE: usize = 8;
+const ENTRIES: usize = 2500;
+const SESSIONS: usize = 1250;
+const WATCHERS: usize = 8;
+
+/// A store: what it is called, and the entries of the session that is looked at.
+struct Kept {
+    name: String,
+    entries: usize,
+    setup: ServerSetup,
+}
 
 pub(crate) async fn measure(effort: Effort, figures: &mut Figures) -> Result<()> {
-    let kept = [
-        ("few", kept(&[vec![2500], vec![1; 1249]].concat()).await?),
-        (
-            "length",
-            kept(&[vec![2500 * MORE], vec![1; 1249]].concat()).await?,
-        ),
-        (
-            "sessions",
-            kept(&[vec![2500], vec![1; 1250 * MORE - 1]].concat()).await?,
-        ),
-    ];
+    // Each twice the one before it.
+    let sizes = effort.of(&[2, 4, 8][..], &[8]);
+    let mut kept = vec![store("base".to_owned(), ENTRIES, SESSIONS).await?];
+    for size in sizes {
+        kept.push(store(format!("length_{size}"), ENTRIES * size, SESSIONS).await?);
+        kept.push(store(format!("sessions_{size}"), ENTRIES, SESSIONS * size).await?);
+    }
+    let sizes = [&[1], sizes].concat();
     // Each with servers of its own: where the system puts the threads of one makes a message half as slow again.
     for _ in 0..effort.of(5, 2) {
         messages(&kept, effort.of(40, 30), figures).await?;
-        watchers(effort, figures).await?;
-        entry(effort, figures).await?;
+        watchers(effort, &sizes, figures).await?;
+        entry(effort, &sizes, figures).await?;
     }
     Ok(())
 }
 
-async fn kept(entries: &[usize]) -> Result<ServerSetup> {
+async fn store(name: String, entries: usize, sessions: usize) -> Result<Kept> {
     let setup = setup()?;
-    fill(&setup, entries).await?;
-    Ok(setup)
+    let others = vec![1; sessions - 1];
+    fill(&setup, &[vec![entries], others].concat()).await?;
+    Ok(Kept {
+        name,
+        entries,
+        setup,
+    })
 }
 
-async fn messages(
-    kept: &[(&str, ServerSetup)],
-    rounds: usize,
-    figures: &mut Figures,
-) -> Result<()> {
+async fn messages(kept: &[Kept], rounds: usize, figures: &mut Figures) -> Result<()> {
     let mut at: Vec<(&str, Server, Person, Conversation)> = vec![];
-    for (name, setup) in kept {
+    for Kept {
+        name,
+        entries,
+        setup,
+    } in kept
+    {
         let server = setup.start().await?;
         let mut person = Person::at(&server, &setup.folder("app")?).await?;
         // One that the agent knows, and as long as the one that was kept.
         let mut talk = person.begin().await?;
-        let entries = if *name == "length" { 2500 * MORE } else { 2500 };
-        grow(&mut person, &mut talk, entries).await?;
+        grow(&mut person, &mut talk, *entries).await?;
         at.push((name, server, person, talk));
     }
     for _ in 0..rounds {
@@ -91,7 +101,7 @@ async fn turn(person: &mut Person, talk: &mut Conversation) -> Result<f64> {
 }
 
 /// What a stream costs the server with so many who watch it.
-async fn watchers(effort: Effort, figures: &mut Figures) -> Result<()> {
+async fn watchers(effort: Effort, sizes: &[usize], figures: &mut Figures) -> Result<()> {
     let setup = setup()?;
     let server = setup.start().await?;
     let folder = setup.folder("app")?;
@@ -100,7 +110,7 @@ async fn watchers(effort: Effort, figures: &mut Figures) -> Result<()> {
     person.turn(&mut talk, "say first").await?;
     let mut windows = vec![];
     let chunks = effort.of(2000, 1000);
-    for count in [8, 8 * MORE] {
+    for count in sizes.iter().map(|size| WATCHERS * size) {
         while windows.len() < count {
             let mut window = Person::at(&server, &folder).await?;
             window.open(&talk.session_id).await?;
@@ -122,12 +132,12 @@ async fn watchers(effort: Effort, figures: &mut Figures) -> Result<()> {
     Ok(())
 }
 
-/// What a piece of text costs at the beginning of an entry and after eight times as much.
-async fn entry(effort: Effort, figures: &mut Figures) -> Result<()> {
+/// What a piece of text costs in entries of these sizes.
+async fn entry(effort: Effort, sizes: &[usize], figures: &mut Figures) -> Result<()> {
     let setup = setup()?;
     let server = setup.start().await?;
     let mut person = Person::at(&server, &setup.folder("app")?).await?;
-    for count in [1, MORE] {
+    for count in sizes {
         let mut talk = person.begin().await?;
         let chunks = effort.of(40_000, 20_000) * count;
         let before = cpu(server.id())?;

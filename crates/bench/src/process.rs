@@ -1,12 +1,15 @@
 //! What the system knows of a process, and the programs that stand beside this one.
 
 use std::path::PathBuf;
+use std::process::Stdio;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
+use nix::sys::signal::{Signal, kill};
 use nix::time::clock_getcpuclockid;
 use nix::unistd::Pid;
 use testkit::ServerSetup;
+use tokio::process::{Child, Command};
 
 /// A program of the same build.
 pub(crate) fn beside(name: &str) -> Result<PathBuf> {
@@ -29,10 +32,49 @@ pub(crate) fn cpu(pid: u32) -> Result<f64> {
     Ok(Duration::from(clock.now()?).as_secs_f64())
 }
 
-/// How often it has read and written.
-pub(crate) fn calls(pid: u32) -> Result<f64> {
-    let io = std::fs::read_to_string(format!("/proc/{pid}/io"))?;
-    Ok(number(&io, "syscr:")? + number(&io, "syscw:")?)
+/// Every system call of a process, counted by `perf`.
+pub(crate) struct Calls {
+    perf: Child,
+}
+
+impl Calls {
+    /// None where `perf` is not there or may not count.
+    pub(crate) async fn begin(pid: u32) -> Result<Option<Self>> {
+        let mut perf = Command::new("perf");
+        perf.args(["stat", "-x,", "-e", "raw_syscalls:sys_enter", "-p"]);
+        perf.arg(pid.to_string());
+        perf.stderr(Stdio::piped()).kill_on_drop(true);
+        let Ok(mut perf) = perf.spawn() else {
+            return Ok(None);
+        };
+        // It counts once it holds a counter.
+        while perf.try_wait()?.is_none() {
+            if perf.id().is_some_and(counts) {
+                return Ok(Some(Self { perf }));
+            }
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        Ok(None)
+    }
+
+    pub(crate) async fn end(self) -> Result<f64> {
+        let id = self.perf.id().context("it has ended")?;
+        kill(Pid::from_raw(id.try_into()?), Signal::SIGINT)?;
+        let said = self.perf.wait_with_output().await?.stderr;
+        let said = String::from_utf8_lossy(&said);
+        let count = said
+            .lines()
+            .find_map(|line| line.split(',').next()?.parse().ok());
+        count.with_context(|| format!("no count: {said}"))
+    }
+}
+
+fn counts(perf: u32) -> bool {
+    let files = std::fs::read_dir(format!("/proc/{perf}/fd"));
+    let mut files = files.into_iter().flatten().flatten();
+    files.any(|file| {
+        std::fs::read_link(file.path()).is_ok_and(|to| to.as_os_str() == "anon_inode:[perf_event]")
+    })
 }
 
 pub(crate) fn memory_mib(pid: u32) -> Result<f64> {

@@ -9,7 +9,7 @@ use testkit::{Conversation, Person, Server, count_turns};
 
 use crate::figures::{Effort, Figures, ms};
 use crate::plain::{Plain, RELAYS};
-use crate::process::{calls, cpu, setup};
+use crate::process::{Calls, cpu, setup};
 
 const BYTES: usize = 20;
 const PER_SECOND: [usize; 2] = [500, 5000];
@@ -59,7 +59,6 @@ pub(crate) async fn measure(effort: Effort, figures: &mut Figures) -> Result<()>
 struct Cost {
     pid: u32,
     cpu: f64,
-    calls: f64,
     begin: Instant,
 }
 
@@ -68,7 +67,6 @@ impl Cost {
         Ok(Self {
             pid,
             cpu: cpu(pid)?,
-            calls: calls(pid)?,
             begin: Instant::now(),
         })
     }
@@ -81,10 +79,6 @@ impl Cost {
     fn ended(self, name: &str, chunks: usize, figures: &mut Figures) -> Result<()> {
         let per = 100_000.0 / chunks as f64;
         figures.add(format!("{name}_cpu"), (cpu(self.pid)? - self.cpu) * per);
-        figures.add(
-            format!("{name}_calls"),
-            (calls(self.pid)? - self.calls) * per,
-        );
         Ok(())
     }
 }
@@ -96,16 +90,16 @@ async fn ours(amount: Amount, figures: &mut Figures) -> Result<()> {
     let mut person = Person::at(&server, &setup.folder("app")?).await?;
     let mut talk = person.begin().await?;
     let cost = Cost::begin(server.id())?;
-    person
-        .send(&talk, &format!("flood {chunks} {BYTES}"))
-        .await?;
-    let mut bytes = 0;
-    while bytes < chunks * BYTES {
-        bytes += said(&person.socket.next().await?).len();
-    }
+    flood_ours(&mut person, &talk, chunks).await?;
     cost.came("ours", chunks, figures);
     person.socket.next_of("session:complete").await?;
     cost.ended("ours", chunks, figures)?;
+    if let Some(calls) = Calls::begin(server.id()).await? {
+        flood_ours(&mut person, &talk, chunks).await?;
+        person.socket.next_of("session:complete").await?;
+        let per = 100_000.0 / chunks as f64;
+        figures.add("ours_calls", calls.end().await? * per);
+    }
 
     for pace in PER_SECOND {
         let count = pace * amount.seconds;
@@ -139,6 +133,18 @@ async fn ours(amount: Amount, figures: &mut Figures) -> Result<()> {
     Ok(())
 }
 
+/// Until all of it has come.
+async fn flood_ours(person: &mut Person, talk: &Conversation, chunks: usize) -> Result<()> {
+    person
+        .send(talk, &format!("flood {chunks} {BYTES}"))
+        .await?;
+    let mut bytes = 0;
+    while bytes < chunks * BYTES {
+        bytes += said(&person.socket.next().await?).len();
+    }
+    Ok(())
+}
+
 /// What the agent says in a message.
 fn said(message: &Value) -> &str {
     let text = match message["type"].as_str() {
@@ -163,11 +169,22 @@ fn delays(text: &str) -> Result<Vec<f64>> {
 
 async fn flood(name: &str, plain: &mut Plain, chunks: usize, figures: &mut Figures) -> Result<()> {
     let cost = Cost::begin(plain.id()?)?;
+    flood_plain(plain, chunks).await?;
+    cost.came(name, chunks, figures);
+    cost.ended(name, chunks, figures)?;
+    if let Some(calls) = Calls::begin(plain.id()?).await? {
+        flood_plain(plain, chunks).await?;
+        let per = 100_000.0 / chunks as f64;
+        figures.add(format!("{name}_calls"), calls.end().await? * per);
+    }
+    Ok(())
+}
+
+async fn flood_plain(plain: &mut Plain, chunks: usize) -> Result<()> {
     let socket = &mut plain.socket;
     socket.send_text(&format!("flood {chunks} {BYTES}")).await?;
     while socket.next_text().await? != "done" {}
-    cost.came(name, chunks, figures);
-    cost.ended(name, chunks, figures)
+    Ok(())
 }
 
 async fn paced(name: &str, plain: &mut Plain, amount: Amount, figures: &mut Figures) -> Result<()> {

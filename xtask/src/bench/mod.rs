@@ -3,6 +3,7 @@
 //! The runs of both are in turn, so that whatever else the machine does hits both. Trust the ratios; the absolute
 //! numbers are this machine's. What was measured is kept in `target/bench`, and held against the last time.
 
+mod curves;
 mod report;
 mod rows;
 mod spread;
@@ -91,6 +92,7 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<()> {
     for table in TABLES {
         report.print(table);
     }
+    report.print_curves();
     println!(
         "\nmedian (lowest–highest); machine load after: {}",
         self::load()

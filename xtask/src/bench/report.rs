@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, ensure};
 use serde_json::{Value, json};
 
+use super::curves::CURVES;
 use super::machine;
 use super::rows::{Better, Promise, Row, TABLES, Table};
 use super::spread::Spread;
@@ -19,6 +20,8 @@ const WORSE: f64 = 1.2;
 /// The same where there were so few runs that they do not tell how noisy.
 const WORSE_OF_FEW: f64 = 1.5;
 const FEW: usize = 3;
+/// The same of the factor per doubling.
+const STEEPER: f64 = 1.1;
 
 pub(crate) struct Report {
     quick: bool,
@@ -55,7 +58,7 @@ impl Report {
             let ours = Spread::of(&self.figures[row.ours]);
             let theirs = self.beside(row.beside);
             let ratio = theirs.map(|theirs| ours.median / theirs.median);
-            let told = ratio.map_or(String::new(), |ratio| format!("{:.2}", row.shown(ratio)));
+            let told = ratio.map_or(String::new(), |ratio| format!("{ratio:.2}"));
             let name = format!("{}, {}", row.name, row.unit);
             let theirs = theirs.map_or(String::new(), |theirs| theirs.to_string());
             let verdict = row
@@ -76,6 +79,22 @@ impl Report {
         }
     }
 
+    pub(crate) fn print_curves(&self) {
+        let lines: Vec<String> = CURVES
+            .iter()
+            .filter_map(|curve| curve.line(&self.figures))
+            .collect();
+        if !lines.is_empty() {
+            println!(
+                "\n{:<62}{:>40}{:>9}  promise",
+                "GROWTH", "at each size", "doubling"
+            );
+        }
+        for line in lines {
+            println!("{line}");
+        }
+    }
+
     /// Fails if one of the promises was not kept.
     pub(crate) fn judge(&self) -> anyhow::Result<()> {
         let rows = TABLES.iter().flat_map(|table| table.rows);
@@ -89,6 +108,12 @@ impl Report {
                 verdict.is_some_and(|verdict| !verdict.kept)
             })
             .map(|row| row.ours)
+            .chain(
+                CURVES
+                    .iter()
+                    .filter(|curve| !curve.is_kept(&self.figures))
+                    .map(|curve| curve.name),
+            )
             .collect();
         ensure!(broken.is_empty(), "not kept: {}", broken.join(", "));
         Ok(())
@@ -172,7 +197,17 @@ impl Report {
             let of = if beside { " as a ratio" } else { "" };
             apart.then(|| format!("{name}, {unit}{of}: {then} before, {now} now"))
         });
-        worse.collect()
+        let steeper = CURVES.iter().filter_map(|curve| {
+            let (then, now) = (curve.slope(before)?, curve.slope(&self.figures)?);
+            let worse = now > then.max(1.0) * STEEPER;
+            worse.then(|| {
+                format!(
+                    "{}, per doubling: {then:.2} before, {now:.2} now",
+                    curve.name
+                )
+            })
+        });
+        worse.chain(steeper).collect()
     }
 }
 
@@ -211,23 +246,12 @@ struct Verdict {
 }
 
 impl Row {
-    /// The ratio as it is told.
-    fn shown(&self, ratio: f64) -> f64 {
-        match self.promise {
-            Promise::Doubling(_) => ratio.cbrt(),
-            _ => ratio,
-        }
-    }
-
     /// None if nothing was promised, or what it is held against was not measured.
     fn verdict(&self, median: f64, ratio: Option<f64>) -> Option<Verdict> {
         let (promise, kept) = match (self.promise, ratio) {
             (Promise::Most(most), _) => (format!("{most}"), median <= most),
             (Promise::Share(share), Some(ratio)) => (format!("{share} of it"), ratio >= share),
             (Promise::Times(times), Some(ratio)) => (format!("{times} times it"), ratio <= times),
-            (Promise::Doubling(most), Some(ratio)) => {
-                (format!("{most} per doubling"), self.shown(ratio) <= most)
-            }
             _ => return None,
         };
         Some(Verdict { promise, kept })

@@ -48,8 +48,6 @@ pub(super) enum Promise {
     Share(f64),
     /// At most so many times what stands beside it.
     Times(f64),
-    /// What stands beside it is an eighth as large: at most so many times as much with each doubling.
-    Doubling(f64),
 }
 
 const fn row(
@@ -83,7 +81,7 @@ impl Row {
     }
 }
 
-use Promise::{Doubling, Most, None, Share, Times};
+use Promise::{Most, None, Share, Times};
 
 // As a table.
 #[rustfmt::skip]
@@ -104,7 +102,12 @@ pub(super) const TABLES: &[Table] = &[
                 ("relay by the protocol's crate", "streams.relay_crate_cpu"),
                 ("Node bridge", "streams.node_cpu"),
             ]),
-            row("reads and writes, 100,000 chunks", "calls", "streams.ours_calls", "streams.relay_typed_calls", None).and(&[("Node bridge", "streams.node_calls")]),
+            row("system calls, 100,000 chunks", "calls", "streams.ours_calls", "streams.relay_typed_calls", None).and(&[
+                ("relay, lines as they are", "streams.relay_lines_calls"),
+                ("relay, joined", "streams.relay_coalesced_calls"),
+                ("relay by the protocol's crate", "streams.relay_crate_calls"),
+                ("Node bridge", "streams.node_calls"),
+            ]),
             row("delay at 500/s, p50", "us", "streams.ours_delay_500_p50", "streams.relay_typed_delay_500_p50", Times(2.0)).and(&[("Node bridge", "streams.node_delay_500_p50")]),
             row("delay at 500/s, p99", "us", "streams.ours_delay_500_p99", "streams.relay_typed_delay_500_p99", Times(2.0)).and(&[("Node bridge", "streams.node_delay_500_p99")]),
             row("delay at 5,000/s, p50", "us", "streams.ours_delay_5000_p50", "streams.relay_typed_delay_5000_p50", None),
@@ -140,17 +143,6 @@ pub(super) const TABLES: &[Table] = &[
             row("2,000 entries to the socket", "ms", "sessions.history_2000", "sessions.plain_history_2000", None),
             row("20,000 entries to the socket", "ms", "sessions.history_20000", "sessions.plain_history_20000", None),
             row("list of 10,000", "ms", "sessions.list", "sessions.plain_list", None),
-        ],
-    },
-    Table {
-        name: "GROWTH (ratio: per doubling)",
-        beside: "an eighth of it",
-        rows: &[
-            row("message after 20,000 entries", "ms", "growth.message_length", "growth.message_few", Doubling(1.1)),
-            row("message among 10,000 sessions", "ms", "growth.message_sessions", "growth.message_few", Doubling(1.1)),
-            row("last 200 of 20,000 entries opened", "ms", "growth.tail_length", "growth.tail_few", Doubling(1.5)),
-            row("chunk for 64 who watch", "us of processor", "growth.watchers_64", "growth.watchers_8", Doubling(2.0)),
-            row("chunk in an entry of 6 MB", "us of processor", "growth.entry_8", "growth.entry_1", Doubling(1.1)),
         ],
     },
     Table {
