@@ -17,6 +17,10 @@ const GUARDS: [(&str, &str, f64); 4] = [
     ("growing", "a text, rendered as it grows", 0.191),
 ];
 
+/// A message from the window to the agent and its answer back, through the server, in the same measure.
+const MESSAGE: (&str, f64) = ("a message and its answer, through the server", 0.0316);
+const MESSAGES: [usize; 2] = [10, 50];
+
 const MORE: f64 = 1.2;
 
 pub(crate) fn check() -> anyhow::Result<()> {
@@ -26,11 +30,17 @@ pub(crate) fn check() -> anyhow::Result<()> {
     }
     let nothing = count("nothing")?;
     let unit = count("unit")? - nothing;
-    let mut over = vec![];
+    let mut counted = vec![];
     for (what, means, expected) in GUARDS {
-        let needs = (count(what)? - nothing) / unit;
+        counted.push((means, expected, (count(what)? - nothing) / unit));
+    }
+    let [few, many] = MESSAGES;
+    let each = (count_messages(many)? - count_messages(few)?) / (many - few) as f64;
+    counted.push((MESSAGE.0, MESSAGE.1, each / unit));
+    let mut over = vec![];
+    for (means, expected, needs) in counted {
         let change = (needs / expected - 1.0) * 100.0;
-        println!("{needs:>8.3}  {expected:>8.3}  {change:>+6.1} %  {means}");
+        println!("{needs:>8.4}  {expected:>8.4}  {change:>+6.1} %  {means}");
         if needs > expected * MORE {
             over.push(means);
         }
@@ -43,6 +53,16 @@ pub(crate) fn check() -> anyhow::Result<()> {
         );
     }
     Ok(())
+}
+
+/// What the server needed with so many messages; it is counted by the program that sends them.
+fn count_messages(count: usize) -> anyhow::Result<f64> {
+    let output = Command::new(target().join("debug/bench"))
+        .args(["guard", "messages", &count.to_string()])
+        .output()?;
+    let said = String::from_utf8_lossy(&output.stdout);
+    let counted = said.trim().parse();
+    counted.with_context(|| format!("not counted: {}", String::from_utf8_lossy(&output.stderr)))
 }
 
 fn count(what: &str) -> anyhow::Result<f64> {

@@ -21,6 +21,7 @@ use std::process::ExitCode;
 const HELP: &str = "\
 cargo xtask test [rust|web|e2e|agents]
                                   run every check, or one part of them
+cargo xtask test guards           only what counts instructions
 cargo xtask test fire             the faults and attacks among them, for as long as they should last
 cargo xtask bench [server|web] [--quick] [--against FILE]
                                   measure the release build beside plain programs, and compare with last time

@@ -13,6 +13,8 @@ pub(crate) enum Part {
     Web,
     E2e,
     Agents,
+    /// What the Rust tests end with, alone.
+    Guards,
     /// Faults, floods and attacks, as long as they should last.
     Fire,
 }
@@ -27,6 +29,7 @@ impl Part {
             "web" => Some(Self::Web),
             "e2e" => Some(Self::E2e),
             "agents" => Some(Self::Agents),
+            "guards" => Some(Self::Guards),
             "fire" => Some(Self::Fire),
             _ => None,
         }
@@ -40,6 +43,10 @@ pub(crate) fn run(parts: &[Part]) -> anyhow::Result<()> {
         Part::Web => web(&mut steps),
         Part::E2e => e2e(&mut steps),
         Part::Agents => agents(&mut steps),
+        Part::Guards => {
+            build(&mut steps)?;
+            steps.time("instructions (callgrind)", guards::check)
+        }
         Part::Fire => fire(&mut steps),
     });
     steps.print();

@@ -3,11 +3,14 @@
 
 use std::hint::black_box;
 
-use anyhow::{Result, bail};
+use anyhow::{Context, Result, bail};
 use hub::agents::entries::Entries;
 use hub::agents::from_acp;
 use serde_json::{Value, json};
+use testkit::{Person, ServerSetup};
 use wire::ServerMessage;
+
+use crate::process::beside;
 
 const TIMES: usize = 500;
 
@@ -53,6 +56,29 @@ pub(crate) fn run(what: &str) -> Result<()> {
         other => bail!("no guard {other}"),
     }
     Ok(())
+}
+
+/// How many instructions the server needs from its start to its end, with so many messages in between, one after the other,
+/// each from the window to the agent and its answer back, everything kept.
+pub(crate) async fn messages(count: usize) -> Result<f64> {
+    let program = beside("liminal")?;
+    let setup = ServerSetup::new(program.to_str().context("a path")?)?
+        .env("CLAUDE_ACP_CMD", beside("scripted-agent")?)
+        .env("LIMINAL_WARM_START", "false");
+    let counter = "valgrind --tool=callgrind --callgrind-out-file=/dev/null --log-file=counted";
+    let counter: Vec<_> = counter.split(' ').map(Into::into).collect();
+    let server = setup.start_by(&counter).await?;
+    let mut person = Person::at(&server, &setup.folder("app")?).await?;
+    let mut talk = person.begin().await?;
+    for _ in 0..count {
+        person.turn(&mut talk, "say one two three").await?;
+    }
+    server.signal("TERM").await?;
+    let said = std::fs::read_to_string(setup.home().join("counted"))?;
+    let counted = said
+        .lines()
+        .find_map(|line| line.split("Collected : ").nth(1));
+    Ok(counted.context("no count")?.trim().parse()?)
 }
 
 fn lines() -> Vec<String> {

@@ -29,6 +29,10 @@ async fn main() -> Result<()> {
     let args: Vec<String> = std::env::args().skip(1).collect();
     let words: Vec<&str> = args.iter().map(String::as_str).collect();
     let (part, effort) = match words.as_slice() {
+        ["guard", "messages", count] => {
+            println!("{}", guards::messages(count.parse()?).await?);
+            return Ok(());
+        }
         ["guard", what] => return guards::run(what),
         ["page"] => return baselines::page::serve().await,
         ["relay", kind, agent] => return baselines::relay::serve(kind, agent).await,

@@ -27,7 +27,7 @@ struct Flood {
     memory_mib_max: u64,
 }
 
-/// On disk, whatever is said: what is kept of a turn, and what a live file may grow to before it is written anew.
+/// On disk, whatever is said in a turn: what is kept of it, and what a live file may grow to before it is written anew.
 const DISK_BYTES_MAX: u64 = 512 * 1024 * 1024;
 
 /// How it went.
@@ -37,7 +37,7 @@ struct Borne {
     /// Bytes of the agent's that the server has read.
     read: u64,
     lasted: Duration,
-    /// What was on disk at most.
+    /// What more was on disk at most.
     kept: u64,
     entry: Value,
 }
@@ -85,9 +85,10 @@ impl Houses {
         let begun = Instant::now();
         send_and_leave(&self.here.server, &session, script).await?;
         let mut turns = [vec![], vec![]];
-        let mut kept = 0;
+        let (before, mut kept) = (size(&self.here.setup.data_dir()), 0);
         loop {
-            kept = kept.max(size(&self.here.setup.data_dir()));
+            let now = size(&self.here.setup.data_dir());
+            kept = kept.max(now.saturating_sub(before));
             turns[0].push(self.here.turns(1).await?);
             turns[1].push(self.elsewhere.turns(1).await?);
             if !self.is_running(&session).await? {
@@ -149,7 +150,7 @@ impl Houses {
         rounds.truncate(5);
         eprintln!(
             "{name}: {} MB in {:.1} s, {:.0} MB/s; a turn beside it, {quiet:?} when quiet: {}; at most {} MiB more memory, \
-             {} MB on disk at most",
+             at most {} MB more on disk",
             read / 1_000_000,
             lasted.as_secs_f64(),
             read as f64 / lasted.as_secs_f64() / 1e6,
