@@ -20,6 +20,8 @@ const PAGE = `<!doctype html><title>Naive</title><p id="secret">private</p><scri
 
 /** @returns {Promise<Naive>} */
 export async function startNaive() {
+  /** How it was posted: by which kind of page's request, in which encoding. @param {import('node:http').IncomingHttpHeaders} headers */
+  const wayOf = (headers) => `${headers['sec-fetch-mode']} ${headers['content-type']?.split(';')[0]}`;
   /** @type {string[]} */
   const taken = [];
   const server = createServer((request, response) => {
@@ -28,7 +30,7 @@ export async function startNaive() {
     response.setHeader('access-control-allow-credentials', 'true');
     response.setHeader('access-control-allow-headers', 'content-type');
     request.resume();
-    if (method === 'POST') taken.push(`POST ${url}`);
+    if (method === 'POST') taken.push(`POST ${url}`, `${wayOf(headers)} ${url}`);
     response.setHeader('content-type', 'text/html').end(PAGE);
   });
   server.on('upgrade', (request, socket) => {

@@ -53,6 +53,9 @@ async function intrude(page, address) {
   return other;
 }
 
+/** What a form of the old web can send. */
+const ENCODINGS = ['text/plain', 'multipart/form-data', 'application/x-www-form-urlencoded'];
+
 const FILES = routes().filter((path) => path.startsWith('/styles/'));
 /** Every address of the server that is not a file anybody may have. */
 const PATHS = routes().filter((path) => !FILES.includes(path));
@@ -84,6 +87,9 @@ for (const [from, address, sandboxed] of /** @type {const} */ ([
     await frame.evaluate(post, { target: naive.origin, paths: PATHS, picture: PICTURE });
     await frame.evaluate(submitForms, { target: naive.origin, paths: ['/login', '/uploads'] });
     for (const path of PATHS) expect(naive.taken).toContain(`POST ${path}`);
+    for (const path of ['/login', '/uploads']) {
+      for (const encoding of ENCODINGS) expect(naive.taken).toContain(`navigate ${encoding} ${path}`);
+    }
     expect(await frame.evaluate(post, { target, paths: PATHS, picture: PICTURE })).toEqual([]);
     await frame.evaluate(submitForms, { target, paths: ['/login', '/uploads'] });
 
@@ -110,6 +116,36 @@ for (const [from, address, sandboxed] of /** @type {const} */ ([
     naive.stop();
   });
 }
+
+test('a page of somebody else gets nothing at the door for programs, by any name', async ({ page, liminal }) => {
+  const [intruder, naive, free] = [await startIntruder(), await startNaive(), await startNaive()];
+  const { port } = new URL(free.origin);
+  free.stop();
+  liminal.env.LIMINAL_GATEWAY_PORT = port;
+  await liminal.stop();
+  await liminal.start();
+  await enter(page, liminal);
+  const before = state(liminal);
+  const sockets = ['/', '/gateway', '/ws'];
+  for (const host of ['127.0.0.1', NAME, '0.0.0.0']) {
+    const target = `http://${host}:${port}`;
+    const control = `http://${host}:${new URL(naive.origin).port}`;
+    const window_ = await intrude(page, `http://127.0.0.1:${intruder.port}/`);
+    const frame = window_.mainFrame();
+    expect(await frame.evaluate(openSockets, { target: control, paths: sockets })).toHaveLength(3);
+    expect(await frame.evaluate(openSockets, { target, paths: sockets })).toEqual([]);
+    await frame.evaluate(post, { target: control, paths: ['/gateway'], picture: PICTURE });
+    expect(naive.taken).toContain('POST /gateway');
+    expect(await frame.evaluate(post, { target, paths: PATHS, picture: PICTURE })).toEqual([]);
+    await frame.evaluate(submitForms, { target, paths: ['/', '/login'] });
+    expect((await frame.evaluate(read, { target: control, paths: ['/'] }))['/'].text).toContain('private');
+    expect(await frame.evaluate(read, { target, paths: [...PATHS, ...FILES] })).toEqual({});
+    await window_.close();
+  }
+  expect(state(liminal)).toEqual(before);
+  intruder.stop();
+  naive.stop();
+});
 
 /** The frame in which another page stands. @param {Frame} frame @param {string} path */
 async function held(frame, path) {

@@ -25,30 +25,36 @@ async function transcripts(liminal) {
   const files = readdirSync(folder).filter((name) => name.endsWith('.jsonl'));
   return files.map((name) => {
     const lines = readFileSync(join(folder, name), 'utf8').trim().split('\n');
-    const entries = lines.map((line) => JSON.parse(line).entry).filter((entry) => entry?.type === 'assistant');
-    return new Map(entries.map(({ entryId, content }) => [entryId, content.trim()]));
+    const entries = lines.map((line) => JSON.parse(line).entry).filter(Boolean);
+    return new Map(entries.map((entry) => [entry.entryId, inWords(entry)]));
   });
 }
 
-/** What the session in view shows of the agent's texts, by entry. @param {Page} page @returns {Promise<Map<string, string>>} */
+/** An entry as a window shows it: whose it is, and its words. @param {{ type: string, content?: string }} entry */
+const inWords = ({ type, content }) => `${type}: ${content?.replaceAll(/\s+/g, ' ').trim() ?? ''}`;
+
+/** What the session in view shows, by entry, in its order. @param {Page} page @returns {Promise<Map<string, string>>} */
 async function shown(page) {
   const rows = await sessionPage(page)
-    .locator('.row-assistant')
+    .locator('[data-entry-id]')
     .evaluateAll((all) =>
       all.map((row) => {
-        const id = row.closest('[data-entry-id]')?.getAttribute('data-entry-id') ?? '';
-        const text = /** @type {HTMLElement} */ (row).innerText.replace(/^\s*Claude Code\s*/, '');
-        return /** @type {[string, string]} */ ([id, text.replaceAll(/\s+/g, ' ').trim()]);
+        const type = ['user', 'assistant', 'turn'].find((one) => row.matches(`.row-${one}`)) ?? 'another';
+        // A message of one's own may be folded; its words are in the page all the same.
+        const words = row.querySelector('.prose, .said .plain')?.textContent ?? '';
+        return { id: row.getAttribute('data-entry-id') ?? '', type, words };
       }),
     );
-  return new Map(rows);
+  return new Map(rows.map(({ id, type, words }) => [id, inWords({ type, content: words })]));
 }
 
-/** Every text in view is as the transcript has it. @param {Page} page @param {Map<string, string>} transcript */
+/** All that is in view is as the transcript has it, none is missing in between. @param {Page} page @param {Map<string, string>} transcript */
 async function showsTheTranscript(page, transcript) {
-  const texts = await shown(page);
-  expect(texts.size).toBeGreaterThan(0);
-  for (const [id, text] of texts) expect(text, id).toBe(transcript.get(id)?.replaceAll(/\s+/g, ' '));
+  const rows = [...(await shown(page))];
+  expect(rows.length).toBeGreaterThan(0);
+  const all = [...transcript];
+  const first = all.findIndex(([id]) => id === rows[0][0]);
+  expect(rows).toEqual(all.slice(first));
 }
 
 /** What the agent said with this in it. @param {Page} page @param {string} text */
@@ -140,7 +146,7 @@ test('a server that is killed and started again under many tabs goes on in each 
     await expect(answer(page, `tab ${at} goes on`)).toBeVisible();
   }
   const all = (await transcripts(liminal)).flatMap((one) => [...one.values()]);
-  const on = all.filter((text) => /^tab \d+ goes on$/.test(text));
+  const on = all.filter((text) => /^assistant: tab \d+ goes on$/.test(text));
   expect(on.length).toBe(tabs);
 });
 

@@ -7,28 +7,12 @@ use crate::remains::Remains;
 use crate::setup;
 use crate::trap::{self, Trap};
 
-/// What it makes.
-fn trap(setup: &ServerSetup) -> Trap {
-    let dir = setup.data_dir();
-    let mut paths = vec![];
-    for name in [
-        "projects.json",
-        "sessions.json",
-        "lock",
-        "token",
-        "audit.jsonl",
-    ] {
-        paths.extend([dir.join(name), dir.join(format!("{name}.tmp"))]);
-    }
-    Trap::on(paths, setup.home().join("strace.log"))
-}
-
 /// Every call that changes a file, while all goes well.
 async fn rehearsed() -> Result<Vec<(String, usize)>> {
     let mut calls = vec![];
     for writes in [true, false] {
         let setup = setup()?;
-        let trap = trap(&setup);
+        let trap = Trap::on(&setup, vec![]);
         let server = setup.start_by(&trap.watching(writes)).await?;
         server.signal("KILL").await?;
         calls.extend(trap.seen(writes)?);
@@ -54,7 +38,7 @@ async fn a_first_start_that_is_killed_or_fails_at_any_call_spoils_nothing() -> R
     let (mut hit, mut failed) = (0, 0);
     for fault in faults.iter().step_by(step) {
         let setup = setup()?;
-        let trap = trap(&setup);
+        let trap = Trap::on(&setup, vec![]);
         match setup.start_by(&trap.by(fault)).await {
             Ok(server) => drop(server.signal("KILL").await?),
             Err(why) => {

@@ -7,6 +7,7 @@ use testkit::{Conversation, Person, Server, ServerSetup, not_run};
 
 use crate::setup;
 use crate::small_disk::SmallDisk;
+use crate::story::send_picture;
 
 async fn on_a_small_disk() -> Result<Option<(ServerSetup, SmallDisk, Server)>> {
     let setup = setup()?;
@@ -73,8 +74,13 @@ async fn on_a_full_disk_reading_works_a_prompt_is_refused_and_it_goes_on_by_itse
     assert_eq!(late.socket.ask(add).await?["code"], "STORE_UNAVAILABLE");
     let created = late.ask_to_create("claude-code").await?;
     assert_eq!(created["type"], "error");
+    let picture = send_picture(&server).await?;
+    ensure!(picture.status == 507 && !picture.text().is_empty());
+    let uploads = std::fs::read_dir(disk.path("uploads")?);
+    assert_eq!(uploads.into_iter().flatten().count(), 0);
     // As soon as there is room.
     disk.free()?;
+    assert_eq!(send_picture(&server).await?.status, 200);
     other.until_turns(&mut held, 1).await?;
     let whole = format!("assistant: before{}end", "h".repeat(20_000));
     assert_eq!(held.said()[1..], [whole, "turn ended".to_owned()]);

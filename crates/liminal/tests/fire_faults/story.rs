@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
-use testkit::{Conversation, HANG_GUARD, Person, Server, ServerSetup};
+use testkit::{Conversation, HANG_GUARD, HttpResponse, Person, Server, ServerSetup};
 
 use crate::remains::Remains;
 use crate::trap::Trap;
@@ -91,22 +91,13 @@ impl Story {
     pub(crate) fn trap(&self) -> Trap {
         let dir = self.setup.data_dir();
         let sessions = dir.join("sessions");
-        let mut paths = vec![dir.clone(), sessions.clone()];
-        for name in [
-            "projects.json",
-            "sessions.json",
-            "lock",
-            "token",
-            "audit.jsonl",
-        ] {
-            paths.extend([dir.join(name), dir.join(format!("{name}.tmp"))]);
-        }
+        let mut paths = vec![dir, sessions.clone()];
         for key in &self.keys {
             for end in ["jsonl", "jsonl.tmp", "live.jsonl", "live.jsonl.tmp"] {
                 paths.push(sessions.join(format!("{key}.{end}")));
             }
         }
-        Trap::on(paths, self.setup.home().join("strace.log"))
+        Trap::on(&self.setup, paths)
     }
 
     /// Happens until its end, or until the server's.
@@ -170,12 +161,7 @@ impl Story {
     }
 
     async fn pictured(&mut self, server: &Server) -> Result<()> {
-        let head = [
-            "POST /uploads HTTP/1.1".to_owned(),
-            format!("Host: {}", server.address),
-            format!("Authorization: Bearer {}", server.token),
-        ];
-        let answer = testkit::http(server.address, &head, PICTURE).await?;
+        let answer = send_picture(server).await?;
         match answer.status {
             200 => {
                 let kept: Value = serde_json::from_slice(&answer.body)?;
@@ -295,4 +281,14 @@ impl Story {
         );
         Ok(took)
     }
+}
+
+/// A picture, as a window sends it.
+pub(crate) async fn send_picture(server: &Server) -> Result<HttpResponse> {
+    let head = [
+        "POST /uploads HTTP/1.1".to_owned(),
+        format!("Host: {}", server.address),
+        format!("Authorization: Bearer {}", server.token),
+    ];
+    testkit::http(server.address, &head, PICTURE).await
 }

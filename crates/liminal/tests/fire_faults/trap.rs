@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use std::process::Command;
 
 use anyhow::{Context, Result};
+use testkit::ServerSetup;
 
 /// What adds to a file, or to anything else that is open: only those on known files are meant.
 const WRITES: [&str; 3] = ["write", "pwrite64", "writev"];
@@ -44,7 +45,19 @@ pub(crate) struct Trap {
 }
 
 impl Trap {
-    pub(crate) fn on(paths: Vec<PathBuf>, log: PathBuf) -> Self {
+    /// On what lies at the top of this server's data directory, and on these.
+    pub(crate) fn on(setup: &ServerSetup, mut paths: Vec<PathBuf>) -> Self {
+        let dir = setup.data_dir();
+        for name in [
+            "projects.json",
+            "sessions.json",
+            "lock",
+            "token",
+            "audit.jsonl",
+        ] {
+            paths.extend([dir.join(name), dir.join(format!("{name}.tmp"))]);
+        }
+        let log = setup.home().join("strace.log");
         Self { paths, log }
     }
 
