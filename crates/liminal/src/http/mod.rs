@@ -1,6 +1,7 @@
 //! The browser door over HTTP: which address answers with what, and the headers on every answer.
 
 mod allowance;
+mod body;
 mod headers;
 mod listen;
 
@@ -125,11 +126,9 @@ async fn login(State(app): State<App>, request: Request) -> Result<Response, Res
     app.door
         .admit_change(request.headers())
         .map_err(IntoResponse::into_response)?;
-    let reading = tokio::time::timeout(LOGIN_DEADLINE, Json::<Login>::from_request(request, &()));
-    let Json(login) = match reading.await {
-        Ok(read) => read.map_err(IntoResponse::into_response)?,
-        Err(_) => return Err(StatusCode::REQUEST_TIMEOUT.into_response()),
-    };
+    let request = body::whole(request, LOGIN_BODY_MAX, LOGIN_DEADLINE).await?;
+    let read = Json::<Login>::from_request(request, &()).await;
+    let Json(login) = read.map_err(IntoResponse::into_response)?;
     app.door
         .check_token(&login.token)
         .await
@@ -185,11 +184,9 @@ async fn upload(State(app): State<App>, request: Request) -> Result<Response, Re
         false => Err(Refusal::Unauthorized),
     };
     admitted.map_err(IntoResponse::into_response)?;
-    let reading = tokio::time::timeout(UPLOAD_DEADLINE, Bytes::from_request(request, &()));
-    let bytes = match reading.await {
-        Ok(read) => read.map_err(IntoResponse::into_response)?,
-        Err(_) => return Err(StatusCode::REQUEST_TIMEOUT.into_response()),
-    };
+    let request = body::whole(request, PICTURE_BYTES_MAX, UPLOAD_DEADLINE).await?;
+    let read = Bytes::from_request(request, &()).await;
+    let bytes = read.map_err(IntoResponse::into_response)?;
     let uploads = app.browser.hub.uploads().clone();
     let saved = tokio::task::spawn_blocking(move || uploads.save(&bytes)).await;
     match saved {

@@ -451,3 +451,42 @@ async fn callers_who_drip_are_let_go_at_the_deadline_and_others_are_served() -> 
     println!("the last of those who drip was let go after {slowest:?}");
     Ok(())
 }
+
+/// A piece may hold a buffer that is a thousand times as long.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_body_in_single_bytes_takes_no_more_than_one_in_a_piece() -> Result<()> {
+    const CALLERS: usize = 8;
+    // A login is not waited for much longer.
+    const LASTING: Duration = Duration::from_secs(3);
+    let setup = setup()?;
+    let server = setup.start().await?;
+    let (address, token) = (server.address, &server.token);
+    for asks in [
+        format!(
+            "POST /login HTTP/1.1\r\nOrigin: http://{address}\r\nContent-Type: application/json"
+        ),
+        format!("POST /uploads HTTP/1.1\r\nAuthorization: Bearer {token}"),
+    ] {
+        let before = resident_kib(server.id())?;
+        let mut callers = vec![];
+        for _ in 0..CALLERS {
+            let mut stream = TcpStream::connect(address).await?;
+            stream.set_nodelay(true)?;
+            let head = format!("{asks}\r\nHost: {address}\r\nContent-Length: 4000\r\n\r\n");
+            stream.write_all(head.as_bytes()).await?;
+            callers.push(stream);
+        }
+        let (begun, mut bytes) = (Instant::now(), 0);
+        while begun.elapsed() < LASTING {
+            bytes += 1;
+            for stream in &mut callers {
+                stream.write_all(b" ").await?;
+            }
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+        let grown = resident_kib(server.id())?.saturating_sub(before);
+        println!("{bytes} single bytes from {CALLERS} callers, {asks:.12}: {grown} KiB more");
+        assert!(grown < 8 * 1024, "{asks:.12}: {grown} KiB more");
+    }
+    Ok(())
+}
