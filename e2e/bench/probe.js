@@ -61,6 +61,13 @@ export async function nextPaint(page) {
   return Number(told.text().split(' ')[1]);
 }
 
+/** What was long before is not of interest. @param {import('@playwright/test').Page} page */
+export async function forget(page) {
+  for (const frame of page.frames()) {
+    await frame.evaluate(() => Object.assign(window, { longest: 0, blocking: 0 })).catch(() => {});
+  }
+}
+
 /** @param {import('@playwright/test').Browser} browser @param {import('@playwright/test').Page} page */
 export async function meter(browser, page) {
   const whole = await browser.newBrowserCDPSession();

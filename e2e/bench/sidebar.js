@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { startServer } from '../support/liminal.js';
 import { NAIVE_SIDEBAR } from './naive.js';
-import { meter, nextPaint, probe } from './probe.js';
+import { forget, meter, nextPaint, probe } from './probe.js';
 import { fillSidebar } from './store.js';
 
 const PROJECTS = 100;
@@ -41,11 +41,14 @@ export async function startSidebar(browser, add) {
       { timeout: 60_000 },
     );
     await page.waitForTimeout(500);
-    add(`${name}_longest`, await page.evaluate(() => /** @type {any} */ (window).longest));
+    add(`${name}_longest`, await gauge.longestMs());
+    add(`${name}_blocking`, await gauge.blockingMs());
     add(`${name}_heap`, await gauge.heapMb());
+    await forget(page);
     const { frame, dropped } = await page.evaluate(scroll, { selector: scroller, step: STEP });
     add(`${name}_frame`, frame);
     add(`${name}_dropped`, dropped);
+    add(`${name}_scroll_longest`, await gauge.longestMs());
     await context.close();
   };
   return {

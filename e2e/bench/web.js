@@ -11,7 +11,7 @@ import { chromium } from '@playwright/test';
 import { LAUNCH } from '../support/browser.js';
 import { startServer } from '../support/liminal.js';
 import { NAIVE, NAIVE_TABS, PACKAGES } from './naive.js';
-import { meter, nextPaint, probe } from './probe.js';
+import { forget, meter, nextPaint, probe } from './probe.js';
 import { reconnect } from './reconnect.js';
 import { scroll, startSidebar } from './sidebar.js';
 import { fill } from './store.js';
@@ -150,9 +150,7 @@ async function open(name, id, last) {
   add(`open_${name}_blocking`, await meter.blockingMs());
   add(`open_${name}_heap`, await meter.heapMb());
   if (id === twenty) {
-    const { frame, dropped } = await (await inView(page)).evaluate(scroll, { selector: '#scroller', step: -400 });
-    add('scroll_frame', frame);
-    add('scroll_dropped', dropped);
+    await scrolled('scroll', await inView(page), meter, '#scroller');
   }
   await context.close();
 }
@@ -169,11 +167,21 @@ async function openNaive(name, id, last) {
   add(`naive_open_${name}_blocking`, await meter.blockingMs());
   add(`naive_open_${name}_heap`, await meter.heapMb());
   if (id === twenty) {
-    const { frame, dropped } = await page.evaluate(scroll, { selector: 'section', step: -400 });
-    add('naive_scroll_frame', frame);
-    add('naive_scroll_dropped', dropped);
+    await scrolled('naive_scroll', page.mainFrame(), meter, 'section');
   }
   await context.close();
+}
+
+/** Upwards through a long session. */
+/** @param {string} name @param {import('@playwright/test').Frame} frame_ @param {Awaited<ReturnType<typeof meter>>} gauge @param {string} selector */
+async function scrolled(name, frame_, gauge, selector) {
+  await forget(frame_.page());
+  const { frame, dropped } = await frame_.evaluate(scroll, { selector, step: -400 });
+  add(`${name}_frame`, frame);
+  add(`${name}_dropped`, dropped);
+  add(`${name}_longest`, await gauge.longestMs());
+  add(`${name}_blocking`, await gauge.blockingMs());
+  add(`${name}_heap`, await gauge.heapMb());
 }
 
 /** @param {string} id */
@@ -232,13 +240,6 @@ async function streamNaive(name, sessions, prompt) {
   await watch(`naive_${name}`, meter, CHUNKS / PER_SECOND, page.mainFrame());
   await new Promise((resolve) => setTimeout(resolve, 1500));
   await context.close();
-}
-
-/** What was long before is not of interest. @param {import('@playwright/test').Page} page */
-async function forget(page) {
-  for (const frame of page.frames()) {
-    await frame.evaluate(() => Object.assign(window, { longest: 0, blocking: 0 })).catch(() => {});
-  }
 }
 
 /** The share of frames that were late, in percent, in a frame that is in view. Counts until it is asked. @param {import('@playwright/test').Frame} frame */
@@ -301,12 +302,14 @@ async function tabs() {
 
 /** Between two long sessions, as often as there are small ones. */
 async function switching() {
-  const { context, page } = await window_([twenty, another], twenty, 'e20000');
+  const { context, page, meter } = await window_([twenty, another], twenty, 'e20000');
   await page.goto(server.origin);
   for (const at of [1, 0]) {
     await page.locator('.tab').nth(at).click();
     await paintedAt(await inView(page));
   }
+  await page.waitForTimeout(500);
+  await forget(page);
   const times = await page.evaluate(async (count) => {
     const found = [];
     const both = [...document.querySelectorAll('.tab')];
@@ -328,6 +331,9 @@ async function switching() {
     }
   }, TABS);
   add('switch', times[Math.floor(times.length / 2)]);
+  add('switch_longest', await meter.longestMs());
+  add('switch_blocking', await meter.blockingMs());
+  add('switch_heap', await meter.heapMb());
   await context.close();
 }
 
@@ -345,6 +351,7 @@ async function tabsNaive() {
   const heap = await meter.heapMb();
   add('naive_tabs_heap', heap);
   add('naive_tabs_seen_heap', heap);
+  await forget(page);
   const times = await page.evaluate(async () => {
     const found = [];
     const frames = [...document.querySelectorAll('iframe')];
@@ -362,5 +369,7 @@ async function tabsNaive() {
     return found.toSorted((a, b) => a - b);
   });
   add('naive_switch', times[Math.floor(times.length / 2)]);
+  add('naive_switch_longest', await meter.longestMs());
+  add('naive_switch_blocking', await meter.blockingMs());
   await context.close();
 }
