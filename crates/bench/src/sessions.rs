@@ -1,13 +1,18 @@
 //! What it takes to make a session, to open one, and to list them all; and what each keeps in memory.
 
+use std::path::Path;
+use std::process::Stdio;
 use std::time::{Duration, Instant};
 
-use anyhow::{Result, ensure};
+use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
 use testkit::{Person, ServerSetup};
+use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
+use tokio::process::{Child, ChildStdin, ChildStdout, Command};
 
 use crate::figures::{Effort, Figures, ms};
-use crate::process::{memory_mib, setup};
+use crate::plain::Plain;
+use crate::process::{beside, memory_mib, setup};
 use crate::store::{fill, id};
 
 const OPEN: usize = 100;
@@ -38,17 +43,72 @@ pub(crate) async fn measure(effort: Effort, figures: &mut Figures) -> Result<()>
         ensure!(listed["sessions"].as_array().map(Vec::len) >= Some(LISTED));
         figures.add("plain_list", read_index(&kept)?);
         person.create().await?;
+        let mut agent = Agent::start().await?;
         for _ in 0..10 {
             let begin = Instant::now();
             let id = person.create().await?;
             figures.add("create", ms(begin));
+            figures.add("agent_create", agent.create().await?);
             let begin = Instant::now();
             person.open(&id).await?;
             figures.add("open", ms(begin));
+            let begin = Instant::now();
+            person.socket.ask(json!({"type": "nonsense"})).await?;
+            figures.add("plain_open", ms(begin));
         }
         server.signal("KILL").await?;
     }
     Ok(())
+}
+
+/// The agent itself, asked by its pipes, with nothing kept.
+struct Agent {
+    _child: Child,
+    stdin: ChildStdin,
+    stdout: BufReader<ChildStdout>,
+}
+
+impl Agent {
+    async fn start() -> Result<Self> {
+        let mut child = Command::new(beside("scripted-agent")?)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .kill_on_drop(true)
+            .spawn()?;
+        let stdin = child.stdin.take().context("a pipe")?;
+        let stdout = BufReader::new(child.stdout.take().context("a pipe")?);
+        let mut agent = Self {
+            _child: child,
+            stdin,
+            stdout,
+        };
+        let hello = json!({"protocolVersion": 1, "clientCapabilities": {}});
+        agent.ask("initialize", &hello).await?;
+        Ok(agent)
+    }
+
+    /// A new session, in milliseconds.
+    async fn create(&mut self) -> Result<f64> {
+        let begin = Instant::now();
+        let new = json!({"cwd": "/", "mcpServers": []});
+        self.ask("session/new", &new).await?;
+        Ok(ms(begin))
+    }
+
+    async fn ask(&mut self, method: &str, params: &Value) -> Result<()> {
+        let request = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params});
+        let line = format!("{request}\n");
+        self.stdin.write_all(line.as_bytes()).await?;
+        loop {
+            let mut line = String::new();
+            ensure!(self.stdout.read_line(&mut line).await? > 0, "it has ended");
+            let said: Value = serde_json::from_str(&line)?;
+            if said["id"] == 1 && said.get("method").is_none() {
+                ensure!(said.get("result").is_some(), "{said}");
+                return Ok(());
+            }
+        }
+    }
 }
 
 /// A transcript read and written as one answer, with no socket between, in milliseconds.
@@ -112,6 +172,18 @@ async fn memory(effort: Effort, figures: &mut Figures) -> Result<()> {
         let others = (OPEN - 1) as f64;
         figures.add("memory_session", (open - before) / others * 1024.0);
         server.signal("KILL").await?;
+        if let Some(script) = std::env::var_os("NODE_BRIDGE") {
+            figures.add("node_memory", bridge_mib(Path::new(&script)).await?);
+        }
     }
     Ok(())
+}
+
+/// What a bridge in Node takes with one session.
+async fn bridge_mib(script: &Path) -> Result<f64> {
+    let mut bridge = Plain::node_bridge(script).await?;
+    bridge.socket.send_text("say first").await?;
+    while bridge.socket.next_text().await? != "done" {}
+    tokio::time::sleep(SETTLE).await;
+    memory_mib(bridge.id()?)
 }
