@@ -359,6 +359,13 @@ test('slash commands are offered, chosen by keyboard, and sent away with Escape'
   await expect(offered).toBeVisible();
   await input.press('Tab');
   await expect(input).toHaveValue('/dance ');
+  // One that is typed whole is sent, though it is still offered.
+  await input.fill('');
+  await input.pressSequentially('/dance');
+  await expect(offered).toBeVisible();
+  await input.press('Enter');
+  await expect(frame.locator('.said')).toContainText('/dance');
+  await expect(input).toHaveValue('');
 });
 
 test('Up in an empty input brings back what was sent', async ({ page, liminal }) => {

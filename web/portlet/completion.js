@@ -79,6 +79,11 @@ export function startCompletion(input, sources, replace) {
     close();
     if (choice && word) replace(word.from, to, `${choice.text} `);
   };
+  /** Whether what is chosen stands there already. */
+  const isTyped = () => {
+    const word = wordAt(input.value, input.selectionStart);
+    return word !== null && input.value.slice(word.from, input.selectionStart) === offered[chosen]?.text;
+  };
   /** @param {string} label @param {Choice[]} choices */
   const show = (label, choices) => {
     if (choices.length === 0) return close();
@@ -134,6 +139,10 @@ export function startCompletion(input, sources, replace) {
       if (move) {
         chosen = (chosen + move + offered.length) % offered.length;
         mark();
+      } else if (event.key === 'Enter' && isTyped()) {
+        // There is nothing to complete: it is sent.
+        close();
+        return false;
       } else if ((event.key === 'Enter' || event.key === 'Tab') && !event.shiftKey && !event.altKey) {
         take();
       } else if (event.key === 'Escape') {
