@@ -1,12 +1,22 @@
-//! `cargo xtask audit`: what we depend on, judged by `deny.toml`.
+//! `cargo xtask audit`: what we depend on. Crates are judged by `deny.toml`, npm packages here: they are tools of the tests and the
+//! bench, and none is part of the program.
 
 use std::process::Command;
+
+use anyhow::{Context, ensure};
+use serde_json::Value;
 
 use crate::root;
 use crate::steps::{command, run as run_command};
 use crate::tools;
 
+/// What npm packages may be licensed under. One of several is enough.
+const NPM_LICENCES: [&str; 4] = ["Apache-2.0", "BSD-3-Clause", "MIT", "MPL-2.0"];
+
 pub(crate) fn run() -> anyhow::Result<()> {
+    let lock = std::fs::read_to_string(root().join("package-lock.json"))?;
+    check_npm(&serde_json::from_str(&lock)?)?;
+    audit_npm()?;
     if tools::answers("cargo-deny") {
         return check_with("cargo-deny");
     }
@@ -18,6 +28,45 @@ pub(crate) fn run() -> anyhow::Result<()> {
         )?;
     }
     check_with(&program.to_string_lossy())
+}
+
+/// Each package is what it was when it was chosen, may be used, and runs nothing when it is installed.
+fn check_npm(lock: &Value) -> anyhow::Result<()> {
+    let packages = lock["packages"].as_object().context("packages")?;
+    let others = packages.iter().filter(|(path, _)| !path.is_empty());
+    for (path, package) in others.clone() {
+        ensure!(package["integrity"].is_string(), "{path} has no checksum");
+        ensure!(
+            package["hasInstallScript"].is_null(),
+            "{path} runs a script when it is installed"
+        );
+        let licence = package["license"].as_str().unwrap_or_default();
+        let words = licence.trim_matches(['(', ')']);
+        ensure!(
+            words.split(" OR ").any(|one| NPM_LICENCES.contains(&one)),
+            "{path} is licensed under `{licence}`"
+        );
+    }
+    println!(
+        "audit: {} npm packages are as they should be.",
+        others.count()
+    );
+    Ok(())
+}
+
+/// What is known to be wrong with them, where somebody can be asked.
+fn audit_npm() -> anyhow::Result<()> {
+    let mut npm = Command::new("npm");
+    npm.args(["audit", "--json"]).current_dir(root());
+    let answer: Value = serde_json::from_slice(&npm.output()?.stdout).unwrap_or_default();
+    match answer["metadata"]["vulnerabilities"]["total"].as_u64() {
+        Some(count) => ensure!(
+            count == 0,
+            "npm knows of {count} vulnerabilities: `npm audit`"
+        ),
+        None => println!("audit: npm's advisories could not be asked for here."),
+    }
+    Ok(())
 }
 
 fn check_with(program: &str) -> anyhow::Result<()> {
@@ -42,4 +91,28 @@ fn check_with(program: &str) -> anyhow::Result<()> {
         "audit: the advisory database could not be fetched here; bans, licences and sources are clean."
     );
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_package_that_was_changed_runs_something_or_may_not_be_used_is_named() {
+        let lock = |package: Value| json!({"packages": {"": {}, "node_modules/odd": package}});
+        let good = json!({"integrity": "sha512-x", "license": "(MPL-2.0 OR GPL-3.0)"});
+        assert!(check_npm(&lock(good.clone())).is_ok());
+        for (field, value) in [
+            ("integrity", Value::Null),
+            ("license", json!("GPL-3.0")),
+            ("hasInstallScript", json!(true)),
+        ] {
+            let mut bad = good.clone();
+            bad[field] = value;
+            let refused = check_npm(&lock(bad)).unwrap_err().to_string();
+            assert!(refused.contains("node_modules/odd"), "{refused}");
+        }
+    }
 }
