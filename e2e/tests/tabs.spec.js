@@ -84,39 +84,71 @@ test('TC-4.2a: a tab that is shown again is where it was read', async ({ page, l
   await expect.poll(top).toBe(before);
 });
 
-test('a reload leaves a conversation where it was read', async ({ page, liminal }) => {
-  await withTabs(page, liminal, 'A');
-  const lines = Array.from({ length: 60 }, (_, at) => `say line ${at}.\ntool t${at} read Read ${at}`);
-  await send(page, lines.join('\n'), 'Read 59');
-  const scroller = sessionPage(page).locator('#scroller');
-  await scroller.hover();
-  await page.mouse.wheel(0, -1500);
-  const stored = () => page.evaluate(() => sessionStorage.getItem('liminal:places'));
-  await expect.poll(stored).toContain('entryId');
-  /** What stands at the upper edge, and how far from it. */
-  const reading = () =>
-    scroller.evaluate((one) => {
+/** What stands at the upper edge, and how far from it. @param {import('@playwright/test').Page} page @returns {Promise<[string, number]>} */
+function reading(page) {
+  return sessionPage(page)
+    .locator('#scroller')
+    .evaluate((one) => {
       const edge = one.getBoundingClientRect().top;
       const first = [...one.querySelectorAll('[data-entry-id]')].find(
         (entry) => entry.getBoundingClientRect().bottom > edge,
       );
-      return [first?.getAttribute('data-entry-id'), Math.round((first?.getBoundingClientRect().top ?? 0) - edge)];
+      const top = first?.getBoundingClientRect().top ?? 0;
+      return [first?.getAttribute('data-entry-id') ?? '', Math.round(top - edge)];
     });
-  let before = await stored();
-  await expect
-    .poll(async () => {
-      const same = before === (await stored());
-      before = await stored();
-      return same;
-    })
-    .toBe(true);
-  const read = await reading();
+}
+
+/** Where it is read, once that is kept. @param {import('@playwright/test').Page} page */
+async function keptPlace(page) {
+  const kept = () =>
+    page.evaluate(() => {
+      const [place] = Object.values(JSON.parse(sessionStorage.getItem('liminal:places') ?? '{}'));
+      return place ? [place.entryId, Math.round(place.offset)] : null;
+    });
+  await expect(async () => expect(await kept()).toEqual(await reading(page))).toPass();
+  return reading(page);
+}
+
+test('a reload leaves a conversation where it was read', async ({ page, liminal }) => {
+  await withTabs(page, liminal, 'A');
+  const lines = Array.from({ length: 60 }, (_, at) => `say line ${at}.\ntool t${at} read Read ${at}`);
+  await send(page, lines.join('\n'), 'Read 59');
+  await sessionPage(page).locator('#scroller').hover();
+  await page.mouse.wheel(0, -1500);
+  const read = await keptPlace(page);
   await page.reload();
   await expect(tabTitles(page)).toHaveText(['say A']);
-  await expect.poll(reading).toEqual(read);
+  await expect.poll(() => reading(page)).toEqual(read);
   await page.evaluate(() => sessionStorage.setItem('liminal:places', '{"nonsense": [1, {'));
   await page.reload();
   await expect(sessionPage(page).getByText('Read 59')).toBeVisible();
+});
+
+test('a reload leaves a conversation where it was read, also far above what is loaded first', async ({
+  page,
+  liminal,
+}) => {
+  await withTabs(page, liminal, 'A');
+  const lines = Array.from({ length: 400 }, (_, at) => `say line ${at}.\ntool t${at} read Read ${at}`);
+  await send(page, lines.join('\n'), 'Read 399');
+  await sessionPage(page).locator('#scroller').hover();
+  await expect
+    .poll(async () => {
+      await page.mouse.wheel(0, -8000);
+      return Number((await reading(page))[0].slice(1));
+    })
+    .toBeLessThan(300);
+  const read = await keptPlace(page);
+  await page.reload();
+  await expect.poll(() => reading(page)).toEqual(read);
+  // Whoever goes to the end is there after the next one.
+  await sessionPage(page)
+    .getByRole('button', { name: /latest/i })
+    .click();
+  await expect(sessionPage(page).getByText('Read 399')).toBeVisible();
+  await expect.poll(() => page.evaluate(() => sessionStorage.getItem('liminal:places'))).toBe('{}');
+  await page.reload();
+  await expect(sessionPage(page).getByText('Read 399')).toBeVisible();
 });
 
 test('TC-4.2b: what a tab shows is seen within six frames of each click, and is not loaded again', async ({

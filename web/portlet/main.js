@@ -25,8 +25,11 @@ import { startWindow } from './window.js';
 
 /** @typedef {import('./transcript.js').Item} Item */
 /** @typedef {import('./rows.js').Row} Row */
+/** @typedef {import('../types/bridge.js').ScrollPlace} ScrollPlace */
 
 const PAGE = 200;
+/** How far up the place is looked for where it was read last. */
+const PLACE_PAGES = 25;
 const FILES = 20;
 const PLACE_DELAY_MS = 250;
 /** What the bar of the search covers. */
@@ -223,11 +226,22 @@ function fold(message) {
   for (const item of change.items) dirty.add(item);
   infoChanged ||= 'info' in message;
   if (message.type === 'session:history' || message.type === 'session:resumed') resume();
-  if (first && init?.place) {
+  if (first && init?.place) returnTo(init.place);
+}
+
+/** To where it was read last, with what has to be loaded on the way, unless the person goes elsewhere meanwhile. @param {ScrollPlace} place */
+async function returnTo({ entryId, offset }) {
+  flush();
+  returning = true;
+  for (let page = 0; page < PLACE_PAGES && !rowOfItem.has(entryId) && view.following(); page += 1) {
+    const before = transcript.first;
+    await loadOlder();
     flush();
-    const row = rowOfItem.get(init.place.entryId);
-    if (row) view.toRow(row.id, init.place.offset);
+    if (transcript.first === before) break;
   }
+  returning = false;
+  const row = rowOfItem.get(entryId);
+  if (row && view.following()) view.toRow(row.id, offset);
 }
 
 /** The connection is back: what was on its way is sent once more, under the same id. */
@@ -366,6 +380,8 @@ function showEmpty() {
 
 /** @type {ReturnType<typeof setTimeout> | undefined} */
 let placing;
+/** On the way to where it was read last. */
+let returning = false;
 function moved() {
   const following = view.following();
   const last = transcript.items.at(-1)?.number ?? -1;
@@ -382,6 +398,7 @@ function moved() {
   }
   clearTimeout(placing);
   placing = setTimeout(() => {
+    if (returning) return;
     const place = view.place();
     const entryId = place && rows.find((row) => row.id === place.id)?.items[0].entry.entryId;
     bridge.send({ type: 'place', place: place && entryId ? { entryId, offset: place.offset } : null });
