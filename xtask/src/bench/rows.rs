@@ -1,4 +1,4 @@
-//! Every row of the bench: what it is, what it stands beside, and what was promised.
+//! Every row of the bench but those of growth (`curves`): what it is, what it stands beside, and what was promised.
 //!
 //! Names of figures are `part.name`: the part of `crates/bench` or the script of `e2e/bench` that measures it, and
 //! what that calls it.

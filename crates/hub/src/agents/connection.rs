@@ -29,6 +29,7 @@ use wire::SignInMethod;
 use super::Launch;
 use super::from_acp::Update;
 use super::gate::{self, Gate, Oddities};
+use super::room::Room;
 use super::sign_in::Offers;
 use super::stderr_tail::StderrTail;
 use super::tickets::{Held, Ticket, Tickets};
@@ -91,6 +92,7 @@ pub enum AgentEvent {
     Update {
         session_id: String,
         update: Update,
+        room: Room,
     },
     /// The answer to what `Connection::send` sent.
     Answered {
@@ -110,14 +112,9 @@ pub enum AgentEvent {
     },
     /// The process behind this connection was sent away with nothing left to do. What is asked of it now never
     /// reaches it.
-    Asleep {
-        connection: u64,
-    },
+    Asleep { connection: u64 },
     /// The process behind this connection is gone. Nothing of it follows.
-    Exited {
-        connection: u64,
-        reason: String,
-    },
+    Exited { connection: u64, reason: String },
 }
 
 /// The answer to an agent's request. Dropping it answers with an error.

@@ -14,7 +14,7 @@ use wire::{
 };
 
 use super::from_acp::{ToolCallPatch, Update};
-use super::weight::{call_bytes, media_bytes};
+use super::weight::{call_bytes, media_bytes, question_bytes};
 
 /// What a terminal inside a tool call keeps of its output; the oldest goes first.
 const TERMINAL_OUTPUT_MAX: usize = 1024 * 1024;
@@ -156,6 +156,7 @@ impl Entries {
         let mut changes = Vec::new();
         self.finish_text(&mut changes);
         question.entry_id = self.next_id();
+        self.held += question_bytes(question);
         changes.push(EntryChange::Begin(ChatEntry::Question(question.clone())));
         changes
     }
@@ -197,8 +198,10 @@ impl Entries {
             return changes;
         }
         let waiting = self.terminals.entry(terminal_id.to_owned()).or_default();
+        let before = waiting.output.len();
         waiting.output.push_str(&text);
         keep_end(&mut waiting.output, TERMINAL_OUTPUT_MAX);
+        self.held += waiting.output.len().saturating_sub(before);
         waiting.exit = exit.or(waiting.exit.take());
         vec![]
     }

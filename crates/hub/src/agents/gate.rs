@@ -16,6 +16,7 @@ use wire::TrafficSide;
 
 use super::connection::AgentEvent;
 use super::from_acp::{self, Update};
+use super::room::{Room, Rooms};
 use super::wire_tap::WireTap;
 
 /// The longest line an agent may send. Lines of half a megabyte are normal.
@@ -62,6 +63,7 @@ pub(super) struct Gate {
     tap: Arc<WireTap>,
     ended: Arc<AtomicBool>,
     marks: u64,
+    rooms: Rooms,
     /// Updates of the bytes just read, sent on together.
     parsed: Vec<AgentEvent>,
 }
@@ -112,6 +114,7 @@ impl Gate {
                 tap,
                 ended: Arc::default(),
                 marks: 0,
+                rooms: Rooms::default(),
                 parsed: Vec::new(),
             },
             from_agent,
@@ -176,8 +179,14 @@ impl Gate {
 
     async fn pass(&mut self, line: &str) -> Result<(), Closed> {
         self.tap.line(TrafficSide::Agent, line);
+        let mut room = Room::default();
+        if Rooms::are_needed(line.len()) {
+            // What holds room must be on its way before more is waited for.
+            self.flush().await?;
+            room = self.rooms.take(line.len()).await;
+        }
         if let Some((session_id, update)) = short_road(line) {
-            self.update(session_id, update);
+            self.update(session_id, update, room);
             return Ok(());
         }
         #[derive(Deserialize)]
@@ -204,7 +213,7 @@ impl Gate {
         match (envelope.method.as_deref(), envelope.id) {
             (Some("session/update"), None) => {
                 match from_acp::read(envelope.params.map_or("null", RawValue::get)) {
-                    Ok((session_id, update)) => self.update(session_id, update),
+                    Ok((session_id, update)) => self.update(session_id, update, room),
                     Err(error) => {
                         Oddities::count(&self.oddities.malformed_lines, "malformed update", &error);
                     }
@@ -223,13 +232,17 @@ impl Gate {
         }
     }
 
-    fn update(&mut self, session_id: String, update: Update) {
+    fn update(&mut self, session_id: String, update: Update, room: Room) {
         match update {
             Update::Unknown { kind } => {
                 Oddities::count(&self.oddities.unknown_updates, "unknown update", &kind);
             }
             Update::Ignored => {}
-            update => self.parsed.push(AgentEvent::Update { session_id, update }),
+            update => self.parsed.push(AgentEvent::Update {
+                session_id,
+                update,
+                room,
+            }),
         }
     }
 

@@ -14,6 +14,7 @@ mod lifecycle;
 mod memory;
 mod obtain;
 mod redact;
+mod room;
 mod routes;
 mod sign_in;
 mod start;

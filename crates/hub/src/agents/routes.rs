@@ -15,12 +15,13 @@ use super::agent_session::AgentSession;
 use super::connection::{AgentError, AgentEvent, Answer};
 use super::elicitation;
 use super::from_acp::Update;
+use super::room::Room;
 use super::sign_in::{Attempts, Incoming};
 use super::tickets::Ticket;
 
 /// What a session hears of its agent.
 pub enum FromAgent {
-    Update(Update),
+    Update(Update, Room),
     /// The agent has the session open, or would not open it.
     Attached {
         session: AgentSession,
@@ -102,18 +103,26 @@ pub(super) enum Expected {
 pub(super) async fn hand_on(mut queue: mpsc::Receiver<AgentEvent>, routes: Arc<Mutex<Routes>>) {
     let mut batch = Vec::new();
     // Text that may still grow before it is handed on.
-    let mut text: Option<(String, Update)> = None;
+    let mut text: Option<(String, Update, Room)> = None;
     while queue.recv_many(&mut batch, 512).await > 0 {
         for event in batch.drain(..) {
             let event = match event {
-                AgentEvent::Update { session_id, update } => {
+                AgentEvent::Update {
+                    session_id,
+                    update,
+                    room,
+                } => {
                     let rest = match &mut text {
-                        Some((of, grown)) if *of == session_id => grown.merge(update),
+                        Some((of, grown, _)) if *of == session_id => grown.merge(update),
                         _ => Some(update),
                     };
-                    if let Some(update) = rest {
-                        flush(&routes, &mut text).await;
-                        text = Some((session_id, update));
+                    match (rest, &mut text) {
+                        (None, Some((.., held))) => held.join(room),
+                        (None, None) => {}
+                        (Some(update), _) => {
+                            flush(&routes, &mut text).await;
+                            text = Some((session_id, update, room));
+                        }
                     }
                     continue;
                 }
@@ -177,9 +186,9 @@ pub(super) async fn hand_on(mut queue: mpsc::Receiver<AgentEvent>, routes: Arc<M
     }
 }
 
-async fn flush(routes: &Mutex<Routes>, text: &mut Option<(String, Update)>) {
-    if let Some((session_id, update)) = text.take() {
-        deliver(routes, &session_id, FromAgent::Update(update)).await;
+async fn flush(routes: &Mutex<Routes>, text: &mut Option<(String, Update, Room)>) {
+    if let Some((session_id, update, room)) = text.take() {
+        deliver(routes, &session_id, FromAgent::Update(update, room)).await;
     }
 }
 

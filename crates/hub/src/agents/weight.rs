@@ -1,19 +1,20 @@
 //! How much memory what an agent said takes, about: enough to know when it is too much.
 
-use serde_json::Value;
-use wire::{MediaBlock, ToolCallEntry, ToolContent};
+use std::mem::size_of;
 
+use serde_json::Value;
+use wire::{Location, MediaBlock, QuestionEntry, ToolCallEntry, ToolContent};
+
+/// A map, however little it holds.
+const MAP_BYTES: usize = 400;
+
+/// What a call shows in the end is its content once more, and not counted again.
 pub(super) fn call_bytes(call: &ToolCallEntry) -> usize {
     let content: usize = call.content.iter().map(content_bytes).sum();
-    let shown = [&call.result, &call.error].map(text_bytes);
+    let locations: usize = call.locations.iter().map(location_bytes).sum();
     let raw = [&call.raw_input, &call.raw_output].map(|raw| raw.as_ref().map_or(0, json_bytes));
-    let locations = call.locations.iter().map(|location| location.path.len());
     let names = call.name.len() + call.tool_call_id.len();
-    content
-        + names
-        + shown.iter().sum::<usize>()
-        + raw.iter().sum::<usize>()
-        + locations.sum::<usize>()
+    content + locations + raw.iter().sum::<usize>() + names
 }
 
 pub(super) fn media_bytes(block: &MediaBlock) -> usize {
@@ -34,8 +35,12 @@ pub(super) fn media_bytes(block: &MediaBlock) -> usize {
     }
 }
 
+pub(super) fn question_bytes(question: &QuestionEntry) -> usize {
+    serde_json::to_vec(question).map_or(0, |text| text.len())
+}
+
 fn content_bytes(content: &ToolContent) -> usize {
-    match content {
+    let inside = match content {
         ToolContent::Text { text } => text.len(),
         ToolContent::Media { block } => media_bytes(block),
         ToolContent::Diff {
@@ -44,7 +49,12 @@ fn content_bytes(content: &ToolContent) -> usize {
             new_text,
         } => path.len() + text_bytes(old_text) + new_text.len(),
         ToolContent::Terminal { output, .. } => output.len(),
-    }
+    };
+    size_of::<ToolContent>() + inside
+}
+
+fn location_bytes(location: &Location) -> usize {
+    size_of::<Location>() + location.path.len()
 }
 
 fn text_bytes(text: &Option<String>) -> usize {
@@ -56,10 +66,59 @@ fn json_bytes(value: &Value) -> usize {
         Value::Null | Value::Bool(_) | Value::Number(_) => 0,
         Value::String(text) => text.len(),
         Value::Array(list) => list.iter().map(json_bytes).sum(),
-        Value::Object(map) => map
-            .iter()
-            .map(|(key, value)| key.len() + json_bytes(value))
-            .sum(),
+        Value::Object(map) => {
+            let entries = map.iter().map(|(key, value)| key.len() + json_bytes(value));
+            MAP_BYTES + entries.sum::<usize>()
+        }
     };
     size_of::<Value>() + inside
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::super::entries::Entries;
+    use super::super::from_acp::{ToolCallPatch, Update};
+    use super::*;
+
+    fn held_after(patches: &[ToolCallPatch]) -> usize {
+        let mut entries = Entries::after(0);
+        for patch in patches {
+            entries.apply(Update::ToolCall(Box::new(patch.clone())), "now");
+        }
+        entries.held()
+    }
+
+    #[test]
+    fn a_call_is_counted_as_it_is_now() {
+        let text = |text: &str| ToolContent::Text {
+            text: text.to_owned(),
+        };
+        let with = |content: Vec<ToolContent>| ToolCallPatch {
+            content: Some(content),
+            ..ToolCallPatch::new("t")
+        };
+        let (short, long) = (with(vec![text("x")]), with(vec![text(&"x".repeat(9000))]));
+        let most = held_after(&[long.clone()]);
+        assert!((9000..11_000).contains(&most), "{most}");
+        assert_eq!(held_after(&[short.clone(), long.clone()]), most);
+        assert_eq!(held_after(&[long, short.clone()]), held_after(&[short]));
+    }
+
+    #[test]
+    fn many_small_things_are_not_small() {
+        let small = ToolCallPatch {
+            raw_input: Some(json!(vec![json!({"a": 0}); 100])),
+            locations: Some(vec![
+                Location {
+                    path: String::new(),
+                    line: None
+                };
+                100
+            ]),
+            ..ToolCallPatch::new("t")
+        };
+        assert!(held_after(&[small]) > 50_000);
+    }
 }

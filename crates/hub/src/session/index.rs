@@ -503,6 +503,10 @@ fn repair(file: &mut SessionsFile, folder: &Path, notices: &mut Vec<String>) -> 
         let Ok(name) = entry.file_name().into_string() else {
             continue;
         };
+        // Half of a file that was being written anew when the plug was pulled: the whole one is beside it.
+        if name.ends_with(".live.jsonl.tmp") {
+            let _ = std::fs::remove_file(entry.path());
+        }
         let Some(key) = name.strip_suffix(".jsonl") else {
             continue;
         };
@@ -623,10 +627,12 @@ fn told_by(path: &Path, known: Option<&SessionMeta>) -> Option<SessionMeta> {
     let mut entries = transcript.read(total.saturating_sub(TAIL), total).ok()?;
     entries.extend(found.in_flight.into_values());
     // The end may have come between the first message and the note of its title.
-    if meta.title == UNTITLED
-        && let Some(first) = entries.iter().find_map(first_words)
-    {
-        meta.title = title::derive(first);
+    if meta.title == UNTITLED {
+        let mut first = transcript.read(0, TAIL.min(total)).ok()?;
+        first.extend(entries.iter().cloned());
+        if let Some(words) = first.iter().find_map(first_words) {
+            meta.title = title::derive(words);
+        }
     }
     let last_turn = entries.iter().rev().find_map(|entry| match entry {
         ChatEntry::Turn(turn) => Some(turn.outcome.is_failure()),

@@ -19,7 +19,14 @@ pub(super) async fn whole(
 ) -> Result<Request, Response> {
     let (parts, body) = request.into_parts();
     let bytes = match tokio::time::timeout(deadline, read(body, most)).await {
-        Ok(read) => read.map_err(IntoResponse::into_response)?,
+        Ok(read) => read.map_err(|status| {
+            let most = most / 1024;
+            let why = match status {
+                StatusCode::PAYLOAD_TOO_LARGE => format!("It may have {most} KiB at most.\n"),
+                _ => "It ended too early.\n".to_owned(),
+            };
+            (status, why).into_response()
+        })?,
         Err(_) => return Err(StatusCode::REQUEST_TIMEOUT.into_response()),
     };
     Ok(Request::from_parts(parts, Body::from(bytes)))

@@ -126,6 +126,10 @@ async fn login(State(app): State<App>, request: Request) -> Result<Response, Res
     app.door
         .admit_change(request.headers())
         .map_err(IntoResponse::into_response)?;
+    let kind = request.headers().get(CONTENT_TYPE);
+    if !kind.is_some_and(|kind| kind.as_bytes().starts_with(b"application/json")) {
+        return Err(StatusCode::UNSUPPORTED_MEDIA_TYPE.into_response());
+    }
     let request = body::whole(request, LOGIN_BODY_MAX, LOGIN_DEADLINE).await?;
     let read = Json::<Login>::from_request(request, &()).await;
     let Json(login) = read.map_err(IntoResponse::into_response)?;

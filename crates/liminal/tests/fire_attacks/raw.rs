@@ -3,7 +3,7 @@
 use anyhow::{Result, ensure};
 use testkit::{HANG_GUARD, Server};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-use tokio::net::TcpStream;
+use tokio::net::{TcpSocket, TcpStream};
 
 pub(crate) const TEXT: u8 = 1;
 pub(crate) const CONTINUATION: u8 = 0;
@@ -68,7 +68,10 @@ impl Raw {
     }
 
     pub(crate) async fn open(server: &Server, path: &str, headers: &str) -> Result<Self> {
-        let mut stream = TcpStream::connect(server.address).await?;
+        let socket = TcpSocket::new_v4()?;
+        // What waits on this side says nothing of the other.
+        socket.set_send_buffer_size(64 * 1024)?;
+        let mut stream = socket.connect(server.address).await?;
         let request = format!(
             "GET {path} HTTP/1.1\r\nHost: {}\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\
              Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n{headers}\r\n",

@@ -22,6 +22,8 @@ use crate::store::transcript::{Header, Note};
 
 /// Entries that everybody gets when all is different.
 const TAIL: u64 = 200;
+/// Changes that are written in one go.
+const WRITTEN_AT_ONCE: usize = 128;
 
 pub(super) struct Conversation {
     pub(super) record: Record,
@@ -54,9 +56,10 @@ impl Conversation {
                     text: more,
                 },
             ) if *entry_id == next => text.push_str(&more),
+            // Of a question it is told that it was asked, and that it was answered.
             (
                 Some(EntryChange::Begin(entry) | EntryChange::Replace(entry)),
-                EntryChange::Replace(next),
+                EntryChange::Replace(next @ (ChatEntry::ToolCall(_) | ChatEntry::Plan { .. })),
             ) if entry.entry_id() == next.entry_id() => *entry = next,
             (_, change) => self.pending.push(change),
         }
@@ -70,21 +73,26 @@ impl Conversation {
         self.answers = Some(origin);
     }
 
-    /// Writes what is pending, then shows it. After an error it is still pending.
+    /// Writes what is pending, then shows it; if it is much, in pieces, and others have their turn in between. After an error
+    /// the rest is still pending.
     pub(super) async fn commit(&mut self) -> io::Result<()> {
-        if self.pending.is_empty() {
-            return Ok(());
+        while !self.pending.is_empty() {
+            let count = self.pending.len().min(WRITTEN_AT_ONCE);
+            self.record
+                .write(&self.pending[..count], self.turn_begins)?;
+            if self.turn_begins {
+                self.record.sync().await?;
+            }
+            self.turn_begins = false;
+            let rest = self.pending.split_off(count);
+            for change in std::mem::replace(&mut self.pending, rest) {
+                self.record.keep(&change);
+                self.show_change(change);
+            }
+            if !self.pending.is_empty() {
+                tokio::task::yield_now().await;
+            }
         }
-        self.record.write(&self.pending, self.turn_begins)?;
-        if self.turn_begins {
-            self.record.sync().await?;
-        }
-        self.turn_begins = false;
-        for change in std::mem::take(&mut self.pending) {
-            self.record.keep(&change);
-            self.show_change(change);
-        }
-        self.record.shorten().await;
         Ok(())
     }
 

@@ -32,11 +32,24 @@ const REPLAY_BYTES_MAX: usize = 512 * 1024 * 1024;
 pub(super) struct Replay {
     fold: Entries,
     entries: BTreeMap<u64, ChatEntry>,
+    /// It went on and on, and nothing of it is kept.
+    too_much: bool,
 }
 
 impl Replay {
-    fn is_too_much(&self) -> bool {
-        self.fold.held() > REPLAY_BYTES_MAX
+    fn apply(&mut self, update: Update, now: &str) {
+        if self.too_much {
+            return;
+        }
+        for change in self.fold.apply(update, now) {
+            keep(&mut self.entries, &change);
+        }
+        if self.fold.held() > REPLAY_BYTES_MAX {
+            *self = Self {
+                too_much: true,
+                ..Self::default()
+            };
+        }
     }
 }
 
@@ -45,6 +58,7 @@ impl Default for Replay {
         Self {
             fold: Entries::after(0),
             entries: BTreeMap::new(),
+            too_much: false,
         }
     }
 }
@@ -54,11 +68,13 @@ impl Actor {
         self.last_heard = Instant::now();
         self.last_heard_at = Timestamp::now();
         self.quiet_told = false;
-        // Text that may still grow.
+        // Text that may still grow, and the room that all of it takes until it is written.
         let mut text: Option<Update> = None;
+        let mut rooms = vec![];
         for said in said.drain(..) {
             let said = match said {
-                FromAgent::Update(update) => {
+                FromAgent::Update(update, room) => {
+                    rooms.push(room);
                     let rest = match &mut text {
                         Some(grown) => grown.merge(update),
                         None => Some(update),
@@ -85,13 +101,8 @@ impl Actor {
     async fn update(&mut self, update: Update) {
         let replays = self.state.is_attaching() && self.restoring.is_none();
         if replays && !matches!(update, Update::Session(_)) {
-            if self.replay.is_too_much() {
-                return;
-            }
             let now = stamp(self.last_heard_at);
-            for change in self.replay.fold.apply(update, &now) {
-                keep(&mut self.replay.entries, &change);
-            }
+            self.replay.apply(update, &now);
             return;
         }
         self.step(Input::Update(update)).await;
@@ -99,7 +110,7 @@ impl Actor {
 
     async fn agent_said(&mut self, said: FromAgent) {
         match said {
-            FromAgent::Update(update) => self.update(update).await,
+            FromAgent::Update(update, _) => self.update(update).await,
             FromAgent::Attached {
                 session,
                 how,
@@ -108,8 +119,13 @@ impl Actor {
                 let replay = std::mem::take(&mut self.replay);
                 match result {
                     Ok(answer) => {
-                        // What we have stays as it is if the agent goes on and on about it.
-                        if how == Attach::Load && !replay.is_too_much() {
+                        if replay.too_much {
+                            let session = &self.setup.meta.id;
+                            tracing::warn!(
+                                session,
+                                "an agent remembers too much; what we have stays"
+                            );
+                        } else if how == Attach::Load {
                             self.adopt(replay.entries.into_values().collect()).await;
                         }
                         self.restore(session, answer).await;

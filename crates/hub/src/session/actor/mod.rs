@@ -308,6 +308,7 @@ impl Actor {
                 () = due(timer) => self.timer().await,
             }
             self.commit().await;
+            self.conversation.record.shorten().await;
             self.tell();
         }
     }
@@ -464,6 +465,11 @@ impl Actor {
                 } => self.answer_question(&question_id, outcome, answers.as_ref()),
                 Effect::RestartAgent => {
                     if let Some(kind) = self.setup.kind.clone() {
+                        let session = &self.setup.meta.id;
+                        tracing::warn!(
+                            session,
+                            "an agent went on and on, or would not stop, and is ended"
+                        );
                         tokio::spawn(async move { kind.kill().await });
                     }
                 }

@@ -140,7 +140,10 @@ impl State {
                 }
                 effects.push(Effect::Info);
             }
-            Input::Update(update) => self.update(update, now, &mut effects),
+            Input::Update(update) => {
+                self.update(update, now, &mut effects);
+                self.end_if_too_much_is_held(now, &mut effects);
+            }
             Input::Terminal(output) => {
                 let TerminalOutput {
                     terminal_id,
@@ -149,6 +152,7 @@ impl State {
                 } = output;
                 let changes = self.entries.terminal(&terminal_id, text, exit);
                 self.change(changes, &mut effects);
+                self.end_if_too_much_is_held(now, &mut effects);
             }
             Input::Answered { turn, result } => {
                 if let Some(running) = &self.turn
@@ -403,26 +407,34 @@ impl State {
             // The rest of it is on its way, and is not heard.
             _ if self.turn.is_none() && self.entries.held() > TURN_HELD_MAX => {}
             Update::Text { text, .. } if self.is_too_much(text.len()) => {
-                self.end_flood(TURN_TEXT_MAX, now, effects);
+                let most = TURN_TEXT_MAX / 1024 / 1024;
+                let why = format!("It said more than {most} MiB in one turn and was ended");
+                self.end_flood(why, now, effects);
             }
             update => {
                 let changes = self.entries.apply(update, &stamp(now.at));
                 self.change(changes, effects);
-                if self.entries.held() > TURN_HELD_MAX {
-                    self.end_flood(TURN_HELD_MAX, now, effects);
-                }
             }
         }
     }
 
-    fn end_flood(&mut self, most: usize, now: Now, effects: &mut Vec<Effect>) {
+    /// Whatever is kept of a turn is in memory until it ends.
+    fn end_if_too_much_is_held(&mut self, now: Now, effects: &mut Vec<Effect>) {
+        if self.entries.held() > TURN_HELD_MAX {
+            let most = TURN_HELD_MAX / 1024 / 1024;
+            let why = format!("Its turn took more than {most} MiB and was ended");
+            self.end_flood(why, now, effects);
+        }
+    }
+
+    fn end_flood(&mut self, why: String, now: Now, effects: &mut Vec<Effect>) {
         if self.turn.is_none() {
             return;
         }
-        let most = most / 1024 / 1024;
-        let why = format!("It said more than {most} MiB in one turn and was ended");
+        // First of all: what it says until it is gone is held for nothing.
+        effects.push(Effect::RestartAgent);
         self.end_turn(TurnOutcome::Failed, Some(why), None, now, effects);
-        effects.extend([Effect::RestartAgent, Effect::Info]);
+        effects.push(Effect::Info);
     }
 
     fn is_too_much(&mut self, more: usize) -> bool {
@@ -521,6 +533,36 @@ mod tests {
         let asleep = state.step(Input::AgentAsleep, now).unwrap();
         let cancelled = |effect: &Effect| matches!(effect, Effect::Cancelled(_));
         assert!(asleep.iter().any(cancelled) && !asleep.contains(&Effect::Attach));
+    }
+
+    #[test]
+    fn a_turn_that_holds_too_much_is_ended_with_its_agent_and_the_next_one_is_heard() {
+        let now = Now::default();
+        let mut state = with_queued(None);
+        state.step(Input::ResumeQueue, now).unwrap();
+        let picture = || {
+            let block = wire::MediaBlock::Image {
+                mime_type: "image/png".to_owned(),
+                data: "x".repeat(TURN_HELD_MAX / 4),
+            };
+            let author = Author::Assistant;
+            Input::Update(Update::Media { author, block })
+        };
+        for _ in 0..3 {
+            let effects = state.step(picture(), now).unwrap();
+            assert_eq!(effects.len(), 1, "{effects:.200?}");
+        }
+        let effects = state.step(picture(), now).unwrap();
+        let at = |wanted: &Effect| effects.iter().position(|effect| effect == wanted);
+        // It goes before all that was said is put away.
+        let ends = (at(&Effect::RestartAgent), at(&Effect::Fold));
+        assert!(ends.0.is_some() && ends.0 < ends.1, "{:?}", ends);
+        // What was still on its way is not kept.
+        assert_eq!(state.step(picture(), now).unwrap(), []);
+        let mut next = with_queued(None);
+        std::mem::swap(&mut state.queue, &mut next.queue);
+        state.step(Input::ResumeQueue, now).unwrap();
+        assert_eq!(state.step(picture(), now).unwrap().len(), 1);
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! The live file: what a turn in flight has said so far, change by change.
+//! The live file: what a turn in flight has said so far, change by change, or entry by entry where it was written anew.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;

@@ -2,11 +2,11 @@
 //!
 //! `<key>.jsonl` begins with a header and holds one line per finished entry, `{"n":7,"entry":{…}}`,
 //! and now and then a note about the session. A line with a number that was there before replaces
-//! it. `<key>.live.jsonl` is the turn in flight, change by change as it is shown; when the turn ends
-//! its entries are appended to the transcript and it goes away. A crash between the two leaves both,
-//! and folding the same entries in again changes nothing.
+//! it. `<key>.live.jsonl` is the turn in flight, change by change as it is shown, and written anew as it
+//! stands when that has become long; when the turn ends its entries are appended to the transcript and it
+//! goes away. A crash between the two leaves both, and folding the same entries in again changes nothing.
 //!
-//! Nothing is ever overwritten: a torn last line is sealed, a line that cannot be read is passed over.
+//! Nothing of a transcript is ever overwritten: a torn last line is sealed, a line that cannot be read is passed over.
 //!
 //! Invariant: entries are numbered from 1 without gaps, and their ids are `e` and their number.
 
@@ -336,10 +336,13 @@ impl Transcript {
         Ok(())
     }
 
-    /// The same, shorter. After an error it is only tried again when it has grown much longer.
+    /// The same, shorter. After an error it is tried again when it is twice as long.
     pub(crate) fn shorten_live(&mut self, entries: &BTreeMap<u64, ChatEntry>) -> io::Result<()> {
-        self.live.bytes_then = self.live.bytes;
-        self.rewrite_live(entries)
+        let rewritten = self.rewrite_live(entries);
+        if rewritten.is_err() {
+            self.live.bytes_then = self.live.bytes / 2;
+        }
+        rewritten
     }
 
     /// Moves finished entries into the transcript, durably, and ends the live file.
