@@ -58,7 +58,9 @@ impl Report {
             let ours = Spread::of(&self.figures[row.ours]);
             let theirs = self.beside(row.beside);
             let ratio = theirs.map(|theirs| ours.median / theirs.median);
-            let told = ratio.map_or(String::new(), |ratio| format!("{ratio:.2}"));
+            // Nothing beside nothing has none.
+            let told = ratio.filter(|ratio| ratio.is_finite());
+            let told = told.map_or(String::new(), |ratio| format!("{ratio:.2}"));
             let name = format!("{}, {}", row.name, row.unit);
             let theirs = theirs.map_or(String::new(), |theirs| theirs.to_string());
             let verdict = row
