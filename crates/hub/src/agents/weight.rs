@@ -100,7 +100,7 @@ mod tests {
             ..ToolCallPatch::new("t")
         };
         let (short, long) = (with(vec![text("x")]), with(vec![text(&"x".repeat(9000))]));
-        let most = held_after(&[long.clone()]);
+        let most = held_after(std::slice::from_ref(&long));
         assert!((9000..11_000).contains(&most), "{most}");
         assert_eq!(held_after(&[short.clone(), long.clone()]), most);
         assert_eq!(held_after(&[long, short.clone()]), held_after(&[short]));
