@@ -27,6 +27,7 @@ import {
   readdirSync,
   readFileSync,
   realpathSync,
+  renameSync,
   rmSync,
   writeFileSync,
 } from 'node:fs';
@@ -83,8 +84,10 @@ export async function startServer(home, env = {}) {
   /** @param {string[]} words */
   const agentStarts = (...words) => {
     const run = `SCRIPTED_AGENT='${words.join(' ')}' SCRIPTED_AGENT_MEMORY=${home}/.agent/memory SCRIPTED_AGENT_LOG=${log}`;
-    writeFileSync(agent, `#!/bin/sh\n${run} exec ${AGENT} "$@"\n`);
-    chmodSync(agent, 0o755);
+    // In its place at once: somebody may be running the old one.
+    writeFileSync(`${agent}.new`, `#!/bin/sh\n${run} exec ${AGENT} "$@"\n`);
+    chmodSync(`${agent}.new`, 0o755);
+    renameSync(`${agent}.new`, agent);
   };
   agentStarts();
   const server = {
