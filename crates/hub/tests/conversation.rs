@@ -125,7 +125,8 @@ fn a_whole_turn_with_every_kind_of_update() {
         assert_eq!(session, "s1");
         update
     });
-    insta::assert_json_snapshot!(fold(updates).entries);
+    let entries = fold(updates).entries;
+    insta::assert_snapshot!(serde_json::to_string_pretty(&entries).unwrap());
 }
 
 #[test]

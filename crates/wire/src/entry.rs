@@ -1,9 +1,11 @@
 //! What a conversation is made of.
 
+use std::sync::Arc;
+
 use serde::{Deserialize, Serialize};
 use ts_rs::TS;
 
-use crate::QuestionEntry;
+use crate::{JsonText, QuestionEntry};
 
 /// One element of a conversation, in the order in which it was said.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
@@ -35,7 +37,8 @@ pub enum ChatEntry {
         entry_id: String,
         content: String,
     },
-    ToolCall(ToolCallEntry),
+    /// Shared: it is long, and in several places while a turn runs.
+    ToolCall(Arc<ToolCallEntry>),
     /// What the agent means to do. Replaced as it gets on with it.
     Plan {
         entry_id: String,
@@ -86,7 +89,7 @@ impl ChatEntry {
             | Self::Plan { entry_id, .. }
             | Self::Media { entry_id, .. }
             | Self::Notice { entry_id, .. } => *entry_id = id,
-            Self::ToolCall(call) => call.entry_id = id,
+            Self::ToolCall(call) => Arc::make_mut(call).entry_id = id,
             Self::Question(question) => question.entry_id = id,
             Self::Turn(turn) => turn.entry_id = id,
         }
@@ -168,10 +171,10 @@ pub struct ToolCallEntry {
     pub locations: Vec<Location>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[ts(optional, type = "unknown")]
-    pub raw_input: Option<serde_json::Value>,
+    pub raw_input: Option<JsonText>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[ts(optional, type = "unknown")]
-    pub raw_output: Option<serde_json::Value>,
+    pub raw_output: Option<JsonText>,
     /// What the person answered when the agent asked whether it may: the name of that option.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[ts(optional)]

@@ -8,6 +8,7 @@ mod browser;
 mod entry;
 mod error_code;
 pub mod gateway;
+mod json_text;
 mod project;
 mod question;
 mod session;
@@ -25,6 +26,7 @@ pub use entry::{
     TerminalExit, ToolCallEntry, ToolContent, ToolKind, ToolStatus, TurnEntry, TurnOutcome,
 };
 pub use error_code::ErrorCode;
+pub use json_text::JsonText;
 pub use project::Project;
 pub use question::{
     Ask, FieldInput, FieldOption, FormField, OpenQuestion, QuestionAction, QuestionEntry,

@@ -27,12 +27,13 @@ use tokio::sync::{mpsc, oneshot, watch};
 use wire::SignInMethod;
 
 use super::Launch;
+use super::answers::{Answer, Desk};
 use super::from_acp::Update;
 use super::gate::{self, Gate, Oddities};
 use super::room::Room;
 use super::sign_in::Offers;
 use super::stderr_tail::StderrTail;
-use super::tickets::{Held, Ticket, Tickets};
+use super::tickets::{Ticket, Tickets};
 use super::wire_tap::WireTap;
 
 /// How long an agent may take to leave once its input is closed.
@@ -115,31 +116,6 @@ pub enum AgentEvent {
     Asleep { connection: u64 },
     /// The process behind this connection is gone. Nothing of it follows.
     Exited { connection: u64, reason: String },
-}
-
-/// The answer to an agent's request. Dropping it answers with an error.
-pub struct Answer {
-    responder: Box<Responder<Value>>,
-    /// As long as it is owed, the agent has something to do.
-    _owed: Option<Held>,
-}
-
-impl Answer {
-    pub fn succeed(self, result: Value) {
-        // An agent that is gone needs no answer.
-        let _ = self.responder.respond(result);
-    }
-
-    /// Until the agent no longer wants it; for ever, if it always does.
-    pub fn withdrawn(&self) -> impl Future<Output = ()> + Send + 'static {
-        let cancellation = self.responder.cancellation();
-        async move { cancellation.cancelled().await }
-    }
-
-    pub fn refuse(self, code: i32, message: &str) {
-        let error = agent_client_protocol::Error::new(code, message);
-        let _ = self.responder.respond_with_error(error);
-    }
 }
 
 /// A running agent. Clones share it.
@@ -421,13 +397,20 @@ async fn run(id: u64, start: Start, events: mpsc::Sender<AgentEvent>, ready: Rea
     let open = Arc::new(Tickets::default());
 
     let (outgoing, to_agent) = lines::channel(OUTGOING_MAX);
+    let (desk, taken) = Desk::new();
     tokio::spawn(gate::write_lines(
         stdin,
         to_agent,
         stopping,
         start.tap.clone(),
+        taken,
     ));
-    let (gate, from_agent) = Gate::new(events.clone(), oddities.clone(), start.tap.clone());
+    let (gate, from_agent) = Gate::new(
+        events.clone(),
+        oddities.clone(),
+        start.tap.clone(),
+        desk.clone(),
+    );
     let passed = gate.passed();
     let ended = gate.ended();
     let reading = tokio::spawn(gate.read_lines(stdout));
@@ -452,10 +435,11 @@ async fn run(id: u64, start: Start, events: mpsc::Sender<AgentEvent>, ready: Rea
         .v1()
         .name("liminal")
         .on_receive_request(
-            async move |request: UntypedMessage, responder: Responder<Value>, _| {
+            async move |request: UntypedMessage, responder: Responder<Value>, agent| {
                 let (method, params) = request.into_parts();
-                let (responder, _owed) = (Box::new(responder), owed.hold());
-                let answer = Answer { responder, _owed };
+                let Some(answer) = desk.receive(responder, agent, owed.hold()).await else {
+                    return Ok(());
+                };
                 match SERVED.contains(&method.as_str()) {
                     true => drop(
                         wanted

@@ -6,11 +6,11 @@
 //! Invariant: at most one text entry is open, and entries stand in the order in which they began.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
-use serde_json::Value;
 use wire::{
-    Author, ChatEntry, PlanItem, QuestionEntry, QueuedMessage, TerminalExit, ToolCallEntry,
-    ToolContent, ToolKind, ToolStatus, TurnEntry,
+    Author, ChatEntry, JsonText, PlanItem, QuestionEntry, QueuedMessage, TerminalExit,
+    ToolCallEntry, ToolContent, ToolKind, ToolStatus, TurnEntry,
 };
 
 use super::from_acp::{ToolCallPatch, Update};
@@ -46,7 +46,7 @@ pub struct Entries {
     next_entry: u64,
     open: Option<OpenText>,
     /// By the agent's id, those of the running turn or, for stragglers, of the last one.
-    tool_calls: HashMap<String, ToolCallEntry>,
+    tool_calls: HashMap<String, Arc<ToolCallEntry>>,
     /// What terminals of ours have said that no tool call has shown yet.
     terminals: HashMap<String, Terminal>,
     /// The plan of the running turn.
@@ -174,10 +174,12 @@ impl Entries {
         text: String,
         exit: Option<TerminalExit>,
     ) -> Vec<EntryChange> {
-        for call in self.tool_calls.values_mut() {
+        let mut calls = self.tool_calls.values_mut();
+        if let Some(shared) = calls.find(|call| shows_terminal(call, terminal_id)) {
+            let call = Arc::make_mut(shared);
             let entry_id = call.entry_id.clone();
             let Some((output, known_exit)) = terminal_in(call, terminal_id) else {
-                continue;
+                unreachable!("it was just found");
             };
             let mut changes = vec![];
             let before = output.len();
@@ -193,7 +195,7 @@ impl Entries {
             }
             if exit.is_some() || !self.in_turn {
                 *known_exit = exit.or(known_exit.take());
-                changes.push(EntryChange::Replace(ChatEntry::ToolCall(call.clone())));
+                changes.push(EntryChange::Replace(ChatEntry::ToolCall(shared.clone())));
             }
             return changes;
         }
@@ -212,16 +214,17 @@ impl Entries {
         self.finish_text(&mut changes);
         self.plan = None;
         self.in_turn = false;
-        let mut stopped: Vec<&mut ToolCallEntry> = self
+        let mut stopped: Vec<&mut Arc<ToolCallEntry>> = self
             .tool_calls
             .values_mut()
             .filter(|call| call.status == ToolStatus::Running)
             .collect();
         stopped.sort_by_key(|call| entry_number(&call.entry_id));
-        for call in stopped {
+        for shared in stopped {
+            let call = Arc::make_mut(shared);
             call.status = ToolStatus::Error;
             call.error = Some("Stopped before it ended".to_owned());
-            changes.push(EntryChange::Replace(ChatEntry::ToolCall(call.clone())));
+            changes.push(EntryChange::Replace(ChatEntry::ToolCall(shared.clone())));
         }
         changes
     }
@@ -275,7 +278,8 @@ impl Entries {
     }
 
     fn tool_call(&mut self, patch: ToolCallPatch, changes: &mut Vec<EntryChange>) {
-        if let Some(call) = self.tool_calls.get_mut(&patch.tool_call_id) {
+        if let Some(shared) = self.tool_calls.get_mut(&patch.tool_call_id) {
+            let call = Arc::make_mut(shared);
             // Whatever is being said meanwhile goes on: this belongs to something above it.
             if self.in_turn
                 && let Some(text) = only_output(&patch, call)
@@ -296,7 +300,7 @@ impl Entries {
             apply_patch(call, patch);
             show_waiting(call, &mut self.terminals);
             self.held = (self.held + call_bytes(call)).saturating_sub(before);
-            changes.push(EntryChange::Replace(ChatEntry::ToolCall(call.clone())));
+            changes.push(EntryChange::Replace(ChatEntry::ToolCall(shared.clone())));
             return;
         }
         // Text first, or the call would overtake the words that announced it.
@@ -318,6 +322,7 @@ impl Entries {
         apply_patch(&mut call, patch);
         show_waiting(&mut call, &mut self.terminals);
         self.held += call_bytes(&call);
+        let call = Arc::new(call);
         self.tool_calls
             .insert(call.tool_call_id.clone(), call.clone());
         changes.push(EntryChange::Begin(ChatEntry::ToolCall(call)));
@@ -325,9 +330,9 @@ impl Entries {
 
     /// The person has answered what the agent asked about a call.
     pub fn answered(&mut self, tool_call_id: &str, answer: String) -> Option<EntryChange> {
-        let call = self.tool_calls.get_mut(tool_call_id)?;
-        call.answer = Some(answer);
-        Some(EntryChange::Replace(ChatEntry::ToolCall(call.clone())))
+        let shared = self.tool_calls.get_mut(tool_call_id)?;
+        Arc::make_mut(shared).answer = Some(answer);
+        Some(EntryChange::Replace(ChatEntry::ToolCall(shared.clone())))
     }
 
     fn plan(&mut self, items: Vec<PlanItem>, changes: &mut Vec<EntryChange>) {
@@ -454,6 +459,11 @@ fn terminal_id_of(call: &ToolCallEntry) -> String {
     id.unwrap_or_default()
 }
 
+fn shows_terminal(call: &ToolCallEntry, id: &str) -> bool {
+    let is_it = |part: &ToolContent| matches!(part, ToolContent::Terminal { terminal_id, .. } if terminal_id == id);
+    call.content.iter().any(is_it)
+}
+
 fn terminal_in<'a>(
     call: &'a mut ToolCallEntry,
     id: &str,
@@ -500,7 +510,7 @@ pub fn extend(entry: &mut ChatEntry, change: &EntryChange) {
                 terminal_id, text, ..
             },
         ) => {
-            if let Some((output, _)) = terminal_in(call, terminal_id) {
+            if let Some((output, _)) = terminal_in(Arc::make_mut(call), terminal_id) {
                 output.push_str(text);
                 keep_end(output, TERMINAL_OUTPUT_MAX);
             }
@@ -526,9 +536,8 @@ fn shown_text(call: &ToolCallEntry) -> Option<String> {
             _ => None,
         })
         .collect();
-    match (parts.is_empty(), &call.raw_output) {
-        (false, _) => Some(parts.join("\n")),
-        (true, Some(Value::String(text))) => Some(text.clone()),
-        (true, _) => None,
+    match parts.is_empty() {
+        false => Some(parts.join("\n")),
+        true => call.raw_output.as_ref().and_then(JsonText::as_text),
     }
 }

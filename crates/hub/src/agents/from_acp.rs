@@ -8,9 +8,9 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 use wire::{
-    Author, ContextUsage, Location, MediaBlock, Mode, Modes, NoticeSeverity, PermissionOption,
-    PlanItem, PlanPriority, PlanStatus, SlashCommand, TerminalExit, ToolContent, ToolKind,
-    ToolStatus,
+    Author, ContextUsage, JsonText, Location, MediaBlock, Mode, Modes, NoticeSeverity,
+    PermissionOption, PlanItem, PlanPriority, PlanStatus, SlashCommand, TerminalExit, ToolContent,
+    ToolKind, ToolStatus,
 };
 
 /// Said by agents in the person's name when they tell a conversation again.
@@ -95,8 +95,8 @@ pub struct ToolCallPatch {
     pub status: Option<ToolStatus>,
     pub content: Option<Vec<ToolContent>>,
     pub locations: Option<Vec<Location>>,
-    pub raw_input: Option<Value>,
-    pub raw_output: Option<Value>,
+    pub raw_input: Option<JsonText>,
+    pub raw_output: Option<JsonText>,
     pub terminal_output: Option<String>,
     pub terminal_exit: Option<TerminalExit>,
 }
@@ -276,8 +276,8 @@ fn announced(call: acp::ToolCall) -> ToolCallPatch {
         status: Some(tool_status(call.status)),
         content: Some(call.content.into_iter().filter_map(tool_content).collect()),
         locations: Some(call.locations.into_iter().map(location).collect()),
-        raw_input: call.raw_input,
-        raw_output: call.raw_output,
+        raw_input: call.raw_input.as_ref().map(JsonText::from),
+        raw_output: call.raw_output.as_ref().map(JsonText::from),
         ..ToolCallPatch::default()
     };
     with_terminal(fields, call.meta)
@@ -298,8 +298,8 @@ pub fn patch(update: acp::ToolCallUpdate) -> ToolCallPatch {
             .fields
             .locations
             .map(|locations| locations.into_iter().map(location).collect()),
-        raw_input: update.fields.raw_input,
-        raw_output: update.fields.raw_output,
+        raw_input: update.fields.raw_input.as_ref().map(JsonText::from),
+        raw_output: update.fields.raw_output.as_ref().map(JsonText::from),
         ..ToolCallPatch::default()
     };
     with_terminal(fields, update.meta)

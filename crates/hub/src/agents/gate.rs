@@ -14,14 +14,19 @@ use tokio::process::{ChildStdin, ChildStdout};
 use tokio::sync::{mpsc, watch};
 use wire::TrafficSide;
 
+use super::answers::{self, Desk};
 use super::connection::AgentEvent;
 use super::from_acp::{self, Update};
 use super::room::{Room, Rooms};
+use super::weight::line_values;
 use super::wire_tap::WireTap;
 
 /// The longest line an agent may send. Lines of half a megabyte are normal.
 const LINE_BYTES_MAX: usize = 16 * 1024 * 1024;
 const READ_BYTES: usize = 64 * 1024;
+/// The most values that a line may hold: each takes much more room than its text. What is shorter than this holds fewer.
+const LINE_VALUES_MAX: usize = 1_000_000;
+const WIDE_BYTES: usize = 1024 * 1024;
 /// A line that comes after another to find out when that one has been dispatched. No agent can send
 /// one: the gate lets none through.
 const MARK_METHOD: &str = "_liminal/dispatched";
@@ -64,6 +69,7 @@ pub(super) struct Gate {
     ended: Arc<AtomicBool>,
     marks: u64,
     rooms: Rooms,
+    desk: Arc<Desk>,
     /// Updates of the bytes just read, sent on together.
     parsed: Vec<AgentEvent>,
 }
@@ -97,6 +103,7 @@ impl Gate {
         events: mpsc::Sender<AgentEvent>,
         oddities: Arc<Oddities>,
         tap: Arc<WireTap>,
+        desk: Arc<Desk>,
     ) -> (Self, lines::Receiver<String>) {
         let (to_crate, from_agent) = lines::channel(2);
         let (mark, dispatched) = watch::channel(0);
@@ -115,6 +122,7 @@ impl Gate {
                 ended: Arc::default(),
                 marks: 0,
                 rooms: Rooms::default(),
+                desk,
                 parsed: Vec::new(),
             },
             from_agent,
@@ -154,6 +162,11 @@ impl Gate {
                 let end = begin.max(searched) + length;
                 searched = 0;
                 let line = String::from_utf8_lossy(&buffer[begin..end]);
+                if line.len() > WIDE_BYTES && line_values(&line) > LINE_VALUES_MAX {
+                    return Some(format!(
+                        "it sent a line of more than {LINE_VALUES_MAX} values"
+                    ));
+                }
                 if self.pass(line.trim_end_matches('\r')).await.is_err() {
                     return None;
                 }
@@ -228,7 +241,7 @@ impl Gate {
                 );
                 Ok(())
             }
-            _ => self.through_the_crate(line).await,
+            _ => self.through_the_crate(line, room).await,
         }
     }
 
@@ -260,8 +273,9 @@ impl Gate {
 
     /// Hands a line to the crate and waits until it has been dealt with, so that what comes after it
     /// on the wire comes after it in the queue.
-    async fn through_the_crate(&mut self, line: &str) -> Result<(), Closed> {
+    async fn through_the_crate(&mut self, line: &str, room: Room) -> Result<(), Closed> {
         self.flush().await?;
+        self.desk.bring(room);
         self.marks += 1;
         let mark = self.marks;
         let marker =
@@ -275,6 +289,8 @@ impl Gate {
             .wait_for(|seen| *seen >= mark)
             .await
             .map_err(|_| Closed)?;
+        // It was no request, if nobody took it.
+        self.desk.bring(Room::default());
         Ok(())
     }
 }
@@ -296,6 +312,7 @@ pub(super) async fn write_lines(
     mut to_agent: lines::Receiver<String>,
     mut stop: watch::Receiver<bool>,
     tap: Arc<WireTap>,
+    taken: watch::Sender<u64>,
 ) {
     let mut stdin = BufWriter::with_capacity(READ_BYTES, stdin);
     loop {
@@ -305,13 +322,20 @@ pub(super) async fn write_lines(
         };
         let Some(mut line) = line else { return };
         loop {
-            tap.line(TrafficSide::Client, &line);
+            let mark = answers::mark(&line);
             let written = async {
+                if mark.is_some() {
+                    return stdin.flush().await;
+                }
+                tap.line(TrafficSide::Client, &line);
                 stdin.write_all(line.as_bytes()).await?;
                 stdin.write_all(b"\n").await
             };
             if written.await.is_err() {
                 return;
+            }
+            if let Some(mark) = mark {
+                taken.send_modify(|seen| *seen = mark.max(*seen));
             }
             match to_agent.try_recv() {
                 Ok(next) => line = next,

@@ -1,6 +1,7 @@
 //! The agents people can talk to.
 
 mod agent_session;
+mod answers;
 mod catalog;
 mod connection;
 pub mod elicitation;
@@ -24,8 +25,9 @@ mod weight;
 mod wire_tap;
 
 pub use agent_session::{AgentSession, Picture};
+pub use answers::Answer;
 pub use catalog::{AgentEntry, Catalog, Launch};
-pub use connection::{AgentError, AgentEvent, Answer, Connection, Start, connect};
+pub use connection::{AgentError, AgentEvent, Connection, Start, connect};
 pub use gate::Oddities;
 pub use host::{
     Audit, AuditWhat, DecidedBy, Host, HostSetup, Refusal, TerminalOutput, would_write,

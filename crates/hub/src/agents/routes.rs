@@ -12,7 +12,8 @@ use serde_json::Value;
 use tokio::sync::{mpsc, oneshot};
 
 use super::agent_session::AgentSession;
-use super::connection::{AgentError, AgentEvent, Answer};
+use super::answers::Answer;
+use super::connection::{AgentError, AgentEvent};
 use super::elicitation;
 use super::from_acp::Update;
 use super::room::Room;

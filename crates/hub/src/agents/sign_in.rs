@@ -17,7 +17,8 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::sync::{mpsc, watch};
 use wire::{Ask, QuestionAction, QuestionOutcome, SignInKind, SignInMethod, SignInShown};
 
-use super::connection::{AgentError, Answer, Start, end_keeper};
+use super::answers::Answer;
+use super::connection::{AgentError, Start, end_keeper};
 use super::elicitation::{self, Asked};
 use super::host::Decoder;
 use super::routes::lock;

@@ -21,10 +21,6 @@ const EVENT_BYTES: usize = 200;
 
 /// Something that happened in a session.
 #[derive(Debug)]
-#[expect(
-    clippy::large_enum_variant,
-    reason = "each is made once and then shared by pointer"
-)]
 pub enum SessionEvent {
     /// The conversation from the entry numbered `first` (from 0) on.
     History {

@@ -22,11 +22,14 @@ const ROUNDS_MAX: usize = 3;
 const PATIENCE: Duration = Duration::from_secs(600);
 
 /// What an agent does that no agent should, and how its turn ends.
-struct Flood {
-    name: &'static str,
+struct Flood<'a> {
+    name: &'a str,
+    /// `%f` is the project's folder.
     script: String,
     ends: &'static str,
     memory_mib_max: u64,
+    /// When a person presses Stop, if it does not end by itself.
+    stopped_after: Option<Duration>,
 }
 
 /// On disk, whatever is said in a turn: what is kept of it, and what a live file may grow to before it is written anew.
@@ -54,8 +57,12 @@ struct Houses {
 
 impl Houses {
     async fn build() -> Result<Self> {
-        let (here, bad, _) = Street::with_a_bad_one().await?;
-        let (elsewhere, ..) = Street::with_a_bad_one().await?;
+        Self::build_with("allow").await
+    }
+
+    async fn build_with(policy: &str) -> Result<Self> {
+        let (here, bad, _) = Street::with_a_bad_one(policy).await?;
+        let (elsewhere, ..) = Street::with_a_bad_one(policy).await?;
         Ok(Self {
             here,
             elsewhere,
@@ -82,11 +89,13 @@ impl Houses {
     }
 
     /// Has the bad one do this in a session of its own, while the neighbours go on working.
-    async fn bear(&mut self, script: &str) -> Result<Borne> {
+    async fn bear(&mut self, flood: &Flood<'_>) -> Result<Borne> {
         let session = self.begin().await?;
         let read = self.read()?;
+        let script = flood.script.replace("%f", &self.here.setup.folder("app")?);
+        let mut stopped_after = flood.stopped_after;
         let begun = Instant::now();
-        send_and_leave(&self.here.server, &session, script).await?;
+        send_and_leave(&self.here.server, &session, &script).await?;
         let mut turns = [vec![], vec![]];
         let (before, mut kept) = (size(&self.here.setup.data_dir()), 0);
         loop {
@@ -96,6 +105,13 @@ impl Houses {
             turns[1].push(self.elsewhere.turns(1).await?);
             if !self.is_running(&session).await? {
                 break;
+            }
+            if stopped_after
+                .take_if(|after| begun.elapsed() > *after)
+                .is_some()
+            {
+                let stop = json!({"type": "session:cancel", "sessionId": session});
+                self.here.server.connect().await?.send(stop).await?;
             }
             ensure!(begun.elapsed() < PATIENCE, "it goes on and on");
         }
@@ -119,7 +135,8 @@ impl Houses {
     async fn is_running(&mut self, session: &str) -> Result<bool> {
         let sessions = self.bad.list(false).await?;
         let it = sessions.iter().find(|one| one["id"] == session);
-        Ok(it.context("it is in the list")?["state"] == "running")
+        let state = &it.context("it is in the list")?["state"];
+        Ok(state == "running" || state == "waiting")
     }
 
     /// What the server has read so far, from whomever.
@@ -130,7 +147,7 @@ impl Houses {
     }
 
     /// Again and again for so long; a busy machine may spoil a round, and only we spoil them all.
-    async fn hold(&mut self, flood: &Flood, lasting: Duration) -> Result<()> {
+    async fn hold(&mut self, flood: &Flood<'_>, lasting: Duration) -> Result<()> {
         let Flood { name, ends, .. } = flood;
         let quiet = self.here.turns(20).await?;
         let memory = self.here.memory("VmRSS")?;
@@ -138,7 +155,7 @@ impl Houses {
         let (mut rounds, mut held) = (vec![], false);
         let (mut read, mut lasted, mut kept) = (0, Duration::ZERO, 0);
         while Instant::now() < end || (!held && rounds.len() < ROUNDS_MAX) {
-            let borne = self.bear(&flood.script).await?;
+            let borne = self.bear(flood).await?;
             let [here, elsewhere] = borne.turns;
             let share = elsewhere.max(quiet).max(NOTICEABLE);
             let [slowest, theirs] = borne.slowest;
@@ -188,7 +205,7 @@ fn size(folder: &Path) -> u64 {
     sizes.sum()
 }
 
-async fn bear_each(floods: Vec<Flood>, lasting: Duration) -> Result<()> {
+async fn bear_each(floods: Vec<Flood<'_>>, lasting: Duration) -> Result<()> {
     for flood in floods {
         Houses::build().await?.hold(&flood, lasting).await?;
     }
@@ -202,6 +219,7 @@ fn update(update: Value) -> String {
 }
 
 const TOO_MUCH: &str = " MiB ";
+const ENDED: &str = "\"outcome\":\"ended\"";
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_flood_of_text_is_ended_before_it_fills_the_memory_and_slows_nobody_down() -> Result<()> {
@@ -214,6 +232,7 @@ async fn a_flood_of_text_is_ended_before_it_fills_the_memory_and_slows_nobody_do
         script: format!("flood-for 60000 {bytes}"),
         ends: TOO_MUCH,
         memory_mib_max: 256,
+        stopped_after: None,
     });
     let lasting = Duration::from_secs(times(0, 60) as u64);
     bear_each(floods.into(), lasting).await
@@ -222,39 +241,40 @@ async fn a_flood_of_text_is_ended_before_it_fills_the_memory_and_slows_nobody_do
 /// What has no text of its own, but is kept.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_flood_of_anything_else_that_is_kept_is_ended_as_well() -> Result<()> {
-    let text = "x".repeat(1000);
-    let content = json!([{"type": "content", "content": {"type": "text", "text": text}}]);
-    let picture = json!({"type": "image", "mimeType": "image/png", "data": "QUJD".repeat(2500)});
-    let mut kinds = vec![
-        (
-            "calls of tools with what they brought",
-            json!({
-                "sessionUpdate": "tool_call", "toolCallId": "t%n", "title": "Count", "rawOutput": vec![1; 10_000],
-            }),
-        ),
-        (
-            "calls of tools with many small things",
-            json!({
-                "sessionUpdate": "tool_call", "toolCallId": "t%n", "title": "Count",
-                "rawInput": vec![json!({"a": 0}); 1000], "locations": vec![json!({"path": ""}); 1000],
-            }),
-        ),
-    ];
-    // These take a minute or two each.
+    let text = |bytes| json!([{"type": "content", "content": {"type": "text", "text": "x".repeat(bytes)}}]);
+    let call = |more: Value| {
+        let mut call = json!({"sessionUpdate": "tool_call", "toolCallId": "t%n", "title": "Count"});
+        for (name, value) in more.as_object().into_iter().flatten() {
+            call[name] = value.clone();
+        }
+        call
+    };
+    let picture = |bytes: usize| {
+        let data = "QUJD".repeat(bytes / 4);
+        let content = json!({"type": "image", "mimeType": "image/png", "data": data});
+        json!({"sessionUpdate": "agent_message_chunk", "content": content})
+    };
+    let mut kinds = vec![("large pictures", picture(100_000))];
+    // These take a debug build minutes.
     if times(0, 1) == 1 {
         kinds.extend([
             (
-                "calls of tools",
-                json!({"sessionUpdate": "tool_call", "toolCallId": "t%n", "title": "Read", "content": content}),
+                "calls of tools with what they brought",
+                call(json!({"rawOutput": vec![1; 10_000]})),
             ),
             (
-                "empty calls of tools",
-                json!({"sessionUpdate": "tool_call", "toolCallId": "t%n", "title": ""}),
+                "calls of tools with many small things",
+                call(json!({
+                    "rawInput": vec![json!({"a": 0}); 1000], "locations": vec![json!({"path": ""}); 1000],
+                })),
             ),
             (
-                "pictures",
-                json!({"sessionUpdate": "agent_message_chunk", "content": picture}),
+                "calls of tools with long texts",
+                call(json!({"content": text(100_000)})),
             ),
+            ("calls of tools", call(json!({"content": text(1000)}))),
+            ("empty calls of tools", call(json!({"title": ""}))),
+            ("pictures", picture(10_000)),
             (
                 "words of many messages",
                 json!({
@@ -268,7 +288,8 @@ async fn a_flood_of_anything_else_that_is_kept_is_ended_as_well() -> Result<()> 
         name,
         script: format!("flood-lines 600000ms {}", update(kind)),
         ends: TOO_MUCH,
-        memory_mib_max: 1024,
+        memory_mib_max: 640,
+        stopped_after: None,
     });
     bear_each(floods.collect(), Duration::ZERO).await
 }
@@ -317,10 +338,96 @@ async fn a_flood_of_what_is_not_kept_is_borne() -> Result<()> {
     let floods = kinds.map(|(name, line)| Flood {
         name,
         script: format!("flood-lines {milliseconds}ms {line}"),
-        ends: "\"outcome\":\"ended\"",
+        ends: ENDED,
         memory_mib_max: 64,
+        stopped_after: None,
     });
     bear_each(floods.into(), Duration::ZERO).await
+}
+
+/// A request of the session's, as a line.
+fn request(method: &str, params: Value) -> String {
+    let mut params = params;
+    params["sessionId"] = json!("%s");
+    json!({"jsonrpc": "2.0", "id": "q%n", "method": method, "params": params}).to_string()
+}
+
+/// What the server does for agents, asked for without end.
+fn requests() -> [(&'static str, String); 4] {
+    let option = json!({"optionId": "yes", "name": "Yes", "kind": "allow_once"});
+    let call = json!({"toolCallId": "t", "title": "%n", "status": "pending"});
+    let form = json!({"type": "object", "properties": {"name": {"type": "string"}}});
+    [
+        (
+            "a long file, read",
+            request("fs/read_text_file", json!({"path": "%f/long.txt"})),
+        ),
+        (
+            "files, written",
+            request(
+                "fs/write_text_file",
+                json!({"path": "%f/short.txt", "content": "x".repeat(100_000)}),
+            ),
+        ),
+        (
+            "questions whether it may",
+            request(
+                "session/request_permission",
+                json!({"toolCall": call, "options": [option]}),
+            ),
+        ),
+        (
+            "forms to fill in",
+            request(
+                "elicitation/create",
+                json!({"mode": "form", "message": "Who?", "requestedSchema": form}),
+            ),
+        ),
+    ]
+}
+
+/// In a house where agents are allowed what they want, or ask.
+async fn bear_requests(policy: &str, name: &str, script: String, ends: &'static str) -> Result<()> {
+    let mut houses = Houses::build_with(policy).await?;
+    let file = Path::new(&houses.here.setup.folder("app")?).join("long.txt");
+    std::fs::write(
+        file,
+        "a line of a long file\n".repeat(times(5_000, 400_000)),
+    )?;
+    let seconds = Duration::from_secs(times(1, 20) as u64);
+    let flood = Flood {
+        name,
+        script,
+        ends,
+        memory_mib_max: 160,
+        stopped_after: (ends != ENDED).then_some(seconds),
+    };
+    houses.hold(&flood, Duration::ZERO).await
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_flood_of_requests_is_borne() -> Result<()> {
+    let lasting = times(500, 20_000);
+    for (name, line) in requests() {
+        let script = format!("flood-lines {lasting}ms {line}");
+        bear_requests("allow", name, script.clone(), ENDED).await?;
+        if line.contains("request_permission") {
+            let name = "questions that nobody answers";
+            bear_requests("ask", name, script, ENDED).await?;
+        }
+    }
+    Ok(())
+}
+
+/// It is not heard on before it has read what it is answered, and Stop ends it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_flood_of_requests_by_one_that_reads_no_answer_is_borne() -> Result<()> {
+    // Each takes as long as it may take not to hear the Stop.
+    for (name, line) in requests().into_iter().take(times(1, 4)) {
+        let script = format!("stop-reading\nflood-lines 600000ms {line}");
+        bear_requests("allow", name, script, "\"outcome\":\"interrupted\"").await?;
+    }
+    Ok(())
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -332,17 +439,73 @@ async fn a_line_without_end_and_a_flood_of_errors_cost_no_memory_and_slow_nobody
         Flood {
             name: "errors",
             script: format!("flood-stderr {errors}\nsay done"),
-            ends: "\"outcome\":\"ended\"",
+            ends: ENDED,
             memory_mib_max: 16,
+            stopped_after: None,
         },
         Flood {
             name: "a line without end",
             script: format!("endless {endless}\nsay never"),
             ends: "a line of more than 16 MiB",
             memory_mib_max: 96,
+            stopped_after: None,
+        },
+        Flood {
+            name: "a line of millions of values",
+            script: format!("wide {}\nsay never", times(3_000_000, 8_000_000)),
+            ends: "a line of more than 1000000 values",
+            memory_mib_max: 96,
+            stopped_after: None,
         },
     ];
     bear_each(floods, Duration::ZERO).await
+}
+
+/// One that hears that it should stop is not ended, and those who work with it elsewhere do not notice.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_flood_that_is_stopped_leaves_the_other_sessions_of_its_agent_alone() -> Result<()> {
+    let setup = crate::setup()?;
+    let folder = setup.folder("app")?;
+    let server = setup.start().await?;
+    let flooded = Person::at(&server, &folder).await?.create().await?;
+    let mut person = Person::at(&server, &folder).await?;
+    let mut talk = person.begin().await?;
+    let go_on = setup.home().join("go-on");
+    let waits = format!("say begun\nuntil {}\nsay done", go_on.display());
+    person.send(&talk, &waits).await?;
+    person.until_said(&mut talk, "assistant: begun").await?;
+    // Between one line of the script and the next it hears.
+    let script = "flood 1000 1000\n".repeat(100);
+    send_and_leave(&server, &flooded, &script).await?;
+    let ended = async {
+        loop {
+            let last = last_entry(&mut server.connect().await?, &flooded).await?;
+            if last["type"] == "turn" {
+                return Ok::<_, anyhow::Error>(last);
+            }
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    };
+    let ended = tokio::time::timeout(PATIENCE, ended).await??;
+    ensure!(ended["outcome"] == "failed", "{ended}");
+    ensure!(ended.to_string().contains(TOO_MUCH), "{ended}");
+    std::fs::write(go_on, "")?;
+    person.until_turns(&mut talk, 1).await?;
+    let said = talk.said();
+    ensure!(
+        said[1..] == ["assistant: begundone", "turn ended"],
+        "{said:?}"
+    );
+    let mut returned = Person::at(&server, &folder).await?;
+    let mut again = returned.open(&flooded).await?;
+    let before = again.entries.len();
+    returned.turn(&mut again, "say heard again").await?;
+    let said = &again.said()[before..];
+    ensure!(
+        said.iter().any(|line| line == "assistant: heard again"),
+        "{said:?}"
+    );
+    Ok(())
 }
 
 /// What changes again and again is on disk once, and as it was last when the plug is pulled.

@@ -14,10 +14,12 @@ pub(crate) struct Street {
 }
 
 impl Street {
-    /// With a session of the bad one.
-    pub(crate) async fn with_a_bad_one() -> Result<(Self, Person, Conversation)> {
+    /// With a session of the bad one, and what agents are allowed: `allow` or `ask`.
+    pub(crate) async fn with_a_bad_one(policy: &str) -> Result<(Self, Person, Conversation)> {
         let good = format!("{} good", testkit::scripted_agent()?.display());
-        let setup = crate::setup()?.env("CODEX_ACP_CMD", good);
+        let setup = crate::setup()?
+            .env("CODEX_ACP_CMD", good)
+            .env("LIMINAL_PERMISSIONS", policy);
         let folder = setup.folder("app")?;
         let server = setup.start().await?;
         let mut bad = Person::at(&server, &folder).await?;
@@ -102,7 +104,7 @@ fn bad_agent(street: &Street) -> Result<u32> {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_agent_with_hundreds_of_children_takes_them_along() -> Result<()> {
-    let (mut street, mut bad, mut talk) = Street::with_a_bad_one().await?;
+    let (mut street, mut bad, mut talk) = Street::with_a_bad_one("allow").await?;
     street.turns(1).await?;
     let count = times(50, 500);
     bad.turn(&mut talk, &format!("children {count} 1000\nsay there"))
@@ -140,14 +142,14 @@ async fn an_agent_with_hundreds_of_children_takes_them_along() -> Result<()> {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_agent_that_is_stopped_holds_nobody_up_and_does_not_survive() -> Result<()> {
-    let (mut street, mut bad, mut talk) = Street::with_a_bad_one().await?;
+    let (mut street, mut bad, mut talk) = Street::with_a_bad_one("allow").await?;
     bad.send(&talk, "say here\nhang").await?;
     bad.until_said(&mut talk, "assistant: here").await?;
     let before = street.turns(20).await?;
     signal(bad_agent(&street)?, "STOP")?;
     let during = street.turns(20).await?;
     eprintln!("a turn beside it {before:?} -> {during:?}");
-    let (mut elsewhere, ..) = Street::with_a_bad_one().await?;
+    let (mut elsewhere, ..) = Street::with_a_bad_one("allow").await?;
     let share = before.max(elsewhere.turns(20).await?);
     ensure!(during < share * 5, "{share:?} -> {during:?}");
     // Whoever waits for it can still open and read.
@@ -163,7 +165,7 @@ async fn an_agent_that_is_stopped_holds_nobody_up_and_does_not_survive() -> Resu
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_agent_killed_again_and_again_comes_back_each_time_and_each_turn_ends_once() -> Result<()>
 {
-    let (mut street, mut bad, mut talk) = Street::with_a_bad_one().await?;
+    let (mut street, mut bad, mut talk) = Street::with_a_bad_one("allow").await?;
     let kills = times(10, 500);
     let mut random: u64 = 7;
     for kill in 1..=kills {
@@ -196,7 +198,7 @@ async fn an_agent_killed_again_and_again_comes_back_each_time_and_each_turn_ends
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn answers_that_come_late_twice_or_unasked_end_nothing_that_they_should_not() -> Result<()> {
-    let (_street, mut bad, mut talk) = Street::with_a_bad_one().await?;
+    let (_street, mut bad, mut talk) = Street::with_a_bad_one("allow").await?;
     for _ in 0..times(3, 50) {
         // Twice, and in between answers to what nobody asked.
         let unasked = r#"raw {"jsonrpc":"2.0","id":424242,"result":{"stopReason":"end_turn"}}"#;

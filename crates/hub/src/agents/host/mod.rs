@@ -154,6 +154,11 @@ impl Host {
         })
     }
 
+    /// Whether what is answered may be long.
+    pub fn may_say_much(method: &str) -> bool {
+        matches!(method, "fs/read_text_file" | "terminal/output")
+    }
+
     /// Carries out one request. `params` and the result are the protocol's. `terminal/wait_for_exit`
     /// takes as long as the command does, so each request deserves a task of its own.
     pub async fn serve(&self, method: &str, params: Value) -> Result<Value, Refusal> {

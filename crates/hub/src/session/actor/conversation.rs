@@ -244,6 +244,7 @@ impl Conversation {
             if let ChatEntry::ToolCall(call) = entry
                 && call.status == ToolStatus::Running
             {
+                let call = Arc::make_mut(call);
                 call.status = ToolStatus::Error;
                 call.error = Some("Stopped before it ended".to_owned());
             }

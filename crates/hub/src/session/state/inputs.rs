@@ -105,10 +105,6 @@ pub(crate) enum Input {
 
 /// What is to be done about it.
 #[derive(Debug, PartialEq)]
-#[expect(
-    clippy::large_enum_variant,
-    reason = "they live as long as one step; nearly all of them are the large one"
-)]
 pub(crate) enum Effect {
     /// Number it, write it, show it.
     Change(EntryChange),

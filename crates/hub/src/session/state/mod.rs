@@ -140,10 +140,8 @@ impl State {
                 }
                 effects.push(Effect::Info);
             }
-            Input::Update(update) => {
-                self.update(update, now, &mut effects);
-                self.end_if_too_much_is_held(now, &mut effects);
-            }
+            Input::Update(update) => self.update(update, now, &mut effects),
+            Input::Terminal(_) if self.is_flooded() => {}
             Input::Terminal(output) => {
                 let TerminalOutput {
                     terminal_id,
@@ -152,7 +150,6 @@ impl State {
                 } = output;
                 let changes = self.entries.terminal(&terminal_id, text, exit);
                 self.change(changes, &mut effects);
-                self.end_if_too_much_is_held(now, &mut effects);
             }
             Input::Answered { turn, result } => {
                 if let Some(running) = &self.turn
@@ -260,6 +257,7 @@ impl State {
                 }
             }
         }
+        self.stop_if_too_much_is_held(now, &mut effects);
         Ok(effects)
     }
 
@@ -404,12 +402,11 @@ impl State {
                 ..
             }
             | Update::Interruption => {}
-            // The rest of it is on its way, and is not heard.
-            _ if self.turn.is_none() && self.entries.held() > TURN_HELD_MAX => {}
+            _ if self.is_flooded() => {}
             Update::Text { text, .. } if self.is_too_much(text.len()) => {
                 let most = TURN_TEXT_MAX / 1024 / 1024;
-                let why = format!("It said more than {most} MiB in one turn and was ended");
-                self.end_flood(why, now, effects);
+                let why = format!("It said more than {most} MiB in one turn and was stopped");
+                self.stop_flood(why, now, effects);
             }
             update => {
                 let changes = self.entries.apply(update, &stamp(now.at));
@@ -419,22 +416,30 @@ impl State {
     }
 
     /// Whatever is kept of a turn is in memory until it ends.
-    fn end_if_too_much_is_held(&mut self, now: Now, effects: &mut Vec<Effect>) {
+    fn stop_if_too_much_is_held(&mut self, now: Now, effects: &mut Vec<Effect>) {
         if self.entries.held() > TURN_HELD_MAX {
             let most = TURN_HELD_MAX / 1024 / 1024;
-            let why = format!("Its turn took more than {most} MiB and was ended");
-            self.end_flood(why, now, effects);
+            let why = format!("Its turn took more than {most} MiB and was stopped");
+            self.stop_flood(why, now, effects);
         }
     }
 
-    fn end_flood(&mut self, why: String, now: Now, effects: &mut Vec<Effect>) {
-        if self.turn.is_none() {
-            return;
+    /// Its other sessions go on, if it hears that it should stop; one that does not is ended like any that ignores a cancel.
+    fn stop_flood(&mut self, why: String, now: Now, effects: &mut Vec<Effect>) {
+        if let Some(turn) = &mut self.turn
+            && turn.flood.is_none()
+        {
+            turn.flood = Some(why);
+            self.cancel(now, effects);
         }
-        // First of all: what it says until it is gone is held for nothing.
-        effects.push(Effect::RestartAgent);
-        self.end_turn(TurnOutcome::Failed, Some(why), None, now, effects);
-        effects.push(Effect::Info);
+    }
+
+    /// Whether the rest of what there is too much of is on its way, and not heard.
+    fn is_flooded(&self) -> bool {
+        match &self.turn {
+            Some(turn) => turn.flood.is_some(),
+            None => self.entries.held() > TURN_HELD_MAX,
+        }
     }
 
     fn is_too_much(&mut self, more: usize) -> bool {
@@ -520,8 +525,7 @@ mod tests {
             takes_images: false,
             chosen: vec![],
         };
-        let mut state = with_queued(None);
-        state.step(awake(), now).unwrap();
+        let mut state = attached();
         let sent = state.step(Input::ResumeQueue, now).unwrap();
         let prompt = |effect: &Effect| matches!(effect, Effect::Prompt { turn: 1, .. });
         assert!(sent.iter().any(prompt));
@@ -535,34 +539,82 @@ mod tests {
         assert!(asleep.iter().any(cancelled) && !asleep.contains(&Effect::Attach));
     }
 
-    #[test]
-    fn a_turn_that_holds_too_much_is_ended_with_its_agent_and_the_next_one_is_heard() {
-        let now = Now::default();
+    fn attached() -> State {
         let mut state = with_queued(None);
-        state.step(Input::ResumeQueue, now).unwrap();
-        let picture = || {
-            let block = wire::MediaBlock::Image {
-                mime_type: "image/png".to_owned(),
-                data: "x".repeat(TURN_HELD_MAX / 4),
-            };
-            let author = Author::Assistant;
-            Input::Update(Update::Media { author, block })
+        let answer = Input::Attached {
+            answer: Value::Null,
+            takes_images: false,
+            chosen: vec![],
         };
+        state.step(answer, Now::default()).unwrap();
+        state
+    }
+
+    fn picture(bytes: usize) -> Input {
+        let block = wire::MediaBlock::Image {
+            mime_type: "image/png".to_owned(),
+            data: "x".repeat(bytes),
+        };
+        let author = Author::Assistant;
+        Input::Update(Update::Media { author, block })
+    }
+
+    fn ends_as(effects: &[Effect]) -> Option<(TurnOutcome, &str)> {
+        effects.iter().find_map(|effect| match effect {
+            Effect::Change(EntryChange::Begin(ChatEntry::Turn(turn))) => {
+                Some((turn.outcome, turn.message.as_deref().unwrap_or_default()))
+            }
+            _ => None,
+        })
+    }
+
+    #[test]
+    fn a_turn_that_holds_too_much_is_stopped_and_the_next_one_is_heard() {
+        let now = Now::default();
+        let mut state = attached();
+        state.step(Input::ResumeQueue, now).unwrap();
+        let quarter = TURN_HELD_MAX / 4;
         for _ in 0..3 {
-            let effects = state.step(picture(), now).unwrap();
+            let effects = state.step(picture(quarter), now).unwrap();
             assert_eq!(effects.len(), 1, "{effects:.200?}");
         }
-        let effects = state.step(picture(), now).unwrap();
-        let at = |wanted: &Effect| effects.iter().position(|effect| effect == wanted);
-        // It goes before all that was said is put away.
-        let ends = (at(&Effect::RestartAgent), at(&Effect::Fold));
-        assert!(ends.0.is_some() && ends.0 < ends.1, "{:?}", ends);
-        // What was still on its way is not kept.
-        assert_eq!(state.step(picture(), now).unwrap(), []);
+        let effects = state.step(picture(quarter), now).unwrap();
+        assert!(effects.contains(&Effect::CancelPrompt), "{effects:.200?}");
+        // What was still on its way is not kept, before it ends and after it.
+        assert_eq!(state.step(picture(1), now).unwrap(), []);
+        let answered = Input::Answered {
+            turn: 1,
+            result: Ok(serde_json::json!({"stopReason": "cancelled"})),
+        };
+        let effects = state.step(answered, now).unwrap();
+        let (outcome, why) = ends_as(&effects).unwrap();
+        assert!(outcome == TurnOutcome::Failed && why.contains("128 MiB"));
+        assert!(!effects.contains(&Effect::RestartAgent));
+        assert_eq!(state.step(picture(1), now).unwrap(), []);
         let mut next = with_queued(None);
         std::mem::swap(&mut state.queue, &mut next.queue);
         state.step(Input::ResumeQueue, now).unwrap();
-        assert_eq!(state.step(picture(), now).unwrap().len(), 1);
+        assert_eq!(state.step(picture(1), now).unwrap().len(), 1);
+    }
+
+    #[test]
+    fn an_agent_that_goes_on_and_on_is_ended_and_it_is_said_why() {
+        let now = Now::default();
+        let mut state = attached();
+        state.step(Input::ResumeQueue, now).unwrap();
+        let text = Input::Update(Update::Text {
+            author: Author::Assistant,
+            text: "x".repeat(TURN_TEXT_MAX + 1),
+            message_id: None,
+        });
+        let effects = state.step(text, now).unwrap();
+        assert!(effects.contains(&Effect::CancelPrompt), "{effects:.200?}");
+        let effects = state.step(Input::CancelUnanswered, now).unwrap();
+        assert_eq!(effects, [Effect::RestartAgent]);
+        let reason = "Connection lost.".to_owned();
+        let effects = state.step(Input::AgentLost { reason }, now).unwrap();
+        let (outcome, why) = ends_as(&effects).unwrap();
+        assert!(outcome == TurnOutcome::Failed && why.contains("16 MiB"));
     }
 
     #[test]

@@ -7,7 +7,7 @@ use wire::{
 };
 
 use super::inputs::{Effect, Refused};
-use super::{Now, State, TURN_HELD_MAX, stamp};
+use super::{Now, State, stamp};
 use crate::agents::elicitation;
 use crate::agents::entries::EntryChange;
 
@@ -125,8 +125,7 @@ impl State {
     ) {
         // While the agent tells everything again, what is asked has no place; while it stops, no use. Nor has one more after
         // far too many.
-        let no_more = self.turn.is_none() && self.entries.held() > TURN_HELD_MAX;
-        if no_more || self.is_attaching() || self.phase() == Some(TurnPhase::Cancelling) {
+        if self.is_flooded() || self.is_attaching() || self.phase() == Some(TurnPhase::Cancelling) {
             effects.push(Effect::AnswerQuestion {
                 question_id,
                 outcome: QuestionOutcome::Cancelled,
@@ -147,7 +146,6 @@ impl State {
         self.change(changes, effects);
         self.questions.push(entry, asked.elicitation_id);
         effects.push(Effect::Info);
-        self.end_if_too_much_is_held(now, effects);
     }
 
     pub(super) fn answer_question(

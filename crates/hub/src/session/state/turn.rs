@@ -24,6 +24,8 @@ pub(super) struct Turn {
     pub(super) last_entry: String,
     /// The agent said that it fails, before it answered.
     pub(super) failing: bool,
+    /// Why it is being stopped, if there was far too much of it. Nothing more of it is heard.
+    pub(super) flood: Option<String>,
 }
 
 impl State {
@@ -100,6 +102,7 @@ impl State {
             texts: vec![],
             last_entry,
             failing: false,
+            flood: None,
         });
         if attached {
             let turn = number;
@@ -139,6 +142,10 @@ impl State {
     ) {
         let Some(mut turn) = self.turn.take() else {
             return;
+        };
+        let (outcome, message) = match turn.flood.take() {
+            Some(why) => (TurnOutcome::Failed, Some(why)),
+            None => (outcome, message),
         };
         self.drop_questions(effects);
         self.close_questions(

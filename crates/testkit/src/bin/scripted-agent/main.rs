@@ -43,9 +43,10 @@
 //! | `until FILE` | waits until that file is there |
 //! | `sleep MS`, `hang`, `stubborn MS` | waits, or waits for a cancel, or waits whatever comes |
 //! | `deaf TEXT` | stops reading for ever, cancels included, and then says so with the text |
+//! | `stop-reading` | the same, and goes on |
 //! | `crash CODE`, `stop REASON`, `fail CODE MESSAGE` | ends the process; the turn; the turn with an error |
 //! | `late TEXT`, `late-update JSON` | says it after the turn's end |
-//! | `raw JSON`, `garbage`, `huge BYTES`, `endless BYTES` | a line as it is; broken lines; a long line; one that never ends |
+//! | `raw JSON`, `garbage`, `huge BYTES`, `endless BYTES`, `wide N` | a line as it is; broken lines; a long line; one that never ends; one of N values |
 //! | `stderr TEXT`, `flood-stderr BYTES` | on standard error |
 //! | `linger SECONDS`, `children N SECONDS` | a child in a session of its own; many, each in one |
 //! | `hold BYTES SECONDS` | a child that needs as much memory |
@@ -67,7 +68,9 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use crate::misbehave::{children, endless, flood, flood_for, flood_lines, flood_stderr, garbage};
+use crate::misbehave::{
+    children, endless, flood, flood_for, flood_lines, flood_stderr, garbage, wide,
+};
 
 /// Plain ASCII, so that a byte is a character.
 const PROSE: &str = "## What was found
@@ -611,6 +614,8 @@ impl Agent {
             ("garbage", _) => garbage(),
             ("huge", [bytes]) => self.update(session, chunk("agent_message_chunk", &"h".repeat(bytes.parse().unwrap()))),
             ("endless", [bytes]) => endless(bytes.parse().unwrap()),
+            ("wide", [count]) => wide(session, count.parse().unwrap()),
+            ("stop-reading", _) => self.deaf.store(true, Ordering::SeqCst),
             ("flood-for", [wait, bytes]) => flood_for(session, wait.parse().unwrap(), bytes.parse().unwrap()),
             ("flood-lines", [much, ..]) => {
                 let line = rest.split_once(' ').unwrap().1.replace("%s", session).replace("%l", "\n");

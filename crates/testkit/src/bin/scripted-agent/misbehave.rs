@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::json;
 
-use crate::chunk;
+use crate::{chunk, write_line};
 
 pub(crate) fn flood(session: &str, count: usize, bytes: usize) {
     let update = chunk("agent_message_chunk", &"f".repeat(bytes));
@@ -89,6 +89,15 @@ pub(crate) fn garbage() {
         let _ = stdout.write_all(line);
     }
     let _ = stdout.flush();
+}
+
+/// A line that is not long, and holds so many values.
+pub(crate) fn wide(session: &str, count: usize) {
+    let update = json!({"sessionUpdate": "tool_call", "toolCallId": "wide", "title": "Count", "rawOutput": "%"});
+    let params = json!({"sessionId": session, "update": update});
+    let line = json!({"jsonrpc": "2.0", "method": "session/update", "params": params});
+    let values = format!("[{}0]", "0,".repeat(count - 1));
+    write_line(&line.to_string().replace("\"%\"", &values));
 }
 
 pub(crate) fn endless(bytes: usize) {

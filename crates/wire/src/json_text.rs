@@ -1,0 +1,51 @@
+//! JSON of somebody else's making, kept as text: as values the same takes many times the memory, and it is only passed on.
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+#[derive(Debug, Clone)]
+pub struct JsonText(Arc<RawValue>);
+
+impl JsonText {
+    pub fn get(&self) -> &str {
+        self.0.get()
+    }
+
+    /// What it says, if it is a text and nothing else.
+    pub fn as_text(&self) -> Option<String> {
+        // Most are not, and need not be read.
+        let text = self.get().starts_with('"');
+        text.then(|| serde_json::from_str(self.get()).ok())?
+    }
+}
+
+impl From<&Value> for JsonText {
+    fn from(value: &Value) -> Self {
+        match serde_json::value::to_raw_value(value) {
+            Ok(text) => Self(text.into()),
+            Err(_) => unreachable!("every key of a `Value` is a text"),
+        }
+    }
+}
+
+impl PartialEq for JsonText {
+    fn eq(&self, other: &Self) -> bool {
+        self.get() == other.get()
+    }
+}
+
+impl Serialize for JsonText {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.0.serialize(serializer)
+    }
+}
+
+impl<'de> Deserialize<'de> for JsonText {
+    /// By way of a value: inside of an enum with a tag, serde no longer has the text.
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Value::deserialize(deserializer).map(|value| Self::from(&value))
+    }
+}
