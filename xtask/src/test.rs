@@ -103,7 +103,8 @@ fn web(steps: &mut Steps) -> anyhow::Result<()> {
 }
 
 fn e2e(steps: &mut Steps) -> anyhow::Result<()> {
-    let mut playwright = playwright(steps, "e2e/playwright.config.js")?;
+    build(steps)?;
+    let mut playwright = playwright(steps, "e2e/playwright.config.js", "debug")?;
     steps.run("browser tests (Playwright)", &mut playwright)
 }
 
@@ -116,7 +117,8 @@ fn agents(steps: &mut Steps) -> anyhow::Result<()> {
             return Ok(());
         }
     };
-    let mut playwright = playwright(steps, "e2e/agents/playwright.config.js")?;
+    build(steps)?;
+    let mut playwright = playwright(steps, "e2e/agents/playwright.config.js", "debug")?;
     playwright
         .env("AGENTS", folder)
         .env("MODEL", target().join("debug/stand-in-model"));
@@ -128,16 +130,25 @@ const EMBED: (&str, &str) = ("LIMINAL_EMBED_WEB", "1");
 /// What `LIMINAL_FIRE` asks of the tests that have a long form.
 const LONG: (&str, &str) = ("LIMINAL_FIRE", "long");
 
+/// With a release build: what floods a server, and what it takes, is what users have.
 fn fire(steps: &mut Steps) -> anyhow::Result<()> {
+    const TESTS: &[&str] = &[
+        "--release",
+        "--package=liminal",
+        "--package=testkit",
+        "--test=fire_faults",
+        "--test=fire_attacks",
+    ];
     steps.time("strace, valgrind, libfaketime", tools::for_faults)?;
-    build(steps)?;
-    let mut tests = command(&["cargo", "test", "--workspace", "--no-fail-fast"]);
-    tests.args(["--test", "fire_faults", "--test", "fire_attacks"]);
+    let mut build = command(&["cargo", "build", "--quiet", "--bins"]);
+    steps.run("release build", build.args(TESTS))?;
+    let mut tests = command(&["cargo", "test", "--no-fail-fast"]);
     // One after the other: each wants the machine for itself. They say what they measured.
-    tests.args(["--", "--test-threads=1", "--nocapture"]);
-    tests.env(LONG.0, LONG.1).env(EMBED.0, EMBED.1);
-    steps.run("faults and attacks, long form", &mut tests)?;
-    let mut playwright = playwright(steps, "e2e/playwright.config.js")?;
+    tests
+        .args(TESTS)
+        .args(["--", "--test-threads=1", "--nocapture"]);
+    steps.run("faults and attacks, long form", tests.env(LONG.0, LONG.1))?;
+    let mut playwright = playwright(steps, "e2e/playwright.config.js", "release")?;
     playwright.arg("fire").env(LONG.0, LONG.1);
     steps.run(
         "faults and attacks in the browser, long form",
@@ -145,17 +156,17 @@ fn fire(steps: &mut Steps) -> anyhow::Result<()> {
     )
 }
 
-/// Playwright with everything that its tests need beside it.
-fn playwright(steps: &mut Steps, config: &str) -> anyhow::Result<Command> {
+/// Playwright with everything that its tests need beside it, and the programs of this build.
+fn playwright(steps: &mut Steps, config: &str, build: &str) -> anyhow::Result<Command> {
     steps.time("npm packages", tools::npm_packages)?;
     let chromium = steps.time("Chromium", tools::chromium)?;
-    build(steps)?;
+    let programs = target().join(build);
     let mut playwright = tools::npm_tool("playwright");
     playwright
         .args(["test", "--config", config])
         .env("CHROMIUM", chromium)
-        .env("LIMINAL", target().join("debug/liminal"))
-        .env("AGENT", target().join("debug/scripted-agent"));
+        .env("LIMINAL", programs.join("liminal"))
+        .env("AGENT", programs.join("scripted-agent"));
     Ok(playwright)
 }
 
