@@ -25,6 +25,9 @@ pub fn scripted_agent() -> anyhow::Result<PathBuf> {
             "--bin",
             "scripted-agent",
         ]);
+        if folder.ends_with("release") {
+            build.arg("--release");
+        }
         match build.current_dir(env!("CARGO_MANIFEST_DIR")).output() {
             Ok(output) if output.status.success() => None,
             Ok(output) => Some(String::from_utf8_lossy(&output.stderr).into_owned()),

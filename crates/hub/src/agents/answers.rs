@@ -1,11 +1,10 @@
 //! What an agent asks of us, and what it is answered, bounded.
 //!
 //! The protocol crate keeps whatever it is given to send until the agent has read it. So an agent may have asked only so
-//! much at once, one that does not read what it is answered is not heard on, and an answer that may be long waits for a
-//! turn, which lasts until the agent has taken the answer.
+//! much at once, and one that does not read what it is answered is not heard on.
 
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use agent_client_protocol::v1::{ConnectionTo, Responder};
 use agent_client_protocol::{Agent, UntypedMessage};
@@ -15,12 +14,11 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use super::room::Room;
 use super::tickets::Held;
 
-/// Requests of one agent that may be open at once.
+/// Requests of one agent that may be open at once, of those that wait for a person or a command; and of the others.
 const OPEN_MAX: usize = 256;
-/// Long answers that may be on their way to it at once.
-const LONG_MAX: usize = 2;
-/// After so many requests it is not heard on until it has read what it was answered.
-const UNREAD_MAX: u64 = 64;
+/// Lines and bytes that may have gone through the crate since the agent last had read all that it was answered.
+const UNREAD_LINES_MAX: usize = 64;
+const UNREAD_BYTES_MAX: usize = 4 * 1024 * 1024;
 /// Goes the way of every answer and ends before the agent: what went before it is taken.
 const TAKEN_METHOD: &str = "_liminal/taken";
 /// Longer than any such line.
@@ -28,13 +26,21 @@ const TAKEN_BYTES_MAX: usize = 128;
 
 /// Where one agent's requests come in.
 pub(super) struct Desk {
-    open: Arc<Semaphore>,
-    long: Arc<Semaphore>,
-    asked: AtomicU64,
+    /// For those that end only when somebody else does something. One more is refused.
+    waiting: Arc<Semaphore>,
+    /// For those that end by themselves, if the agent reads on. One more has to wait, and all that the agent says behind it.
+    working: Arc<Semaphore>,
     marks: AtomicU64,
     taken: watch::Receiver<u64>,
-    /// Of the request that is inside the crate.
-    room: Mutex<Room>,
+    line: Mutex<Line>,
+}
+
+/// What is inside the crate, and how much has been since the agent had read everything.
+#[derive(Default)]
+struct Line {
+    room: Room,
+    unread: usize,
+    unread_bytes: usize,
 }
 
 impl Desk {
@@ -42,40 +48,60 @@ impl Desk {
     pub(super) fn new() -> (Arc<Self>, watch::Sender<u64>) {
         let (taken, seen) = watch::channel(0);
         let desk = Self {
-            open: Arc::new(Semaphore::new(OPEN_MAX)),
-            long: Arc::new(Semaphore::new(LONG_MAX)),
-            asked: AtomicU64::new(0),
+            waiting: Arc::new(Semaphore::new(OPEN_MAX)),
+            working: Arc::new(Semaphore::new(OPEN_MAX)),
             marks: AtomicU64::new(0),
             taken: seen,
-            room: Mutex::default(),
+            line: Mutex::default(),
         };
         (Arc::new(desk), taken)
     }
 
-    /// What the next request takes up until it is answered.
-    pub(super) fn bring(&self, room: Room) {
-        *self.room.lock().unwrap_or_else(PoisonError::into_inner) = room;
+    /// A line is about to go through the crate. If it is a request, it takes up this room until it is answered.
+    pub(super) fn passes(&self, bytes: usize, room: Room) {
+        let mut line = self.lock();
+        line.room = room;
+        line.unread += 1;
+        line.unread_bytes += bytes;
     }
 
-    /// None if the agent has asked too much already; it is told so.
+    /// It has gone through, whatever it was. Waits, now and then, until the agent has read what it was answered: by us, or by
+    /// the crate, which answers what is no request by itself.
+    pub(super) async fn passed(&self, agent: &ConnectionTo<Agent>) {
+        let full = {
+            let mut line = self.lock();
+            line.room = Room::default();
+            let full = line.unread >= UNREAD_LINES_MAX || line.unread_bytes >= UNREAD_BYTES_MAX;
+            if full {
+                *line = Line::default();
+            }
+            full
+        };
+        if full {
+            self.until_taken(agent).await;
+        }
+    }
+
+    /// None if the agent waits for too much already; it is told so.
     pub(super) async fn receive(
         self: &Arc<Self>,
+        method: &str,
         responder: Responder<Value>,
         agent: ConnectionTo<Agent>,
         owed: Option<Held>,
     ) -> Option<Answer> {
-        let room = std::mem::take(&mut *self.room.lock().unwrap_or_else(PoisonError::into_inner));
-        if self.asked.fetch_add(1, Ordering::Relaxed) % UNREAD_MAX == UNREAD_MAX - 1 {
-            self.until_taken(&agent).await;
-        }
-        let open = self.open.clone().try_acquire_owned();
-        let too_many = open.is_err();
+        let room = std::mem::take(&mut self.lock().room);
+        let open = match waits_for_somebody(method) {
+            true => self.waiting.clone().try_acquire_owned().ok(),
+            false => self.working.clone().acquire_owned().await.ok(),
+        };
+        let too_many = open.is_none();
         let answer = Answer {
             responder: Box::new(responder),
             agent,
             desk: self.clone(),
             _owed: owed,
-            _open: open.ok(),
+            _open: open,
             _room: room,
         };
         if too_many {
@@ -94,6 +120,18 @@ impl Desk {
             let _ = self.taken.clone().wait_for(|seen| *seen >= mark).await;
         }
     }
+
+    fn lock(&self) -> MutexGuard<'_, Line> {
+        self.line.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Whether a request ends only when a person answers or a command ends.
+fn waits_for_somebody(method: &str) -> bool {
+    matches!(
+        method,
+        "session/request_permission" | "elicitation/create" | "terminal/wait_for_exit"
+    )
 }
 
 /// The mark, if a line is not for the agent but for us.
@@ -134,30 +172,10 @@ impl Answer {
         let _ = self.responder.respond_with_error(error);
     }
 
-    /// Waits until something long may be said.
-    pub fn long_turn(&self) -> impl Future<Output = LongTurn> + Send + 'static {
+    /// Once it has been given: until the agent has read it, and all before it.
+    pub fn taken(&self) -> impl Future<Output = ()> + Send + 'static {
         let (desk, agent) = (self.desk.clone(), self.agent.clone());
-        async move {
-            LongTurn {
-                _turn: desk.long.clone().acquire_owned().await.ok(),
-                desk,
-                agent,
-            }
-        }
-    }
-}
-
-/// The right to say something long.
-pub struct LongTurn {
-    _turn: Option<OwnedSemaphorePermit>,
-    desk: Arc<Desk>,
-    agent: ConnectionTo<Agent>,
-}
-
-impl LongTurn {
-    /// It has been said; others have their turn when the agent has taken it.
-    pub async fn end(self) {
-        self.desk.until_taken(&self.agent).await;
+        async move { desk.until_taken(&agent).await }
     }
 }
 

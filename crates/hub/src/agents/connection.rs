@@ -1,7 +1,7 @@
 //! One agent process and the ACP connection to it.
 //!
 //! The official crate speaks the protocol; its handlers run inside its dispatch loop and only enqueue
-//! here. Below it sits a gate that reads the agent's lines: `session/update` takes a short road,
+//! here, as far as `answers` lets an agent ask. Below it sits a gate that reads the agent's lines: `session/update` takes a short road,
 //! straight to our queue; every other line goes through the crate, and the gate waits until it has
 //! been dispatched before it reads on. So whatever the agent said comes out of one queue in the order
 //! in which it stood on the wire, at most one line is inside the crate's unbounded queues, and an
@@ -437,7 +437,8 @@ async fn run(id: u64, start: Start, events: mpsc::Sender<AgentEvent>, ready: Rea
         .on_receive_request(
             async move |request: UntypedMessage, responder: Responder<Value>, agent| {
                 let (method, params) = request.into_parts();
-                let Some(answer) = desk.receive(responder, agent, owed.hold()).await else {
+                let receive = desk.receive(&method, responder, agent, owed.hold());
+                let Some(answer) = receive.await else {
                     return Ok(());
                 };
                 match SERVED.contains(&method.as_str()) {
@@ -457,7 +458,7 @@ async fn run(id: u64, start: Start, events: mpsc::Sender<AgentEvent>, ready: Rea
             agent_client_protocol::on_receive_request!(),
         )
         .on_receive_notification(
-            async move |notification: UntypedMessage, _| {
+            async move |notification: UntypedMessage, agent| {
                 let (method, params) = (&notification.method, &notification.params);
                 match (method.as_str(), params["elicitationId"].as_str()) {
                     ("elicitation/complete", Some(elicitation_id)) => {
@@ -467,7 +468,7 @@ async fn run(id: u64, start: Start, events: mpsc::Sender<AgentEvent>, ready: Rea
                         };
                         let _ = noticed.send(visited).await;
                     }
-                    _ => passed.notice(method, params),
+                    _ => passed.notice(method, params, &agent).await,
                 }
                 Ok(())
             },

@@ -4,6 +4,8 @@ use std::borrow::Cow;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
+use agent_client_protocol::Agent;
+use agent_client_protocol::v1::ConnectionTo;
 use futures_channel::mpsc as lines;
 use futures_util::{SinkExt, StreamExt};
 use serde::Deserialize;
@@ -78,13 +80,17 @@ pub(super) struct Gate {
 #[derive(Clone)]
 pub(super) struct Passed {
     dispatched: watch::Sender<u64>,
+    desk: Arc<Desk>,
     oddities: Arc<Oddities>,
 }
 
 impl Passed {
-    pub(super) fn notice(&self, method: &str, params: &Value) {
+    pub(super) async fn notice(&self, method: &str, params: &Value, agent: &ConnectionTo<Agent>) {
         match (method, params["mark"].as_u64()) {
-            (MARK_METHOD, Some(mark)) => drop(self.dispatched.send_replace(mark)),
+            (MARK_METHOD, Some(mark)) => {
+                self.desk.passed(agent).await;
+                self.dispatched.send_replace(mark);
+            }
             _ => Oddities::count(
                 &self.oddities.unknown_notifications,
                 "unknown notification",
@@ -109,6 +115,7 @@ impl Gate {
         let (mark, dispatched) = watch::channel(0);
         let passed = Passed {
             dispatched: mark,
+            desk: desk.clone(),
             oddities: oddities.clone(),
         };
         (
@@ -275,7 +282,7 @@ impl Gate {
     /// on the wire comes after it in the queue.
     async fn through_the_crate(&mut self, line: &str, room: Room) -> Result<(), Closed> {
         self.flush().await?;
-        self.desk.bring(room);
+        self.desk.passes(line.len(), room);
         self.marks += 1;
         let mark = self.marks;
         let marker =
@@ -289,8 +296,6 @@ impl Gate {
             .wait_for(|seen| *seen >= mark)
             .await
             .map_err(|_| Closed)?;
-        // It was no request, if nobody took it.
-        self.desk.bring(Room::default());
         Ok(())
     }
 }

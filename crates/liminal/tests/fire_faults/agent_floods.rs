@@ -345,6 +345,26 @@ async fn a_flood_of_what_is_not_kept_is_borne() -> Result<()> {
     bear_each(floods.into(), Duration::ZERO).await
 }
 
+/// What a command says is shown as it comes, and the end of it is kept.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_flood_from_a_command_is_borne() -> Result<()> {
+    let floods = [
+        ("lines of a command", "yes"),
+        (
+            "a command's line without end",
+            r"sh -c 'tr \000 x </dev/zero'",
+        ),
+    ];
+    let floods = floods.map(|(name, line)| Flood {
+        name,
+        script: format!("terminal t timeout {} {line}", times(1, 60)),
+        ends: ENDED,
+        memory_mib_max: 64,
+        stopped_after: None,
+    });
+    bear_each(floods.into(), Duration::ZERO).await
+}
+
 /// A request of the session's, as a line.
 fn request(method: &str, params: Value) -> String {
     let mut params = params;
@@ -353,7 +373,7 @@ fn request(method: &str, params: Value) -> String {
 }
 
 /// What the server does for agents, asked for without end.
-fn requests() -> [(&'static str, String); 4] {
+fn requests() -> [(&'static str, String); 5] {
     let option = json!({"optionId": "yes", "name": "Yes", "kind": "allow_once"});
     let call = json!({"toolCallId": "t", "title": "%n", "status": "pending"});
     let form = json!({"type": "object", "properties": {"name": {"type": "string"}}});
@@ -361,6 +381,16 @@ fn requests() -> [(&'static str, String); 4] {
         (
             "a long file, read",
             request("fs/read_text_file", json!({"path": "%f/long.txt"})),
+        ),
+        (
+            // The protocol's own crate answers them, with the whole line.
+            "requests that are none",
+            format!(
+                r#"{{"jsonrpc":"2.0","id":"q%n","method":"x","params":{}{},"pad":"{}"}}"#,
+                "[".repeat(200),
+                "]".repeat(200),
+                "x".repeat(200_000),
+            ),
         ),
         (
             "files, written",
@@ -423,7 +453,7 @@ async fn a_flood_of_requests_is_borne() -> Result<()> {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_flood_of_requests_by_one_that_reads_no_answer_is_borne() -> Result<()> {
     // Each takes as long as it may take not to hear the Stop.
-    for (name, line) in requests().into_iter().take(times(1, 4)) {
+    for (name, line) in requests().into_iter().take(times(2, 5)) {
         let script = format!("stop-reading\nflood-lines 600000ms {line}");
         bear_requests("allow", name, script, "\"outcome\":\"interrupted\"").await?;
     }

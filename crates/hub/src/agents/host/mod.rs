@@ -21,7 +21,7 @@ use std::sync::Arc;
 use agent_client_protocol_schema::v1 as acp;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
-use tokio::sync::{Semaphore, mpsc};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 
 pub use audit::{Audit, AuditWhat, DecidedBy};
 use confine::Project;
@@ -37,6 +37,8 @@ const RESOURCE_NOT_FOUND: i32 = -32002;
 
 /// File requests of one session that run at once; more wait their turn.
 const FILE_REQUESTS_MAX: usize = 4;
+/// Long answers of one session that may be on their way at once.
+const LONG_ANSWERS_MAX: usize = 2;
 
 /// Serves one session's `fs/*` and `terminal/*` requests. Clones share it; with the last of them its
 /// commands end.
@@ -129,6 +131,7 @@ struct Inner {
     terminals: Terminals,
     audit: Audit,
     file_requests: Arc<Semaphore>,
+    long_answers: Arc<Semaphore>,
 }
 
 impl Host {
@@ -150,13 +153,18 @@ impl Host {
                 terminals,
                 audit: setup.audit,
                 file_requests: Arc::new(Semaphore::new(FILE_REQUESTS_MAX)),
+                long_answers: Arc::new(Semaphore::new(LONG_ANSWERS_MAX)),
             }),
         })
     }
 
-    /// Whether what is answered may be long.
-    pub fn may_say_much(method: &str) -> bool {
-        matches!(method, "fs/read_text_file" | "terminal/output")
+    /// Waits for one's turn, if the answer may be long. It is over when the agent has the answer.
+    pub async fn turn(&self, method: &str) -> Option<OwnedSemaphorePermit> {
+        let long = matches!(method, "fs/read_text_file" | "terminal/output");
+        match long {
+            true => self.inner.long_answers.clone().acquire_owned().await.ok(),
+            false => None,
+        }
     }
 
     /// Carries out one request. `params` and the result are the protocol's. `terminal/wait_for_exit`

@@ -87,11 +87,13 @@ impl Tail {
         &self.text[self.start()..]
     }
 
-    /// What it holds; afterwards it is empty.
-    pub(super) fn take(&mut self) -> String {
-        let text = self.text().to_owned();
-        *self = Self::new(self.limit);
-        text
+    /// The beginning of what it holds, of about so many bytes, which it then no longer holds.
+    pub(super) fn take(&mut self, bytes: usize) -> String {
+        let start = self.start();
+        let end = self.text.ceil_char_boundary(start.saturating_add(bytes));
+        let taken = self.text[start..end].to_owned();
+        self.text.drain(..end);
+        taken
     }
 
     fn start(&self) -> usize {
@@ -142,6 +144,16 @@ mod tests {
                 prop_assert!(tail.text().len() + 4 > limit);
             }
         }
+    }
+
+    #[test]
+    fn what_is_taken_of_a_tail_is_whole_and_in_order() {
+        let mut tail = Tail::new(10);
+        tail.push("dropped, éééé€");
+        assert_eq!(tail.take(3), "éé");
+        tail.push("!");
+        assert_eq!(tail.take(usize::MAX), "é€!");
+        assert!(tail.is_empty() && tail.take(5).is_empty());
     }
 
     #[test]

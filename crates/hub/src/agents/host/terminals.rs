@@ -2,8 +2,8 @@
 //!
 //! Each runs under a keeper, which ends everything the command started; its output and errors share
 //! one pipe, so that they stay in the order in which they were written. One task per command reads
-//! that pipe and never waits for anybody: what a slow watcher has not taken yet is put together, and
-//! of more than the view keeps anyway, the oldest goes. Where a command starts is confined, what it
+//! that pipe and never waits for anybody: what a slow watcher has not taken yet, or what comes faster than
+//! anybody can look, is put together, and of more than the view keeps anyway, the oldest goes. Where a command starts is confined, what it
 //! then does is not: it has the rights of the person who runs the server.
 //!
 //! Invariant: a command ends when its terminal is released or its host is gone.
@@ -15,11 +15,13 @@ use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use agent_client_protocol_schema::v1 as acp;
 use tokio::io::AsyncReadExt;
 use tokio::net::unix::pipe;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, watch};
+use tokio::time::Instant;
 use wire::TerminalExit;
 
 use super::audit::{Audit, AuditWhat};
@@ -34,6 +36,9 @@ const OUTPUT_BYTES_MAX: usize = 4 * 1024 * 1024;
 /// What waits for a watcher: as much as a conversation keeps of a terminal.
 const UNWATCHED_BYTES_MAX: usize = 1024 * 1024;
 const CHUNK_BYTES: usize = 64 * 1024;
+/// What is shown of a command's output before there is a rest. What comes meanwhile is shown by its end.
+const SHOWN_AT_ONCE: usize = 256 * 1024;
+const REST: Duration = Duration::from_millis(100);
 /// What may still lie in a pipe when the command has ended: the largest pipe an ordinary user gets.
 const LEFT_IN_PIPE_MAX: usize = 1024 * 1024;
 /// Variables of ours, among them the token.
@@ -285,21 +290,27 @@ impl Running {
         let mut buffer = vec![0; CHUNK_BYTES];
         let output = self.output.clone();
         let (mut reading, mut watched, mut stopping) = (true, true, false);
+        let (mut shown, mut rested) = (0, Instant::now());
         let status = loop {
             tokio::select! {
                 read = pipe.read(&mut buffer), if reading => match read {
                     Ok(count @ 1..) => self.take_in(&buffer[..count]),
                     _ => reading = false,
                 },
-                permit = output.reserve(), if watched && !self.unwatched.is_empty() => {
-                    match permit {
-                        Ok(permit) => permit.send(TerminalOutput {
-                            terminal_id: self.id.clone(),
-                            text: self.unwatched.take(),
-                            exit: None,
-                        }),
-                        Err(_) => watched = false,
+                permit = output.reserve(), if watched && !self.unwatched.is_empty() && shown < SHOWN_AT_ONCE => {
+                    let Ok(permit) = permit else {
+                        watched = false;
+                        continue;
+                    };
+                    let text = self.unwatched.take(CHUNK_BYTES);
+                    if rested.elapsed() > REST {
+                        (shown, rested) = (0, Instant::now());
                     }
+                    shown += text.len();
+                    permit.send(TerminalOutput { terminal_id: self.id.clone(), text, exit: None });
+                }
+                () = tokio::time::sleep_until(rested + REST), if shown >= SHOWN_AT_ONCE => {
+                    (shown, rested) = (0, Instant::now());
                 }
                 // Also when nobody holds the terminal any more.
                 _ = stop.wait_for(|stop| *stop), if !stopping => {
@@ -308,6 +319,8 @@ impl Running {
                 }
                 status = self.keeper.child.wait() => break status,
             }
+            // There may be no end of it, and others have their turn in between.
+            tokio::task::yield_now().await;
         };
         if reading && let Ok(pipe) = pipe.into_nonblocking_fd() {
             self.take_rest(&pipe, &mut buffer);
@@ -323,7 +336,7 @@ impl Running {
         self.audit.record(&self.session_id, what);
         let last = TerminalOutput {
             terminal_id: self.id.clone(),
-            text: self.unwatched.take(),
+            text: self.unwatched.take(usize::MAX),
             exit: Some(exit),
         };
         let _ = self.output.send(last).await;

@@ -263,17 +263,15 @@ impl Actor {
                 self.host = Some(host.clone());
                 let own = self.own.clone();
                 tokio::spawn(async move {
-                    let turn = match Host::may_say_much(&method) {
-                        true => Some(answer.long_turn().await),
-                        false => None,
-                    };
+                    let turn = host.turn(&method).await;
                     // It is wanted again if somebody agrees.
                     let again = (method == "fs/write_text_file").then(|| params.clone());
                     let refusal = match host.serve(&method, params).await {
                         Ok(result) => {
+                            let taken = answer.taken();
                             answer.succeed(result);
-                            if let Some(turn) = turn {
-                                turn.end().await;
+                            if turn.is_some() {
+                                taken.await;
                             }
                             return;
                         }

@@ -53,8 +53,8 @@ pub(super) const FROM_AGENT_MAX: usize = 1024;
 /// What is heard of it at once: other sessions have their turn in between.
 const HEARD_AT_ONCE: usize = 64;
 const OWN_MAX: usize = 64;
-/// What commands may say ahead of the task.
-pub(super) const TERMINALS_MAX: usize = 64;
+/// What commands may say ahead of the task; each may be long.
+pub(super) const TERMINALS_MAX: usize = 4;
 /// How long an agent may take to answer a cancel before it counts as crashed.
 const CANCEL_DEADLINE: Duration = Duration::from_secs(10);
 /// How far back request ids are read from the transcript.
