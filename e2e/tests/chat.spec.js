@@ -227,6 +227,65 @@ test('TC-3.6a: the latest stays in view while it comes', async ({ page, liminal 
   await expect(parts(frame).latest).toBeHidden();
 });
 
+test('a draft of many lines is written without moving the conversation', async ({ page, liminal }) => {
+  const { frame, send } = await openSession(page, liminal);
+  const { input, latest, scroller } = parts(frame);
+  await send(entries(30));
+  await expect(parts(frame).ends).toHaveCount(1);
+  await input.fill('one\ntwo\nthree\nfour\nfive\nsix\nseven\neight');
+  await expect.poll(() => left(frame)).toBeLessThan(2);
+  const before = await topLine(frame);
+  await input.pressSequentially(' and nine');
+  // Two frames, for what a scroll would bring.
+  await scroller.evaluate(() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done))));
+  expect(await topLine(frame)).toEqual(before);
+  await expect(latest).toBeHidden();
+  await send('say followed');
+  await expect(frame.getByText('followed', { exact: true })).toBeInViewport();
+});
+
+test('a call that ends long after it began changes where it stands, also if that is not loaded', async ({
+  page,
+  liminal,
+}) => {
+  const { frame, send } = await openSession(page, liminal);
+  const { calls, answers, ends, scroller } = parts(frame);
+  const go = `${liminal.home}/go`;
+  await send(`tool slow execute Slow work\n${entries(60)}\nuntil ${go}\ntool-done slow at last\nsay the end`);
+  await expect(answers.getByText('entry 59.')).toBeInViewport();
+  // The page gets the last entries only.
+  await page.reload();
+  await expect(answers.getByText('entry 59.')).toBeInViewport();
+  writeFileSync(go, '');
+  await expect(ends).toHaveCount(1);
+  const rows = frame.locator('.row');
+  await expect(rows.nth(-2)).toHaveText(/the end/);
+  await expect(calls.filter({ hasText: 'Slow work' })).toHaveCount(0);
+  await expect(async () => {
+    await scroller.press('Home');
+    await expect(calls.first()).toContainText('Slow work', { timeout: 500 });
+  }).toPass();
+  await expect(calls.first()).toContainText('done');
+  await expect(calls.filter({ hasText: 'Slow work' })).toHaveCount(1);
+});
+
+test('a question far above, not even loaded, is said at the input and shown from there', async ({ page, liminal }) => {
+  const { frame, send } = await openSession(page, liminal);
+  await frame.getByRole('combobox', { name: 'Permissions' }).selectOption('ask');
+  await send(`tool t execute Remove target\n${entries(60)}\npermission t Remove target`);
+  const bar = frame.locator('.asked-bar');
+  const question = frame.getByRole('region', { name: 'Claude Code asks' });
+  await expect(bar).toContainText('Claude Code waits for you: Remove target');
+  await page.reload();
+  await expect(bar).toContainText('Claude Code waits for you: Remove target');
+  await expect(question).toHaveCount(0);
+  await bar.getByRole('button', { name: 'Show' }).click();
+  await expect(question).toBeInViewport();
+  await expect(bar).toBeHidden();
+  await question.getByRole('button', { name: 'Yes' }).click();
+  await expect(question).toHaveCount(0);
+});
+
 test('TC-3.6b, TC-3.6c: scrolling up stops following, and the button resumes it', async ({ page, liminal }) => {
   const { frame, send } = await openSession(page, liminal);
   const { latest, scroller } = parts(frame);

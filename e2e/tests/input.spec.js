@@ -5,6 +5,7 @@ import { openSession } from '../support/session.js';
 import { violations } from '../support/workspace.js';
 
 /** @typedef {import('@playwright/test').FrameLocator} FrameLocator */
+/** @typedef {import('@playwright/test').Page} Page */
 
 /** @param {FrameLocator} frame */
 const message = (frame) => frame.getByRole('textbox', { name: 'Message', exact: true });
@@ -17,6 +18,32 @@ function write(folder, files) {
     mkdirSync(join(folder, file, '..'), { recursive: true });
     writeFileSync(join(folder, file), '');
   }
+}
+
+/** Lets a test keep what the server says of one kind until it wants it to arrive. @param {Page} page @param {string} type */
+async function holdBack(page, type) {
+  /** @type {(() => void)[]} */
+  let kept = [];
+  let holds = false;
+  await page.routeWebSocket(/\/ws\b/, (socket) => {
+    const server = socket.connectToServer();
+    server.onMessage((text) => {
+      const isMeant = typeof text === 'string' && text.includes(`"type":"${type}"`);
+      if (holds && isMeant) kept.push(() => socket.send(text));
+      else socket.send(text);
+    });
+  });
+  return {
+    hold: () => {
+      holds = true;
+    },
+    held: () => kept.length,
+    pass: () => {
+      holds = false;
+      for (const send of kept) send();
+      kept = [];
+    },
+  };
 }
 
 test('an at sign offers files of the project, chosen by keyboard and by mouse', async ({ page, liminal }) => {
@@ -36,6 +63,7 @@ test('an at sign offers files of the project, chosen by keyboard and by mouse', 
   await expect(offered(frame)).toHaveCount(0);
 
   await input.pressSequentially('and @note');
+  await expect(offered(frame)).toHaveText(['docs/my notes.md']);
   await offered(frame).click();
   await expect(input).toHaveValue('look at @src/domain.rs and @"docs/my notes.md" ');
   await expect(input).toBeFocused();
@@ -60,6 +88,38 @@ test('files are offered in the middle of a text, sent away with Escape, and come
   await expect(input).toHaveValue('compare @alpha.txt  with the other');
   await input.pressSequentially('me@alpha');
   await expect(offered(frame)).toHaveCount(0);
+});
+
+test('Enter takes the file that fits what is typed, also before it is offered, and sends what none fits', async ({
+  page,
+  liminal,
+}) => {
+  write(liminal.folder('app'), ['alpha.txt', 'albatross.txt']);
+  const answers = await holdBack(page, 'project:files');
+  const { frame } = await openSession(page, liminal);
+  const input = message(frame);
+  await input.pressSequentially('see @a');
+  await expect(offered(frame)).toHaveCount(2);
+  const first = await offered(frame).first().textContent();
+  const other = first === 'alpha.txt' ? 'albatross.txt' : 'alpha.txt';
+
+  answers.hold();
+  await input.pressSequentially(other.slice(1, 3));
+  await input.press('Enter');
+  await expect.poll(answers.held).toBe(2);
+  await expect(input).toHaveValue(`see @${other.slice(0, 3)}`);
+  answers.pass();
+  await expect(input).toHaveValue(`see @${other} `);
+
+  await input.pressSequentially('@a');
+  await expect(offered(frame)).toHaveCount(2);
+  answers.hold();
+  await input.pressSequentially('zzz');
+  await input.press('Enter');
+  await expect.poll(answers.held).toBe(3);
+  answers.pass();
+  await expect(frame.locator('.row-user')).toContainText(`see @${other} @azzz`);
+  await expect(input).toHaveValue('');
 });
 
 /** A picture of one colour. @param {number} [bytes]  at least */
@@ -150,10 +210,10 @@ test('what is not in the page any more is found, shown and marked', async ({ pag
   // More entries than a page gets at first, so that the first ones have to be asked for.
   const many = Array.from({ length: 150 }, (_, at) => `say hay ${at}.\ntool t${at} read Read ${at}`);
   await send(many.join('\n'));
-  await expect(frame.locator('.row-turn').last()).toBeVisible();
-  await expect(frame.getByText('Read 149')).toBeAttached();
+  const last = frame.locator('.row-assistant').getByText('hay 149.');
+  await expect(last).toBeInViewport();
   await page.reload();
-  await expect(frame.getByText('hay 149.')).toBeAttached();
+  await expect(last).toBeInViewport();
   const needle = frame.locator('#conversation').getByText('The needle is here.');
   await expect(needle).toHaveCount(0);
 
@@ -212,29 +272,18 @@ test('a message that is sent before the session has loaded is sent as soon as it
   page,
   liminal,
 }) => {
-  /** @type {(() => void)[]} */
-  const held = [];
-  let holds = false;
-  await page.routeWebSocket(/\/ws\b/, (socket) => {
-    const server = socket.connectToServer();
-    server.onMessage((text) => {
-      const isHistory = typeof text === 'string' && text.includes('"type":"session:history"');
-      if (holds && isHistory) held.push(() => socket.send(text));
-      else socket.send(text);
-    });
-  });
+  const answers = await holdBack(page, 'session:history');
   const { frame } = await openSession(page, liminal);
   await message(frame).fill('say first');
   await message(frame).press('Enter');
   await expect(frame.locator('[data-entry-id]').filter({ hasText: 'first' }).last()).toBeVisible();
-  holds = true;
+  answers.hold();
   await page.reload();
-  await expect.poll(() => held.length).toBe(1);
+  await expect.poll(answers.held).toBe(1);
   await message(frame).fill('say second');
   await message(frame).press('Enter');
   await expect(message(frame)).toHaveValue('say second');
-  holds = false;
-  for (const pass of held) pass();
+  answers.pass();
   await expect(message(frame)).toHaveValue('');
   await expect(frame.getByText('say second', { exact: true })).toHaveCount(1);
   await expect(frame.getByText('second', { exact: true })).toHaveCount(1);

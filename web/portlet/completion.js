@@ -48,8 +48,13 @@ export function mention(path) {
   return /[\s"]/.test(path) ? `@"${path}"` : `@${path}`;
 }
 
-/** @param {HTMLTextAreaElement} input @param {Sources} sources @param {(from: number, to: number, text: string) => void} replace */
-export function startCompletion(input, sources, replace) {
+/**
+ * @param {HTMLTextAreaElement} input
+ * @param {Sources} sources
+ * @param {(from: number, to: number, text: string) => void} replace
+ * @param {() => void} send
+ */
+export function startCompletion(input, sources, replace, send) {
   const list = h('div', { class: 'completions', id: 'completions', role: 'listbox' });
   list.hidden = true;
   /** @type {Choice[]} */
@@ -59,9 +64,14 @@ export function startCompletion(input, sources, replace) {
   let dismissed = '';
   /** Counts what was asked, so that a late answer is known for one. */
   let asked = 0;
+  /** Whether what is offered is for less than what is typed by now. */
+  let stale = false;
+  /** What was pressed meanwhile: it is for the answer, not for what the list still shows. */
+  let pressed = '';
 
   const close = () => {
     asked += 1;
+    stale = false;
     list.hidden = true;
     offered = [];
     input.removeAttribute('aria-activedescendant');
@@ -116,8 +126,19 @@ export function startCompletion(input, sources, replace) {
     asked += 1;
     const mine = asked;
     // What is shown stays until the answer is there: a list that comes and goes with each letter flickers.
+    stale = !list.hidden;
+    pressed = '';
     const paths = await sources.files(part).catch(() => []);
-    if (mine === asked && document.activeElement === input) show('Files', paths.map(ofFile));
+    if (mine !== asked || document.activeElement !== input) return;
+    stale = false;
+    show('Files', paths.map(ofFile));
+    if (pressed) finish(pressed);
+  };
+  /** Enter sends what there is nothing to complete in. @param {string} key */
+  const finish = (key) => {
+    if (offered.length > 0 && !(key === 'Enter' && isTyped())) return take();
+    close();
+    if (key === 'Enter') send();
   };
 
   return {
@@ -139,12 +160,9 @@ export function startCompletion(input, sources, replace) {
       if (move) {
         chosen = (chosen + move + offered.length) % offered.length;
         mark();
-      } else if (event.key === 'Enter' && isTyped()) {
-        // There is nothing to complete: it is sent.
-        close();
-        return false;
       } else if ((event.key === 'Enter' || event.key === 'Tab') && !event.shiftKey && !event.altKey) {
-        take();
+        if (stale) pressed = event.key;
+        else finish(event.key);
       } else if (event.key === 'Escape') {
         dismissed = input.value;
         close();

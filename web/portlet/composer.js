@@ -72,10 +72,12 @@ export function startComposer(place, actions) {
   const pictures = startPictures(actions.upload, () => refresh());
   const waiting = startQueue(actions.queued);
   const sources = { commands: () => shown?.info.commands ?? [], files: actions.files };
-  const completion = startCompletion(input, sources, (from, to, text) => {
+  /** @param {number} from @param {number} to @param {string} text */
+  const replace = (from, to, text) => {
     input.setRangeText(text, from, to, 'end');
     changed();
-  });
+  };
+  const completion = startCompletion(input, sources, replace, () => doSend());
 
   const workingText = h('span', { class: 'working-text' });
   const advice = h('span', { role: 'status' });
@@ -127,10 +129,14 @@ export function startComposer(place, actions) {
   };
 
   const grow = () => {
-    input.style.height = 'auto';
     const most = Math.round(innerHeight * 0.4);
-    input.style.height = `${Math.min(input.scrollHeight, most)}px`;
-    input.style.overflowY = input.scrollHeight > most ? 'auto' : 'hidden';
+    // Only a box that keeps its height meanwhile leaves the conversation above it where it is.
+    form.style.minHeight = `${form.offsetHeight}px`;
+    input.style.height = 'auto';
+    const wanted = input.scrollHeight;
+    input.style.height = `${Math.min(wanted, most)}px`;
+    input.style.overflowY = wanted > most ? 'auto' : 'hidden';
+    form.style.minHeight = '';
   };
 
   /** @param {string} text */
@@ -294,10 +300,10 @@ export function startComposer(place, actions) {
       refresh();
       if (eager) doSend();
     },
-    /** Whether a question may be out of sight. @param {boolean} may */
-    remind: (may) => {
-      reminding = may;
-      asked.hidden = !may || !shown || askedFirst(shown.info) === undefined;
+    /** Whether what is asked is out of sight. @param {boolean} isAway */
+    remind: (isAway) => {
+      reminding = isAway;
+      asked.hidden = !isAway || !shown || askedFirst(shown.info) === undefined;
     },
     /** What the turn is doing; called each second, and when something changed. @param {number} now */
     tick,

@@ -19,7 +19,7 @@ import { startKeys } from './keys.js';
 import { requestId } from './request-id.js';
 import { toRows } from './rows.js';
 import { startStatusLine } from './status-line.js';
-import { apply, emptyTranscript, optimistic, takeBack, touch } from './transcript.js';
+import { apply, awaitPage, emptyTranscript, optimistic, takeBack, touch } from './transcript.js';
 import { welcome } from './welcome.js';
 import { startWindow } from './window.js';
 
@@ -229,19 +229,24 @@ function fold(message) {
   if (first && init?.place) returnTo(init.place);
 }
 
-/** To where it was read last, with what has to be loaded on the way, unless the person goes elsewhere meanwhile. @param {ScrollPlace} place */
+/** To where it was read last, unless the person goes elsewhere meanwhile. @param {ScrollPlace} place */
 async function returnTo({ entryId, offset }) {
-  flush();
   returning = true;
-  for (let page = 0; page < PLACE_PAGES && !rowOfItem.has(entryId) && view.following(); page += 1) {
+  const row = await seek(() => rowOfItem.get(entryId), view.following);
+  returning = false;
+  if (row && view.following()) view.toRow(row.id, offset);
+}
+
+/** A row, with what has to be loaded on the way to it. @param {() => Row | undefined} find @param {() => boolean} [isWanted] */
+async function seek(find, isWanted = () => true) {
+  flush();
+  for (let page = 0; page < PLACE_PAGES && !find() && isWanted(); page += 1) {
     const before = transcript.first;
     await loadOlder();
     flush();
     if (transcript.first === before) break;
   }
-  returning = false;
-  const row = rowOfItem.get(entryId);
-  if (row && view.following()) view.toRow(row.id, offset);
+  return find();
 }
 
 /** The connection is back: what was on its way is sent once more, under the same id. */
@@ -296,11 +301,13 @@ function loadOlder() {
 }
 
 async function fetchOlder() {
+  awaitPage(transcript, true);
   try {
     fold(await bridge.request({ type: 'session:page', before: transcript.first, limit: PAGE }));
   } catch {
     // Asked again when the person scrolls on.
   }
+  awaitPage(transcript, false);
 }
 
 function schedule() {
@@ -391,7 +398,7 @@ function moved() {
     .filter(({ entry }) => entry.type !== 'turn').length;
   const label = count > 0 ? `${counted(count, 'new entry', 'new entries')}, to the latest` : 'To the latest';
   latest.hidden = following;
-  composer.remind(!following);
+  composer.remind(isQuestionAway());
   if (latest.getAttribute('aria-label') !== label) {
     latest.setAttribute('aria-label', label);
     latest.replaceChildren(glyph('down'), count > 0 ? `${count} new` : 'Latest');
@@ -403,6 +410,17 @@ function moved() {
     const entryId = place && rows.find((row) => row.id === place.id)?.items[0].entry.entryId;
     bridge.send({ type: 'place', place: place && entryId ? { entryId, offset: place.offset } : null });
   }, PLACE_DELAY_MS);
+}
+
+/** Whether there is a question, and none in view. */
+function isQuestionAway() {
+  const { permissions = [], questions = [] } = transcript.info ?? {};
+  if (permissions.length + questions.length === 0) return false;
+  const place = scroller.getBoundingClientRect();
+  return ![...conversation.querySelectorAll('.question')].some((question) => {
+    const { top, bottom } = question.getBoundingClientRect();
+    return bottom > place.top && top < place.bottom;
+  });
 }
 
 /** Into view, and open. @param {Item} item */
@@ -434,15 +452,17 @@ function reveal(range) {
   scroller.scrollTop += text.top - place.top - place.height / 3;
 }
 
-function showQuestion() {
+async function showQuestion() {
   const permission = transcript.info?.permissions[0];
   const question = transcript.info?.questions[0];
-  const item = transcript.items.findLast(({ entry }) =>
-    permission
-      ? entry.type === 'tool-call' && entry.toolCallId === permission.toolCallId
-      : entry.entryId === question?.entryId,
-  );
-  const row = item && rowOfItem.get(item.entry.entryId);
+  const row = await seek(() => {
+    const item = transcript.items.findLast(({ entry }) =>
+      permission
+        ? entry.type === 'tool-call' && entry.toolCallId === permission.toolCallId
+        : entry.entryId === question?.entryId,
+    );
+    return item && rowOfItem.get(item.entry.entryId);
+  });
   if (!row) return;
   view.toRow(row.id);
   const control = conversation.querySelector('.question :is(button, input, select, textarea)');

@@ -11,6 +11,8 @@
  * @typedef {import('../types/wire.js').Rendered} Rendered
  * @typedef {import('../types/wire.js').RenderedPart} RenderedPart
  *
+ * @typedef {Extract<ServerMessage, { type: `session:${'update' | 'chunk' | 'complete' | 'cancelled'}` }>} Happening
+ *
  * @typedef {object} Markup
  * @property {RenderedPart[]} finished  each to be added once
  * @property {RenderedPart[]} tail  replaces the last tail
@@ -37,6 +39,7 @@
  * @property {boolean} known  a history has come
  * @property {SessionInfo | null} info
  * @property {Item[]} sent  messages of ours that the server has not confirmed, oldest first
+ * @property {Happening[] | null} early  while a page is on its way: what happened to entries that may be on it
  *
  * What a view has to look at again: everything; items from a number on; some items; nothing.
  * @typedef {object} Change
@@ -51,7 +54,7 @@ const TERMINAL_OUTPUT_SLACK = 64 * 1024;
 
 /** @returns {Transcript} */
 export function emptyTranscript() {
-  return { items: [], byId: new Map(), first: 0, seq: 0, known: false, info: null, sent: [] };
+  return { items: [], byId: new Map(), first: 0, seq: 0, known: false, info: null, sent: [], early: null };
 }
 
 /** One count for all, or an item of a new history could pass for the one it takes the place of. */
@@ -77,7 +80,7 @@ export function apply(transcript, message, now) {
     case 'session:history':
       return history(transcript, message);
     case 'session:page':
-      return older(transcript, message);
+      return older(transcript, message, now);
     case 'session:resumed':
     case 'session:info':
       return inform(transcript, message.info, now);
@@ -88,12 +91,29 @@ export function apply(transcript, message, now) {
       // Replayed after a reconnect.
       if (message.seq <= transcript.seq) return NOTHING;
       transcript.seq = message.seq;
-      if (message.type === 'session:update') return update(transcript, message, now);
-      if (message.type === 'session:chunk') return chunk(transcript, message);
-      return finish(transcript, message, now);
+      return happen(transcript, message, now);
     default:
       return NOTHING;
   }
+}
+
+/** @param {Transcript} transcript @param {Happening} message @param {number} now @returns {Change} */
+function happen(transcript, message, now) {
+  if (message.type === 'session:update' && message.begins) return begin(transcript, message, now);
+  const item = transcript.byId.get(message.type === 'session:update' ? message.entry.entryId : message.entryId);
+  if (!item) {
+    // Older than what we have: it comes with its page.
+    transcript.early?.push(message);
+    return NOTHING;
+  }
+  if (message.type === 'session:update') return update(item, message, now);
+  if (message.type === 'session:chunk') return chunk(item, message);
+  return finish(item, message, now);
+}
+
+/** Whether older entries have been asked for and have not come yet. @param {Transcript} transcript @param {boolean} waits */
+export function awaitPage(transcript, waits) {
+  transcript.early = waits ? [] : null;
 }
 
 /**
@@ -127,9 +147,11 @@ export function grows(transcript, item) {
 
 /** @param {Transcript} transcript @param {Extract<ServerMessage, { type: 'session:history' }>} message */
 function history(transcript, message) {
-  // What is older than this history stays, where the two meet: somebody has scrolled up to it.
+  // What is older than this history stays, where the two meet: somebody has scrolled up to it. But not a call
+  // that still ran when we last heard of it.
   const meeting = message.entries.length > 0 ? transcript.byId.get(message.entries[0].entryId) : undefined;
-  const kept = meeting?.number === message.first ? transcript.items.slice(0, message.first - transcript.first) : [];
+  const before = meeting?.number === message.first ? transcript.items.slice(0, message.first - transcript.first) : [];
+  const kept = before.slice(before.findLastIndex(({ entry }) => 'status' in entry && entry.status === 'running') + 1);
   transcript.items = kept;
   transcript.byId = new Map(kept.map((item) => [item.entry.entryId, item]));
   transcript.first = message.first - kept.length;
@@ -146,8 +168,8 @@ function history(transcript, message) {
   return EVERYTHING;
 }
 
-/** @param {Transcript} transcript @param {Extract<ServerMessage, { type: 'session:page' }>} message */
-function older(transcript, message) {
+/** @param {Transcript} transcript @param {Extract<ServerMessage, { type: 'session:page' }>} message @param {number} now */
+function older(transcript, message, now) {
   // Only what ends exactly where we begin: a history may have come since it was asked for.
   if (message.entries.length === 0 || message.first + message.entries.length !== transcript.first) return NOTHING;
   const items = message.entries.map((entry, index) =>
@@ -156,6 +178,10 @@ function older(transcript, message) {
   for (const item of items) transcript.byId.set(item.entry.entryId, item);
   transcript.items = items.concat(transcript.items);
   transcript.first = message.first;
+  // Its answer may have been overtaken.
+  const later = (transcript.early ?? []).filter(({ seq }) => seq > message.seq);
+  transcript.early = null;
+  for (const one of later) happen(transcript, one, now);
   return EVERYTHING;
 }
 
@@ -191,12 +217,7 @@ function forgetQueued(transcript) {
  * @param {number} now
  * @returns {Change}
  */
-function update(transcript, { entry, html }, now) {
-  const known = transcript.byId.get(entry.entryId);
-  if (known) {
-    replace(known, entry, html, now);
-    return { all: false, from: known.number, items: [known] };
-  }
+function begin(transcript, { entry, html }, now) {
   const requestId = entry.type === 'user' ? entry.requestId : undefined;
   const sent = requestId ? takeBack(transcript, requestId) : undefined;
   const number = transcript.first + transcript.items.length;
@@ -209,8 +230,8 @@ function update(transcript, { entry, html }, now) {
   return { all: false, from: last?.number ?? number, items: last ? [last, item] : [item] };
 }
 
-/** @param {Item} item @param {ChatEntry} entry @param {Rendered | undefined} html @param {number} now */
-function replace(item, entry, html, now) {
+/** @param {Item} item @param {Extract<ServerMessage, { type: 'session:update' }>} message @param {number} now @returns {Change} */
+function update(item, { entry, html }, now) {
   const before = item.entry;
   item.entry = entry;
   if (entry.type === 'tool-call' && before.type === 'tool-call') {
@@ -224,7 +245,7 @@ function replace(item, entry, html, now) {
     item.markup = whole(html);
     item.generation = next();
   }
-  touch(item);
+  return { all: false, from: item.number, items: [touch(item)] };
 }
 
 /** @param {Extract<ChatEntry, { type: 'tool-call' }>} before @param {Extract<ChatEntry, { type: 'tool-call' }>} after */
@@ -242,14 +263,8 @@ function continues(before, after) {
     : false;
 }
 
-/**
- * @param {Transcript} transcript
- * @param {Extract<ServerMessage, { type: 'session:chunk' }>} message
- * @returns {Change}
- */
-function chunk(transcript, { entryId, content, html, terminalId }) {
-  const item = transcript.byId.get(entryId);
-  if (!item) return NOTHING;
+/** @param {Item} item @param {Extract<ServerMessage, { type: 'session:chunk' }>} message @returns {Change} */
+function chunk(item, { content, html, terminalId }) {
   const { entry } = item;
   if (entry.type === 'tool-call') {
     const shown = entry.content?.find((part) => part.type === 'terminal' && part.terminalId === terminalId);
@@ -272,14 +287,12 @@ function chunk(transcript, { entryId, content, html, terminalId }) {
 }
 
 /**
- * @param {Transcript} transcript
+ * @param {Item} item
  * @param {Extract<ServerMessage, { type: 'session:complete' | 'session:cancelled' }>} message
  * @param {number} now
  * @returns {Change}
  */
-function finish(transcript, message, now) {
-  const item = transcript.byId.get(message.entryId);
-  if (!item) return NOTHING;
+function finish(item, message, now) {
   end(item, now);
   if (message.html && item.markup) grow(item.markup, message.html);
   return { all: false, from: Infinity, items: [touch(item)] };

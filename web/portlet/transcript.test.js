@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { apply, emptyTranscript, grows, optimistic, TERMINAL_OUTPUT_MAX } from './transcript.js';
+import { apply, awaitPage, emptyTranscript, grows, optimistic, TERMINAL_OUTPUT_MAX } from './transcript.js';
 
 /** @typedef {import('../types/wire.js').ChatEntry} ChatEntry */
 /** @typedef {import('../types/wire.js').ServerMessage} ServerMessage */
@@ -38,6 +38,8 @@ const history = (entries, more) => ({
 });
 /** @param {number} seq @param {ChatEntry} entry @param {import('../types/wire.js').Rendered} [html] @returns {ServerMessage} */
 const update = (seq, entry, html) => ({ type: 'session:update', sessionId, entry, seq, html });
+/** @type {typeof update} */
+const begun = (seq, entry, html) => ({ type: 'session:update', sessionId, entry, begins: true, seq, html });
 /** @param {number} seq @param {string} entryId @param {string} content @param {object} [more] @returns {ServerMessage} */
 const chunk = (seq, entryId, content, more) => ({ type: 'session:chunk', sessionId, entryId, content, seq, ...more });
 
@@ -53,8 +55,8 @@ const texts = ({ items }) => items.map(({ entry }) => ('content' in entry ? entr
 test('a turn is folded: entries are added, text grows, an update replaces', () => {
   const transcript = after(
     history([]),
-    update(1, asked('e1')),
-    update(2, said('e2', 'Hel')),
+    begun(1, asked('e1')),
+    begun(2, said('e2', 'Hel')),
     chunk(3, 'e2', 'lo'),
     update(4, said('e2', 'Hello there')),
   );
@@ -73,15 +75,12 @@ test('a chunk for an entry we do not have changes nothing', () => {
   assert.deepEqual(texts(after(history([]), chunk(1, 'e9', 'x'))), []);
 });
 
+/** @param {number} seq @param {ChatEntry[]} entries @returns {ServerMessage} */
+const firstPage = (seq, ...entries) => ({ type: 'session:page', sessionId, entries, first: 0, total: 3, seq });
+
 test('older entries go in front, and only where they fit', () => {
   const transcript = after(history([said('e3', 'c')], { first: 2, total: 3 }));
-  const page = /** @type {ServerMessage} */ ({
-    type: 'session:page',
-    sessionId,
-    entries: [said('e1', 'a'), said('e2', 'b')],
-    first: 0,
-    total: 3,
-  });
+  const page = firstPage(0, said('e1', 'a'), said('e2', 'b'));
   assert.equal(apply(transcript, page, 0).all, true);
   assert.deepEqual(texts(transcript), ['a', 'b', 'c']);
   assert.deepEqual(
@@ -92,11 +91,34 @@ test('older entries go in front, and only where they fit', () => {
   assert.equal(transcript.items.length, 3);
 });
 
+test('what happens to an entry that is older than what is here is no new entry, and comes with its page', () => {
+  const transcript = after(history([said('e3', 'c')], { first: 2, total: 3 }));
+  apply(transcript, update(1, said('e1', 'as it is now')), 0);
+  apply(transcript, chunk(2, 'e1', '!'), 0);
+  assert.deepEqual(texts(transcript), ['c']);
+  apply(transcript, firstPage(2, said('e1', 'as it is now!'), said('e2', 'b')), 0);
+  assert.deepEqual(texts(transcript), ['as it is now!', 'b', 'c']);
+});
+
+test('what happens to entries whose page is on its way is told once, whichever comes first', () => {
+  for (const seq of [0, 1, 2, 3]) {
+    const transcript = after(history([said('e3', 'c')], { first: 2, total: 3 }));
+    awaitPage(transcript, true);
+    apply(transcript, update(1, said('e1', 'x')), 0);
+    apply(transcript, chunk(2, 'e1', 'y'), 0);
+    apply(transcript, chunk(3, 'e1', 'z'), 0);
+    apply(transcript, firstPage(seq, said('e1', ['', 'x', 'xy', 'xyz'][seq]), said('e2', 'b')), 0);
+    assert.deepEqual(texts(transcript), ['xyz', 'b', 'c']);
+    apply(transcript, chunk(4, 'e1', '!'), 0);
+    assert.deepEqual(texts(transcript), ['xyz!', 'b', 'c']);
+  }
+});
+
 test('TC-3.1a: a message of ours is there at once, and the confirmed one takes its place', () => {
   const transcript = after(history([]));
   const item = optimistic(transcript, 'u-1', 'hi', [], '');
   assert.equal(transcript.sent[0], item);
-  apply(transcript, update(1, asked('e1', 'u-1')), 0);
+  apply(transcript, begun(1, asked('e1', 'u-1')), 0);
   assert.deepEqual(transcript.sent, []);
   assert.equal(transcript.items[0].id, 'u-1');
   assert.equal(transcript.items[0].sending, null);
@@ -127,9 +149,9 @@ test('only the last entry of a running turn grows', () => {
 
 test('a thought lasts until something else begins', () => {
   const transcript = after(history([]));
-  apply(transcript, update(1, { type: 'thinking', entryId: 'e1', content: 'hm' }), 1000);
+  apply(transcript, begun(1, { type: 'thinking', entryId: 'e1', content: 'hm' }), 1000);
   apply(transcript, chunk(2, 'e1', 'm'), 1500);
-  apply(transcript, update(3, said('e2', 'so')), 3000);
+  apply(transcript, begun(3, said('e2', 'so')), 3000);
   const [thought] = transcript.items;
   assert.deepEqual([thought.began, thought.ended], [1000, 3000]);
 });
@@ -138,7 +160,7 @@ test('finished parts are added once and the tail is replaced', () => {
   const [heading, paragraph, longer] = ['<h1>A</h1>', '<p>b</p>', '<p>bc</p>'].map((html) => ({ html }));
   const transcript = after(
     history([]),
-    update(1, said('e1', '# A'), { tail: [heading] }),
+    begun(1, said('e1', '# A'), { tail: [heading] }),
     chunk(2, 'e1', '\n\nb', { html: { finished: [heading], tail: [paragraph] } }),
     chunk(3, 'e1', 'c', { html: { tail: [longer] } }),
   );
@@ -169,7 +191,7 @@ const output = ({ items: [{ entry }] }) => {
 test('output goes to its terminal, and keeps its end', () => {
   const transcript = after(
     history([]),
-    update(1, command('a')),
+    begun(1, command('a')),
     chunk(2, 'e1', 'b', { terminalId: 'x' }),
     chunk(3, 'e1', 'c', { terminalId: 'another' }),
   );
@@ -186,7 +208,7 @@ test('output goes to its terminal, and keeps its end', () => {
 });
 
 test('a question touches the tool call it is about, when asked and when answered', () => {
-  const transcript = after(history([]), update(1, command('')), update(2, said('e2', '')));
+  const transcript = after(history([]), begun(1, command('')), begun(2, said('e2', '')));
   const question = { permissionId: 'p', toolCallId: 't', title: '', options: [], guarded: false, askedAt: '' };
   /** @param {import('../types/wire.js').PermissionQuestion[]} permissions @returns {ServerMessage} */
   const info = (permissions) => ({ type: 'session:info', sessionId, info: { ...INFO, permissions } });
@@ -206,6 +228,11 @@ test('a history keeps what is older, where the two meet', () => {
   assert.deepEqual([transcript.first, transcript.items.map(({ number }) => number)], [0, [0, 1, 2, 3]]);
   const apart = after(history(older), history([asked('e7')], { first: 7, total: 8, seq: 9 }));
   assert.deepEqual([apart.first, texts(apart)], [7, ['e7']]);
+  const ran = after(
+    history([asked('e0'), command('', 'running'), asked('e2'), said('e3', 'Hel')]),
+    history([said('e3', 'Hello')], { first: 3, total: 4, seq: 9 }),
+  );
+  assert.deepEqual([ran.first, texts(ran)], [2, ['e2', 'Hello']], 'a call that ran may have ended since');
   const another = after(history(older), history([said('e2', 'Else')], { first: 1, total: 2, seq: 9 }));
   assert.deepEqual([another.first, texts(another)], [1, ['Else']], 'another account of the same session');
 });

@@ -548,7 +548,11 @@ total: number, seq: number, bootId: string, info: SessionInfo, requestId?: strin
 /**
  * Entries as safe HTML, by their ids.
  */
-html?: { [key in string]: Rendered }, first: number, total: number, requestId?: string, } | { "type": "session:update", sessionId: string, entry: ChatEntry, 
+html?: { [key in string]: Rendered }, first: number, total: number, seq: number, requestId?: string, } | { "type": "session:update", sessionId: string, entry: ChatEntry, 
+/**
+ * It is new and stands at the end. One that is not may be older than what the browser has of the conversation.
+ */
+begins?: boolean, 
 /**
  * The text as safe HTML, where there is any.
  */

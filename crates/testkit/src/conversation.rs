@@ -53,7 +53,7 @@ impl Conversation {
                 ensure!(seq == self.seq + 1, "{seq} follows {}: {message}", self.seq);
                 self.seq = seq;
                 match kind.as_str() {
-                    "session:update" => self.upsert(&message["entry"]),
+                    "session:update" => self.upsert(message)?,
                     "session:chunk" => self.append(&text("entryId"), message)?,
                     "session:complete" => self.complete.push(text("entryId")),
                     _ => self.cancelled.push(text("entryId")),
@@ -69,11 +69,15 @@ impl Conversation {
         self.entries.iter().rposition(is_it)
     }
 
-    fn upsert(&mut self, entry: &Value) {
-        match self.position(&entry["entryId"]) {
-            Some(at) => self.entries[at] = entry.clone(),
-            None => self.entries.push(entry.clone()),
+    fn upsert(&mut self, message: &Value) -> anyhow::Result<()> {
+        let entry = &message["entry"];
+        match (self.position(&entry["entryId"]), message["begins"] == true) {
+            (Some(at), false) => self.entries[at] = entry.clone(),
+            (None, true) => self.entries.push(entry.clone()),
+            (None, false) if self.first > 0 => {}
+            _ => anyhow::bail!("begins twice, or never began: {message}"),
         }
+        Ok(())
     }
 
     fn append(&mut self, entry_id: &str, message: &Value) -> anyhow::Result<()> {

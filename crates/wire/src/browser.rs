@@ -310,6 +310,7 @@ pub enum ServerMessage {
         #[ts(optional)]
         request_id: Option<String>,
     },
+    /// Older entries, as they were after the update numbered `seq`.
     #[serde(rename = "session:page")]
     SessionPage {
         session_id: String,
@@ -322,6 +323,8 @@ pub enum ServerMessage {
         first: u64,
         #[ts(type = "number")]
         total: u64,
+        #[ts(type = "number")]
+        seq: u64,
         #[serde(skip_serializing_if = "Option::is_none")]
         #[ts(optional)]
         request_id: Option<String>,
@@ -331,6 +334,10 @@ pub enum ServerMessage {
     SessionUpdate {
         session_id: String,
         entry: ChatEntry,
+        /// It is new and stands at the end. One that is not may be older than what the browser has of the conversation.
+        #[serde(skip_serializing_if = "std::ops::Not::not")]
+        #[ts(as = "Option<bool>", optional)]
+        begins: bool,
         /// The text as safe HTML, where there is any.
         #[serde(skip_serializing_if = "Option::is_none")]
         #[ts(optional)]

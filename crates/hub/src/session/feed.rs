@@ -41,6 +41,8 @@ pub enum SessionEvent {
     Update {
         seq: u64,
         entry: ChatEntry,
+        /// It was not there before.
+        begins: bool,
         origin: Origin,
     },
     Chunk {

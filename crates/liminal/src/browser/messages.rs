@@ -115,9 +115,15 @@ pub(super) fn of_session(fed: &Fed, connection: u64, boot_id: &str) -> ServerMes
             info: info.clone(),
             request_id: own(origin, connection),
         },
-        SessionEvent::Update { seq, entry, origin } => ServerMessage::SessionUpdate {
+        SessionEvent::Update {
+            seq,
+            entry,
+            begins,
+            origin,
+        } => ServerMessage::SessionUpdate {
             session_id,
             entry: entry.clone(),
+            begins: *begins,
             html: None,
             seq: *seq,
             request_id: own(origin, connection),

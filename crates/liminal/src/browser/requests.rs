@@ -247,6 +247,7 @@ async fn answer(
                 html,
                 first: page.first,
                 total: page.total,
+                seq: page.seq,
                 request_id,
             }));
         }

@@ -72,12 +72,13 @@ pub(crate) enum Subscribe {
     Follow,
 }
 
-/// Older entries.
+/// Older entries, as they were after the event numbered `seq`.
 #[derive(Debug)]
 pub struct Page {
     pub entries: Vec<ChatEntry>,
     pub first: u64,
     pub total: u64,
+    pub seq: u64,
 }
 
 /// What became of a request.

@@ -105,6 +105,7 @@ impl Conversation {
     }
 
     fn show_change(&mut self, change: EntryChange) {
+        let begins = matches!(change, EntryChange::Begin(_));
         let event = match change {
             EntryChange::Begin(entry) | EntryChange::Replace(entry) => {
                 let is_users = matches!(entry, ChatEntry::User { .. });
@@ -112,6 +113,7 @@ impl Conversation {
                 SessionEvent::Update {
                     seq: self.audience.next_seq(),
                     entry,
+                    begins,
                     origin,
                 }
             }
@@ -204,6 +206,7 @@ impl Conversation {
             entries,
             first,
             total,
+            seq: self.audience.seq(),
         })
     }
 
