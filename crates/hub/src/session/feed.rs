@@ -40,7 +40,7 @@ pub enum SessionEvent {
     },
     Update {
         seq: u64,
-        entry: ChatEntry,
+        entry: Box<ChatEntry>,
         /// It was not there before.
         begins: bool,
         origin: Origin,

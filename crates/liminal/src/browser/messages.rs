@@ -122,7 +122,7 @@ pub(super) fn of_session(fed: &Fed, connection: u64, boot_id: &str) -> ServerMes
             origin,
         } => ServerMessage::SessionUpdate {
             session_id,
-            entry: entry.clone(),
+            entry: (**entry).clone(),
             begins: *begins,
             html: None,
             seq: *seq,

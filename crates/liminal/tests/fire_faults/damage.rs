@@ -232,10 +232,8 @@ async fn add(hub: &Hub, id: &str) -> Result<()> {
     loop {
         let next = tokio::time::timeout(HANG_GUARD, reader.next()).await?;
         let fed = next.map_err(|_| anyhow::anyhow!("too slow"))?;
-        if let SessionEvent::Update {
-            entry: ChatEntry::Turn(_),
-            ..
-        } = &*fed.event
+        if let SessionEvent::Update { entry, .. } = &*fed.event
+            && matches!(**entry, ChatEntry::Turn(_))
         {
             return Ok(());
         }

@@ -112,7 +112,7 @@ impl Conversation {
                 let origin = self.answers.take_if(|_| is_users).unwrap_or_default();
                 SessionEvent::Update {
                     seq: self.audience.next_seq(),
-                    entry,
+                    entry: Box::new(entry),
                     begins,
                     origin,
                 }
