@@ -8,6 +8,7 @@ mod error;
 mod events;
 mod files;
 mod folders;
+mod json_bytes;
 mod projects;
 mod session;
 pub mod store;

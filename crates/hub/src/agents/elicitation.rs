@@ -8,6 +8,8 @@ use regex::Regex;
 use serde_json::{Map, Value, json};
 use wire::{Ask, FieldInput, FieldOption, FormField, QuestionOutcome, TextFormat};
 
+use crate::json_bytes::json_bytes;
+
 /// What one question may have, in bytes and in number. Far more than anybody would fill in.
 const REQUEST_BYTES_MAX: usize = 128 * 1024;
 const FIELDS_MAX: usize = 64;
@@ -27,7 +29,7 @@ pub struct Asked {
 
 /// Reads the `params` of an `elicitation/create`. `Err` says to the agent why it cannot be asked.
 pub fn read(params: &Value) -> Result<Asked, String> {
-    let bytes = serde_json::to_vec(params).map_or(usize::MAX, |text| text.len());
+    let bytes = json_bytes(params);
     if bytes > REQUEST_BYTES_MAX {
         return Err(format!(
             "the question is too large to be shown: {bytes} bytes, at most {REQUEST_BYTES_MAX}"

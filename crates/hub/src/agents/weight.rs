@@ -4,6 +4,8 @@ use std::mem::size_of;
 
 use wire::{Location, MediaBlock, QuestionEntry, ToolCallEntry, ToolContent};
 
+use crate::json_bytes::json_bytes;
+
 /// What a call shows in the end is its content once more, and not counted again.
 pub(super) fn call_bytes(call: &ToolCallEntry) -> usize {
     let content: usize = call.content.iter().map(content_bytes).sum();
@@ -33,7 +35,7 @@ pub(super) fn media_bytes(block: &MediaBlock) -> usize {
 }
 
 pub(super) fn question_bytes(question: &QuestionEntry) -> usize {
-    serde_json::to_vec(question).map_or(0, |text| text.len())
+    json_bytes(question)
 }
 
 fn content_bytes(content: &ToolContent) -> usize {

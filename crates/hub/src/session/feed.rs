@@ -12,6 +12,7 @@ use tokio::sync::mpsc;
 use wire::{ChatEntry, SessionInfo};
 
 use crate::events::Origin;
+use crate::json_bytes::json_bytes;
 
 /// What may wait for one reader.
 const WAITING_BYTES_MAX: usize = 8 * 1024 * 1024;
@@ -91,7 +92,7 @@ fn entry_bytes(entry: &ChatEntry) -> usize {
         | ChatEntry::Assistant { content, .. }
         | ChatEntry::Thinking { content, .. } => content.len(),
         // Rare enough to be measured.
-        other => serde_json::to_vec(other).map_or(0, |text| text.len()),
+        other => json_bytes(other),
     }
 }
 

@@ -7,6 +7,8 @@ use std::path::Path;
 
 /// How much is read at once.
 pub(super) const SCAN_BYTES: usize = 256 * 1024;
+/// How much is gathered before it is written.
+const GATHERED_BYTES: usize = 256 * 1024;
 
 pub(super) fn append_to(path: &Path) -> io::Result<File> {
     OpenOptions::new()
@@ -17,10 +19,53 @@ pub(super) fn append_to(path: &Path) -> io::Result<File> {
         .open(path)
 }
 
-/// All of it or, after an error, nothing that could be taken for the beginning of the next line.
-pub(super) fn append_whole(file: &mut File, text: &[u8]) -> io::Result<()> {
+/// Lines on their way into a file. They may be many times what should be held at once.
+pub(super) struct Appending<'a> {
+    file: &'a mut File,
+    gathered: Vec<u8>,
+    written: u64,
+}
+
+impl Appending<'_> {
+    /// How long all of it is so far.
+    pub(super) fn bytes(&self) -> u64 {
+        self.written + self.gathered.len() as u64
+    }
+}
+
+impl Write for Appending<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if self.gathered.len() + bytes.len() > GATHERED_BYTES {
+            self.flush()?;
+        }
+        self.gathered.extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.file.write_all(&self.gathered)?;
+        self.written += self.gathered.len() as u64;
+        self.gathered.clear();
+        Ok(())
+    }
+}
+
+/// All of it or, after an error, nothing that could be taken for the beginning of the next line. Says how long it is.
+pub(super) fn append<T>(
+    file: &mut File,
+    write: impl FnOnce(&mut Appending) -> io::Result<T>,
+) -> io::Result<(T, u64)> {
     let before = file.metadata()?.len();
-    file.write_all(text).inspect_err(|_| {
+    let mut appending = Appending {
+        file: &mut *file,
+        gathered: vec![],
+        written: 0,
+    };
+    let appended = write(&mut appending).and_then(|done| {
+        appending.flush()?;
+        Ok((done, appending.bytes()))
+    });
+    appended.inspect_err(|_| {
         let _ = file.set_len(before);
     })
 }

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
-use std::io::{self, Read};
+use std::io::{self, Read, Write};
 
 use serde::{Deserialize, Serialize};
 use wire::ChatEntry;
@@ -49,11 +49,11 @@ pub(super) fn first_line(edition: u64) -> io::Result<Vec<u8>> {
     Ok(text)
 }
 
-pub(super) fn write_turn(text: &mut Vec<u8>) -> io::Result<()> {
+pub(super) fn write_turn(text: &mut impl Write) -> io::Result<()> {
     write(text, &LiveLine::Turn(true))
 }
 
-pub(super) fn write_change(text: &mut Vec<u8>, change: &EntryChange) -> io::Result<()> {
+pub(super) fn write_change(text: &mut impl Write, change: &EntryChange) -> io::Result<()> {
     use Cow::Borrowed;
     let line = match change {
         EntryChange::Begin(entry) => LiveLine::Begin(Borrowed(entry)),
@@ -76,10 +76,9 @@ pub(super) fn write_change(text: &mut Vec<u8>, change: &EntryChange) -> io::Resu
     write(text, &line)
 }
 
-fn write(text: &mut Vec<u8>, line: &LiveLine) -> io::Result<()> {
+fn write(text: &mut impl Write, line: &LiveLine) -> io::Result<()> {
     serde_json::to_writer(&mut *text, line)?;
-    text.push(b'\n');
-    Ok(())
+    text.write_all(b"\n")
 }
 
 /// A line that cannot be read is passed over.

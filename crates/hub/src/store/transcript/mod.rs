@@ -15,7 +15,7 @@ mod live;
 
 use std::collections::BTreeMap;
 use std::fs::File;
-use std::io;
+use std::io::{self, Write};
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
@@ -23,7 +23,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use wire::{ChatEntry, NoticeSeverity, PermissionPolicy, QueuedMessage};
 
-use self::lines::{SCAN_BYTES, append_to, append_whole, scan, seal};
+use self::lines::{Appending, SCAN_BYTES, append, append_to, scan, seal};
 use super::durable;
 use crate::agents::entries::EntryChange;
 
@@ -261,20 +261,15 @@ impl Transcript {
 
     /// Adds what was said about the session.
     pub(crate) fn note(&mut self, note: Note) -> io::Result<()> {
-        self.append(&aside(&Aside::Note(note))?)?;
+        let line = aside(&Aside::Note(note))?;
+        self.append(|text| text.write_all(&line))?;
         Ok(())
     }
 
     /// Writes changes to the live file. They survive the end of this process when this returns.
     pub(crate) fn write_live(&mut self, changes: &[EntryChange], begins: bool) -> io::Result<()> {
-        let mut text = vec![];
-        if begins {
-            live::write_turn(&mut text)?;
-        }
-        for change in changes {
-            live::write_change(&mut text, change)?;
-        }
-        if text.is_empty() {
+        let says_nothing = |change: &EntryChange| matches!(change, EntryChange::Finish { .. });
+        if !begins && changes.iter().all(says_nothing) {
             return Ok(());
         }
         // After an error it is opened anew, and sealed.
@@ -283,13 +278,21 @@ impl Transcript {
             None => {
                 let mut live = append_to(&live_path(&self.path))?;
                 seal(&mut live)?;
-                append_whole(&mut live, &live::first_line(self.edition)?)?;
+                let first = live::first_line(self.edition)?;
+                append(&mut live, |text| text.write_all(&first))?;
                 live
             }
         };
-        append_whole(&mut live, &text)?;
+        let ((), bytes) = append(&mut live, |text| {
+            if begins {
+                live::write_turn(text)?;
+            }
+            changes
+                .iter()
+                .try_for_each(|change| live::write_change(text, change))
+        })?;
         self.live.file = Some(live);
-        self.live.bytes += text.len() as u64;
+        self.live.bytes += bytes;
         self.live.turn |= begins;
         Ok(())
     }
@@ -347,15 +350,13 @@ impl Transcript {
 
     /// Moves finished entries into the transcript, durably, and ends the live file.
     pub(crate) fn fold(&mut self, entries: &BTreeMap<u64, ChatEntry>) -> io::Result<()> {
-        let mut text = vec![];
-        let lines = write_entries(&mut text, entries)?;
-        let offset = match text.is_empty() {
-            true => self.size,
-            false => self.append(&text)?,
-        };
-        for (number, mut line) in lines {
-            line.offset += offset;
-            place(&mut self.lines, number as usize - 1, line);
+        if !entries.is_empty() {
+            let (offset, lines) =
+                self.append(|text| write_entries(text, Appending::bytes, entries))?;
+            for (number, mut line) in lines {
+                line.offset += offset;
+                place(&mut self.lines, number as usize - 1, line);
+            }
         }
         self.end_live()
     }
@@ -379,7 +380,7 @@ impl Transcript {
         if note != Note::default() {
             text.extend(aside(&Aside::Note(note))?);
         }
-        let lines = write_entries(&mut text, entries)?;
+        let lines = write_entries(&mut text, |text| text.len() as u64, entries)?;
         if let Some(folder) = kept.parent() {
             std::fs::create_dir_all(folder)?;
         }
@@ -414,18 +415,21 @@ impl Transcript {
     }
 
     /// Adds whole lines, durably, and says where they begin. After an error they have to be added again.
-    fn append(&mut self, text: &[u8]) -> io::Result<u64> {
+    fn append<T>(
+        &mut self,
+        write: impl FnOnce(&mut Appending) -> io::Result<T>,
+    ) -> io::Result<(u64, T)> {
         if !self.ready {
             self.file = append_to(&self.path)?;
             self.size = seal(&mut self.file)?;
         }
         self.ready = false;
-        append_whole(&mut self.file, text)?;
+        let (done, bytes) = append(&mut self.file, write)?;
         self.file.sync_data()?;
         self.ready = true;
         let begin = self.size;
-        self.size += text.len() as u64;
-        Ok(begin)
+        self.size += bytes;
+        Ok((begin, done))
     }
 
     fn end_live(&mut self) -> io::Result<()> {
@@ -480,8 +484,9 @@ fn aside(aside: &Aside) -> io::Result<Vec<u8>> {
 }
 
 /// Adds a line for each entry, and says where in the text it stands.
-fn write_entries(
-    text: &mut Vec<u8>,
+fn write_entries<W: Write>(
+    text: &mut W,
+    length: impl Fn(&W) -> u64,
     entries: &BTreeMap<u64, ChatEntry>,
 ) -> io::Result<Vec<(u64, Line)>> {
     #[derive(Serialize)]
@@ -491,14 +496,14 @@ fn write_entries(
     }
     let mut lines = Vec::with_capacity(entries.len());
     for (number, entry) in entries {
-        let start = text.len();
+        let offset = length(text);
         serde_json::to_writer(&mut *text, &EntryLine { n: *number, entry })?;
         let line = Line {
-            offset: start as u64,
-            length: (text.len() - start) as u32,
+            offset,
+            length: (length(text) - offset) as u32,
         };
         lines.push((*number, line));
-        text.push(b'\n');
+        text.write_all(b"\n")?;
     }
     Ok(lines)
 }
