@@ -631,6 +631,31 @@ mod tests {
         (path, transcript, live)
     }
 
+    /// Longer than what is gathered before it is written, and of characters that take more as JSON.
+    #[test]
+    fn long_entries_are_where_they_were_put() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("key.jsonl");
+        let mut transcript = Transcript::create(&path, &header()).unwrap();
+        let long = [
+            "\u{1}".repeat(300_000),
+            "short".to_owned(),
+            "\n".repeat(400_000),
+        ];
+        let entries = numbered(&long.each_ref().map(String::as_str));
+        transcript.fold(&entries).unwrap();
+        let all: Vec<ChatEntry> = entries.into_values().collect();
+        assert_eq!(transcript.read(0, 3).unwrap(), all);
+        let fourth = said(4, &long[0]);
+        let change = EntryChange::Begin(fourth.clone());
+        transcript.write_live(&[change], true).unwrap();
+        let size = std::fs::metadata(live_path(&path)).unwrap().len();
+        assert_eq!(transcript.live.bytes, size);
+        let (read, found) = Transcript::open(&path).unwrap();
+        assert_eq!(read.read(0, 3).unwrap(), all);
+        assert_eq!(found.in_flight, BTreeMap::from([(4, fourth)]));
+    }
+
     #[test]
     fn a_replaced_conversation_goes_on_and_its_turn_is_known_to_run() {
         let folder = tempfile::tempdir().unwrap();
