@@ -3,6 +3,7 @@
 //! Standard output carries the ready line, or what a command was asked for, and nothing else; logs
 //! and errors go to standard error.
 
+mod allocator;
 mod assets;
 mod browser;
 mod cli;
@@ -37,6 +38,7 @@ use terminal::print;
 use token::Token;
 
 fn main() -> ExitCode {
+    allocator::return_large_blocks();
     let cli = Cli::parse();
     match run(&cli) {
         Ok(code) => code,

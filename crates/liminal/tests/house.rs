@@ -260,9 +260,13 @@ fn architecture_names_every_top_folder() {
 }
 
 #[test]
-fn unsafe_code_is_forbidden_everywhere() {
+fn unsafe_code_is_in_one_module_alone() {
     let workspace = std::fs::read_to_string(root().join("Cargo.toml")).unwrap();
-    assert!(workspace.contains("unsafe_code = \"forbid\""));
+    assert!(workspace.contains("unsafe_code = \"deny\""));
+    let mut allowed = users_of("unsafe_code", "crates", ".rs");
+    allowed.extend(users_of("unsafe_code", "xtask", ".rs"));
+    allowed.retain(|name| !name.ends_with("/house.rs"));
+    assert_eq!(allowed, ["crates/liminal/src/allocator.rs"]);
     for folder in [
         "crates/agent",
         "crates/wire",

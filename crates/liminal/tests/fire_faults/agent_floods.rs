@@ -426,7 +426,7 @@ async fn bear_requests(policy: &str, name: &str, script: String, ends: &'static 
         name,
         script,
         ends,
-        memory_mib_max: 160,
+        memory_mib_max: 96,
         stopped_after: (ends != ENDED).then_some(seconds),
     };
     houses.hold(&flood, Duration::ZERO).await
