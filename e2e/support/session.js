@@ -66,6 +66,26 @@ async function readySession(page, frame) {
   };
 }
 
+/** What a session's page consists of. @param {FrameLocator} frame */
+export const parts = (frame) => ({
+  input: frame.getByRole('textbox', { name: 'Message', exact: true }),
+  send: frame.getByRole('button', { name: 'Send', exact: true }),
+  stop: frame.getByRole('button', { name: 'Stop' }),
+  queue: frame.getByRole('button', { name: 'Queue', exact: true }),
+  latest: frame.getByRole('button', { name: /latest/ }),
+  working: frame.locator('#working'),
+  status: frame.locator('.agent-status'),
+  scroller: frame.locator('#scroller'),
+  said: frame.locator('.row-user'),
+  answers: frame.locator('.row-assistant'),
+  calls: frame.locator('.tool-place'),
+  ends: frame.locator('.row-turn'),
+});
+
+/** Many separate entries: text and tool calls in turn. @param {number} count @param {string} [name] */
+export const entries = (count, name = 't') =>
+  Array.from({ length: count }, (_, at) => `say entry ${at}.\ntool ${name}${at} read Read file-${at}.rs`).join('\n');
+
 /** The smallest shell there can be. Runs in the page. @param {string} path */
 function standIn(path) {
   const window_ = /** @type {any} */ (window);
