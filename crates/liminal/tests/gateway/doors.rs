@@ -2,7 +2,7 @@
 
 use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
-use testkit::{Program, Server, Socket, heard_text};
+use testkit::{Program, Server, Socket, heard_text, http};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
 use crate::setup;
@@ -248,6 +248,12 @@ async fn the_gateway_has_a_port_of_its_own() -> Result<()> {
     assert_eq!(socket.next().await?, json!({"type": "auth", "ok": true}));
     let wrong_host = Socket::open(address, "/", &[("host", "evil.example")]).await;
     assert_eq!(wrong_host.err().context("refused")?.status, Some(421));
+    let request = ["GET /health HTTP/1.1".to_owned(), format!("Host: {host}")];
+    let health = http(address, &request, "").await?;
+    assert_eq!(
+        (health.status, health.text().as_str()),
+        (200, r#"{"status":"ok"}"#)
+    );
     Ok(())
 }
 
