@@ -327,7 +327,7 @@ fn help(turn: &Turn) -> String {
         false => String::new(),
     };
     format!(
-        "I am the agent that comes with Liminal Builder. {model}\n\n{}\n\nBefore I write a file or run a command I ask; the modes *Auto* and *Plan* change that. I stay inside this project.{how}\n",
+        "I am the agent that comes with Liminal Builder. {model}\n\n{}\n\nBefore I write a file or run a command I ask; the modes *Auto* and *Plan* change that, and a session that *Allows everything* agrees for you. I stay inside this project.{how}\n",
         command_list()
     )
 }

@@ -66,7 +66,9 @@ async fn without_a_server_one_is_there_for_the_call_and_nothing_stays() -> Resul
         .run(&["send", "--agent", "assistant", "/help"])
         .await?;
     assert!(sent.status.success(), "{}", errors(&sent));
-    assert!(out(&sent).contains("model"), "{}", out(&sent));
+    for told in ["model", "I ask", "Allows everything"] {
+        assert!(out(&sent).contains(told), "{}", out(&sent));
+    }
     let key = key(&setup).await?;
     let doctor = out(&setup.run(&["doctor", "--port", "0"]).await?);
     assert!(!doctor.contains("in use by"), "{doctor}");
