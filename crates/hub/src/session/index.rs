@@ -18,7 +18,7 @@ use super::title::{self, UNTITLED};
 use crate::error::HubError;
 use crate::events::{Events, Origin, What};
 use crate::store::transcript::{Header, Note, Transcript, live_path};
-use crate::store::{DataDir, Document, Versioned, migrations};
+use crate::store::{DataDir, Document, Versioned, durable, migrations};
 
 /// Deleted sessions that can be brought back.
 const DELETED_MAX: usize = 1000;
@@ -264,7 +264,7 @@ impl Index {
             .await
     }
 
-    /// Takes it out of the index; its files are moved to the trash folder.
+    /// Takes a session out of the index and moves its files to the trash folder.
     pub(crate) async fn delete(&self, id: &str, origin: Origin) -> Result<(), HubError> {
         let what = What::SessionDeleted {
             session_id: id.to_owned(),
@@ -281,7 +281,7 @@ impl Index {
             }
             Ok(meta)
         };
-        // Afterwards: a transcript without a line in the index is found again, the other way it would not.
+        // Afterwards: the next start moves files that are still here; a moved file the index lists would be missing.
         let committed = move |meta: &Arc<SessionMeta>| {
             if let Err(error) = move_files(&meta.key, &folder, &trash(&folder)) {
                 tracing::error!(%error, "could not move a deleted session to the trash");
@@ -291,7 +291,7 @@ impl Index {
         self.document.change(change, committed).await.map(drop)
     }
 
-    /// Brings a deleted session back as it was.
+    /// Brings a deleted session back as it was. Its files are durable in their place before the index lists them.
     pub(crate) async fn restore(&self, id: &str, origin: Origin) -> Result<(), HubError> {
         let deleted = self.document.read();
         let at = position(&deleted.deleted, id)?;
@@ -467,25 +467,54 @@ fn bring_up_to_date(file: &mut SessionsFile, news: &HashMap<String, News>) {
     }
 }
 
-/// Where transcripts go that are not shown any more.
+/// The folder for transcripts of deleted sessions.
 pub(super) fn trash(folder: &Path) -> PathBuf {
     folder.with_file_name("trash")
 }
 
-/// Moves whatever there is of a session's files.
+/// Moves the files of a session, durably. A file already at the destination keeps its bytes under another name.
 fn move_files(key: &str, from: &Path, to: &Path) -> Result<(), HubError> {
     let moved = || -> std::io::Result<()> {
         std::fs::create_dir_all(to)?;
         let name = format!("{key}.jsonl");
         for name in [live_path(Path::new(&name)), PathBuf::from(name)] {
-            match std::fs::rename(from.join(&name), to.join(&name)) {
-                Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error),
-                _ => {}
-            }
+            move_file(&from.join(&name), &to.join(&name))?;
         }
         Ok(())
     };
     moved().map_err(|error| HubError::Write(Arc::new(error)))
+}
+
+fn move_file(from: &Path, to: &Path) -> std::io::Result<()> {
+    if !from.try_exists()? {
+        return Ok(());
+    }
+    match durable::rename_new(from, to) {
+        Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {
+            let kept = durable::set_aside(to)?;
+            tracing::warn!(kept = %kept.display(), "a file was in the way of a session's and was kept");
+            durable::rename_new(from, to)
+        }
+        renamed => renamed,
+    }
+}
+
+/// Brings the transcript of a listed session back from the trash: earlier versions did not sync the move out of it.
+fn bring_back(meta: &SessionMeta, folder: &Path, notices: &mut Vec<String>) {
+    let name = format!("{}.jsonl", meta.key);
+    if !trash(folder).join(&name).exists() {
+        return;
+    }
+    match move_files(&meta.key, &trash(folder), folder) {
+        Ok(()) => tracing::warn!(
+            session = meta.id,
+            "its transcript was in the trash folder and is back"
+        ),
+        Err(error) => notices.push(format!(
+            "The transcript of “{}” is in the trash folder and cannot be moved back: {error}.",
+            meta.title
+        )),
+    }
 }
 
 #[derive(Default)]
@@ -503,7 +532,7 @@ fn repair(file: &mut SessionsFile, folder: &Path, notices: &mut Vec<String>) -> 
         let Ok(name) = entry.file_name().into_string() else {
             continue;
         };
-        // Half of a file that was being written anew when the plug was pulled: the whole one is beside it.
+        // A rewrite that a crash cut off: the whole file is beside it.
         if name.ends_with(".live.jsonl.tmp") {
             let _ = std::fs::remove_file(entry.path());
         }
@@ -524,6 +553,7 @@ fn repair(file: &mut SessionsFile, folder: &Path, notices: &mut Vec<String>) -> 
     for meta in &mut file.sessions {
         let known: Timestamp = meta.last_active_at.parse().unwrap_or_default();
         let Some(modified) = written.remove(&meta.key) else {
+            bring_back(meta, folder, notices);
             continue;
         };
         // One without a title may have got it just before the end, which was too late for the index.
@@ -538,7 +568,7 @@ fn repair(file: &mut SessionsFile, folder: &Path, notices: &mut Vec<String>) -> 
             repaired.changed = true;
         }
     }
-    // Deleted, and not moved any more: by a disk that refused, or a crash.
+    // Deleted, but the disk refused the move or a crash came before it.
     for meta in &file.deleted {
         if written.remove(&meta.key).is_some() || live.remove(&meta.key) {
             let _ = move_files(&meta.key, folder, &trash(folder));

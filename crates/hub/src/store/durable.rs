@@ -1,4 +1,4 @@
-//! Writing files so that they survive.
+//! Private files that survive a crash: replaced whole, renamed durably, set aside.
 
 use std::ffi::OsString;
 use std::fs::{self, File, OpenOptions, Permissions};
@@ -8,8 +8,7 @@ use std::path::{Path, PathBuf};
 
 const PRIVATE_FILE: u32 = 0o600;
 
-/// Replaces the file's content. After `Ok` it is on disk; after a crash or an error the file is
-/// either the old one or the new one, whole.
+/// Replaces the file's content, durably. After a crash or an error the file is the old one or the new one, whole.
 pub(crate) fn replace(path: &Path, content: &[u8]) -> io::Result<()> {
     let temporary = beside(path, ".tmp");
     let written = write_new(&temporary, content).and_then(|()| fs::rename(&temporary, path));
@@ -27,7 +26,7 @@ fn write_new(path: &Path, content: &[u8]) -> io::Result<()> {
         .truncate(true)
         .mode(PRIVATE_FILE)
         .open(path)?;
-    // The mode above is cut by the umask, and does nothing to a file that exists already.
+    // The mode above is reduced by the umask, and has no effect on an existing file.
     file.set_permissions(Permissions::from_mode(PRIVATE_FILE))?;
     file.write_all(content)?;
     file.sync_all()
@@ -46,12 +45,12 @@ pub(crate) fn open_private(path: &Path) -> io::Result<File> {
     Ok(file)
 }
 
-/// Takes a file away from everybody but its owner.
+/// Restricts a file to its owner.
 pub fn make_private(path: &Path) -> io::Result<()> {
     fs::set_permissions(path, Permissions::from_mode(PRIVATE_FILE))
 }
 
-/// Renames the file out of the way, its bytes untouched, and says what it is called now.
+/// Renames the file out of the way, durably and with its bytes untouched, and returns its new path.
 pub(crate) fn set_aside(path: &Path) -> io::Result<PathBuf> {
     let stamp = jiff::Timestamp::now()
         .strftime("%Y%m%dT%H%M%SZ")
@@ -67,7 +66,7 @@ pub(crate) fn set_aside(path: &Path) -> io::Result<PathBuf> {
     Ok(aside)
 }
 
-/// Gives the file a second name beside it, under which it stays when the first goes away.
+/// Gives the file a second name beside it, under which it stays when the first is removed.
 pub(crate) fn keep_beside(path: &Path) -> io::Result<PathBuf> {
     let stamp = jiff::Timestamp::now().as_millisecond();
     let kept = beside(path, &format!(".unreadable-{stamp}"));
@@ -81,7 +80,43 @@ fn beside(path: &Path, suffix: &str) -> PathBuf {
     path.with_file_name(name)
 }
 
-fn sync_directory_of(path: &Path) -> io::Result<()> {
+/// Renames a file, durably. Fails with `AlreadyExists` where there is a file at `to`: what is there is never replaced.
+pub(crate) fn rename_new(from: &Path, to: &Path) -> io::Result<()> {
+    rename_no_replace(from, to)?;
+    // Where it is now first: a cut between the two leaves both names rather than none.
+    sync_directory_of(to)?;
+    match from.parent() == to.parent() {
+        true => Ok(()),
+        false => sync_directory_of(from),
+    }
+}
+
+#[cfg(target_os = "linux")]
+fn rename_no_replace(from: &Path, to: &Path) -> io::Result<()> {
+    use rustix::fs::{CWD, RenameFlags, renameat_with};
+    use rustix::io::Errno;
+    match renameat_with(CWD, from, CWD, to, RenameFlags::NOREPLACE) {
+        // The file system does not know the flag.
+        Err(Errno::INVAL | Errno::NOSYS | Errno::NOTSUP) => rename_if_absent(from, to),
+        renamed => Ok(renamed?),
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+fn rename_no_replace(from: &Path, to: &Path) -> io::Result<()> {
+    rename_if_absent(from, to)
+}
+
+/// Only this server works in the data directory, so nothing appears between the look and the rename.
+fn rename_if_absent(from: &Path, to: &Path) -> io::Result<()> {
+    match to.symlink_metadata() {
+        Ok(_) => Err(io::ErrorKind::AlreadyExists.into()),
+        Err(_) => fs::rename(from, to),
+    }
+}
+
+/// Makes the name of a file durable, or its removal.
+pub(crate) fn sync_directory_of(path: &Path) -> io::Result<()> {
     match path.parent() {
         Some(directory) => File::open(directory)?.sync_all(),
         None => Ok(()),

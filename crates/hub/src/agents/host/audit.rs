@@ -1,8 +1,8 @@
-//! What agents were allowed and refused, one JSON line each, in a private file.
+//! The audit: permissions, refusals, writes and commands of agents, one JSON line each, in a private file.
 //!
-//! One thread owns the file. When it has grown too large it becomes `audit.1.jsonl`, in place of the
-//! one before, and a new one begins. Recording never waits: should the disk be slower than the agents,
-//! the file says how many lines are missing. What files contain is never written here.
+//! One thread owns the file. It writes what is waiting and syncs it at once. A file that has grown too large becomes
+//! `audit.1.jsonl`, in place of the one before, and a new one begins. Recording never waits: if the disk is slower than
+//! the agents, the file contains the number of missing lines. Contents of files are never recorded.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom, Write};
@@ -14,10 +14,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use serde::Serialize;
 use tokio::sync::{mpsc, oneshot};
 
-use crate::store::make_private;
+use crate::store::{durable, make_private};
 
 const FILE_BYTES_MAX: u64 = 8 * 1024 * 1024;
-/// Lines waiting to be written.
+/// Lines waiting to be written, and at most so many between two syncs.
 const WAITING_MAX: usize = 1024;
 /// Longer texts are cut, each of them.
 const TEXT_BYTES_MAX: usize = 4 * 1024;
@@ -105,13 +105,17 @@ impl Audit {
         std::thread::Builder::new()
             .name("audit".to_owned())
             .spawn(move || {
-                while let Some(message) = waiting.blocking_recv() {
-                    match message {
-                        Message::Line(line) if !writer.append(&line) => {
-                            missing.fetch_add(1, Ordering::Relaxed);
+                let mut batch = vec![];
+                while waiting.blocking_recv_many(&mut batch, WAITING_MAX) > 0 {
+                    let mut flushed = vec![];
+                    for message in batch.drain(..) {
+                        match message {
+                            Message::Line(line) if !writer.append(&line) => {
+                                missing.fetch_add(1, Ordering::Relaxed);
+                            }
+                            Message::Line(_) => {}
+                            Message::Flush(done) => flushed.push(done),
                         }
-                        Message::Line(_) => {}
-                        Message::Flush(done) => drop(done.send(())),
                     }
                     let lines = missing.swap(0, Ordering::Relaxed);
                     if lines > 0 {
@@ -120,6 +124,10 @@ impl Audit {
                         if !writer.append(&line.to_string()) {
                             missing.fetch_add(lines, Ordering::Relaxed);
                         }
+                    }
+                    writer.sync();
+                    for done in flushed {
+                        let _ = done.send(());
                     }
                 }
             })?;
@@ -141,7 +149,7 @@ impl Audit {
         }
     }
 
-    /// Returns when everything recorded before is in the file.
+    /// Waits until every record made before is on disk.
     pub async fn flush(&self) {
         let (done, written) = oneshot::channel();
         if self.lines.send(Message::Flush(done)).await.is_ok() {
@@ -193,8 +201,10 @@ struct Writer {
     size: u64,
     /// The last line has no end.
     torn: bool,
-    /// Said once, until it works again.
+    /// The last write failed, which is logged once.
     failing: bool,
+    /// The directory entry of the file survives a power cut.
+    name_is_durable: bool,
 }
 
 impl Writer {
@@ -221,10 +231,31 @@ impl Writer {
             size,
             torn,
             failing: false,
+            name_is_durable: false,
         })
     }
 
-    /// Whether it is there.
+    /// Waits until the lines are on disk.
+    fn sync(&mut self) {
+        if let Err(error) = self.try_sync() {
+            tracing::error!(file = %self.path.display(), %error, "could not sync the audit");
+        }
+    }
+
+    fn try_sync(&mut self) -> io::Result<()> {
+        match self.file.sync_data() {
+            // A file that cannot be synced, such as a pipe.
+            Err(error) if error.kind() == io::ErrorKind::InvalidInput => return Ok(()),
+            synced => synced?,
+        }
+        if !self.name_is_durable {
+            durable::sync_directory_of(&self.path)?;
+            self.name_is_durable = true;
+        }
+        Ok(())
+    }
+
+    /// Appends a line and returns whether it is in the file.
     fn append(&mut self, line: &str) -> bool {
         let written = self.try_append(line);
         match &written {
@@ -239,6 +270,7 @@ impl Writer {
 
     fn try_append(&mut self, line: &str) -> io::Result<()> {
         if self.size > 0 && self.size + line.len() as u64 >= self.limit {
+            self.try_sync()?;
             std::fs::rename(&self.path, self.path.with_extension("1.jsonl"))?;
             *self = Self::open(&self.path, self.limit)?;
         }

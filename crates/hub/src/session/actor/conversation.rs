@@ -1,6 +1,6 @@
-//! What is said in a session, from the decision to whoever watches: numbered, written, shown, in that order.
+//! Changes of a conversation on their way to the subscribers: written, numbered, published, in that order.
 //!
-//! Invariant: whoever watches has been shown nothing that is not written down.
+//! Invariant: a subscriber sees only what is written, and the beginning and the end of a turn only once they are synced.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -79,10 +79,8 @@ impl Conversation {
         while !self.pending.is_empty() {
             let count = self.pending.len().min(WRITTEN_AT_ONCE);
             self.record
-                .write(&self.pending[..count], self.turn_begins)?;
-            if self.turn_begins {
-                self.record.sync().await?;
-            }
+                .write(&self.pending[..count], self.turn_begins)
+                .await?;
             self.turn_begins = false;
             let rest = self.pending.split_off(count);
             for change in std::mem::replace(&mut self.pending, rest) {
@@ -231,7 +229,7 @@ impl Conversation {
         }
     }
 
-    /// The server died in the middle of a turn. Said once: afterwards the turn has an end. Returns the new total.
+    /// Ends a turn that an earlier process left running. Returns the new total.
     pub(super) fn interrupt(&mut self) -> u64 {
         let number = self.record.total() + 1;
         let entry = ChatEntry::Turn(TurnEntry {
@@ -270,7 +268,7 @@ impl Conversation {
         &mut self,
         header: Header,
         entries: BTreeMap<u64, ChatEntry>,
-        running: bool,
+        running: Option<u64>,
         kept: PathBuf,
         info: impl FnOnce() -> SessionInfo,
     ) {

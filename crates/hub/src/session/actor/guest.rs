@@ -358,6 +358,7 @@ impl Actor {
             Reconciled::Other(theirs) => (vec![], theirs),
         };
         let waiting = unsent.map(|(number, _)| entries[number as usize - 1..].to_vec());
+        let sent_now = waiting.as_ref().map_or(0, |waiting| waiting.len() as u64);
         let all = kept
             .into_iter()
             .chain(new)
@@ -370,6 +371,7 @@ impl Actor {
             })
             .collect();
         let (meta, last) = (&self.setup.meta, all.len() as u64);
+        let running = (sent_now > 0).then(|| last - sent_now + 1);
         let now = Timestamp::now().as_millisecond();
         let folder = self.setup.path.parent().map(trash).unwrap_or_default();
         let kept = folder.join(format!("{}.before-{now}.jsonl", meta.key));
@@ -379,7 +381,7 @@ impl Actor {
             state.info()
         };
         self.conversation
-            .replace(meta.header(), all, sending, kept, info)
+            .replace(meta.header(), all, running, kept, info)
             .await;
     }
 

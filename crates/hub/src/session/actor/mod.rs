@@ -14,6 +14,7 @@ mod record;
 mod refusal;
 
 use std::collections::{HashMap, VecDeque};
+use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -44,7 +45,7 @@ use crate::agents::{
 use crate::error::HubError;
 use crate::events::Origin;
 use crate::store::Uploads;
-use crate::store::transcript::{Found, Note, Transcript};
+use crate::store::transcript::{Found, Header, Note, Transcript};
 
 /// Requests that may wait for the task.
 const COMMANDS_MAX: usize = 256;
@@ -112,7 +113,7 @@ pub(crate) fn spawn(setup: Setup, fresh: Option<Fresh>) -> mpsc::Sender<Command>
 async fn run(setup: Setup, fresh: Option<Fresh>, mut commands: mpsc::Receiver<Command>) {
     let mut actor = match fresh {
         Some(fresh) => Actor::fresh(setup, fresh, commands),
-        None => match read(setup.path.clone()).await {
+        None => match read(setup.path.clone(), setup.meta.header()).await {
             Ok(read) => Actor::load(setup, read, commands).await,
             Err(reason) => {
                 tracing::error!(reason, "a transcript could not be read");
@@ -128,10 +129,19 @@ async fn run(setup: Setup, fresh: Option<Fresh>, mut commands: mpsc::Receiver<Co
 
 type Read = (Transcript, Found, Vec<ChatEntry>);
 
-/// The transcript, and its last entries.
-async fn read(path: PathBuf) -> Result<Read, String> {
+/// Reads the transcript and its last entries. A transcript that was removed by hand begins again.
+async fn read(path: PathBuf, header: Header) -> Result<Read, String> {
     let read = tokio::task::spawn_blocking(move || {
-        let (transcript, found) = Transcript::open(&path)?;
+        let (transcript, found) = match Transcript::open(&path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                tracing::warn!(
+                    session = header.session,
+                    "its transcript is missing; a new one begins"
+                );
+                (Transcript::create(&path, &header)?, Found::default())
+            }
+            opened => opened?,
+        };
         let total = transcript.total();
         let mut tail = transcript.read(total.saturating_sub(REQUEST_IDS), total)?;
         tail.extend(found.in_flight.values().cloned());

@@ -1,6 +1,6 @@
-//! Everything that was said: the transcript on disk, and what is not in it yet.
+//! A session's conversation: the transcript on disk, and entries that are not in it yet.
 //!
-//! Invariant: what `in_flight` holds is in the live file, so nothing here is lost with the process.
+//! Invariant: entries in `in_flight` are in the live log, so none is lost with the process.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -12,11 +12,11 @@ use crate::agents::entries::{EntryChange, entry_number, extend};
 use crate::store::transcript::{Found, Header, Note, Transcript};
 
 pub(super) struct Record {
-    /// Away only while a blocking task has it.
+    /// Missing only while a blocking task has it.
     transcript: Option<Transcript>,
     /// Entries that are not in the transcript yet, or not as they are now.
     in_flight: BTreeMap<u64, ChatEntry>,
-    /// All that was ever noted about the session.
+    /// All notes about the session, merged.
     note: Note,
     /// Part of the note could not be written yet.
     owes_note: bool,
@@ -72,18 +72,27 @@ impl Record {
         Ok(entries)
     }
 
-    /// Into the live file. Quick, and not worth another thread: the page cache takes it.
-    pub(super) fn write(&mut self, changes: &[EntryChange], begins: bool) -> io::Result<()> {
+    /// Writes changes to the live log, and waits for the disk where they are final or begin a turn: a client must not
+    /// see the end of a turn that a power cut takes back. The write alone is as quick as the page cache, so it needs
+    /// no thread of its own.
+    pub(super) async fn write(&mut self, changes: &[EntryChange], begins: bool) -> io::Result<()> {
         let Some(transcript) = &mut self.transcript else {
             return Ok(());
         };
         if transcript.live_is_doubtful() {
             transcript.rewrite_live(&self.in_flight)?;
         }
-        transcript.write_live(changes, begins)
+        transcript.write_live(changes, begins)?;
+        let ends = |change: &EntryChange| matches!(change, EntryChange::Begin(ChatEntry::Turn(_)));
+        // Outside of a turn every entry is final.
+        let is_final = changes.iter().any(ends) || !transcript.has_live_turn();
+        match begins || is_final {
+            true => self.on_disk(Transcript::sync_live).await,
+            false => Ok(()),
+        }
     }
 
-    /// What was written last is not kept: as far as the disk lets us, it is not there any more.
+    /// Takes back the changes written last, as far as the disk allows.
     pub(super) fn unwrite(&mut self) {
         let Some(transcript) = &mut self.transcript else {
             return;
@@ -95,17 +104,12 @@ impl Record {
         }
     }
 
-    /// What a person has sent survives more than the end of this process.
-    pub(super) async fn sync(&mut self) -> io::Result<()> {
-        self.on_disk(|transcript| transcript.sync_live()).await
-    }
-
-    /// Remembers what was written.
+    /// Applies a change that was written.
     pub(super) fn keep(&mut self, change: &EntryChange) {
         keep(&mut self.in_flight, change);
     }
 
-    /// Writes the live file anew if it says the same again and again. What cannot be done now is done later.
+    /// Rewrites the live log if that makes it much shorter. After an error it is tried again later.
     pub(super) async fn shorten(&mut self) {
         let long = |transcript: &Transcript| transcript.live_is_long();
         if !self.transcript.as_ref().is_some_and(long) {
@@ -121,7 +125,7 @@ impl Record {
         }
     }
 
-    /// Moves what is finished into the transcript. After an error it stays where it is, and is moved later.
+    /// Moves finished entries into the transcript. After an error they stay in the live log, and are moved later.
     pub(super) async fn fold(&mut self) -> io::Result<()> {
         let mut entries = std::mem::take(&mut self.in_flight);
         let (folded, unfolded) = self
@@ -142,7 +146,7 @@ impl Record {
         folded
     }
 
-    /// Notes it, or changes nothing.
+    /// Saves a note, or changes nothing.
     pub(super) async fn save(&mut self, note: Note) -> io::Result<()> {
         let mut whole = self.note.clone();
         whole.update(note.clone());
@@ -153,28 +157,34 @@ impl Record {
         Ok(())
     }
 
-    /// Holds what could not be saved, to write it with whatever is written next.
+    /// Keeps a note that could not be saved, to write it with the next one.
     pub(super) fn owe(&mut self, note: Note) {
         self.note.update(note);
         self.owes_note = true;
     }
 
-    /// Says everything anew; what it takes the place of goes to `kept`.
+    /// Replaces the conversation; the one before goes to `kept`. The entries of a turn that runs are those from number
+    /// `running` on.
     pub(super) async fn replace(
         &mut self,
         header: Header,
         entries: BTreeMap<u64, ChatEntry>,
-        running: bool,
+        running: Option<u64>,
         kept: PathBuf,
     ) -> io::Result<()> {
         let note = self.note.clone();
-        self.on_disk(move |transcript| transcript.replace(&header, note, &entries, running, &kept))
-            .await?;
-        self.in_flight.clear();
+        let (replaced, mut entries) = self
+            .on_disk(move |transcript| {
+                let replaced = transcript.replace(&header, note, &entries, running, &kept);
+                (replaced, entries)
+            })
+            .await;
+        replaced?;
+        self.in_flight = running.map_or_else(BTreeMap::new, |first| entries.split_off(&first));
         Ok(())
     }
 
-    /// Disks can be slow: the runtime's threads do not wait for them.
+    /// Does slow work on the disk without holding up a thread of the runtime.
     async fn on_disk<R: Send + 'static>(
         &mut self,
         act: impl FnOnce(&mut Transcript) -> R + Send + 'static,
@@ -196,7 +206,7 @@ impl Record {
     }
 }
 
-/// Puts a change where it belongs.
+/// Applies a change to the entries.
 pub(super) fn keep(entries: &mut BTreeMap<u64, ChatEntry>, change: &EntryChange) {
     match change {
         EntryChange::Begin(entry) | EntryChange::Replace(entry) => {

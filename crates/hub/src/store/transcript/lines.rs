@@ -1,25 +1,32 @@
-//! Files of lines that only grow: whole lines in, and out again whatever a crash has left of the last one.
+//! Append-only files of lines: whole lines are written, and a line that a crash cut off is ended before the next.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Write};
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::Path;
 
-/// How much is read at once.
+/// Bytes read at once.
 pub(super) const SCAN_BYTES: usize = 256 * 1024;
-/// How much is gathered before it is written.
+/// Bytes gathered before a write.
 const GATHERED_BYTES: usize = 256 * 1024;
 
+/// Opens a file to append to it, and creates it if it is missing.
 pub(super) fn append_to(path: &Path) -> io::Result<File> {
-    OpenOptions::new()
-        .read(true)
-        .append(true)
-        .create(true)
-        .mode(0o600)
-        .open(path)
+    appending().create(true).open(path)
 }
 
-/// Lines on their way into a file. They may be many times what should be held at once.
+/// Opens an existing file to append to it.
+pub(super) fn append_to_existing(path: &Path) -> io::Result<File> {
+    appending().open(path)
+}
+
+fn appending() -> OpenOptions {
+    let mut options = OpenOptions::new();
+    options.read(true).append(true).mode(0o600);
+    options
+}
+
+/// A buffered writer of lines, which may be much longer than its buffer.
 pub(super) struct Appending<'a> {
     file: &'a mut File,
     gathered: Vec<u8>,
@@ -27,7 +34,7 @@ pub(super) struct Appending<'a> {
 }
 
 impl Appending<'_> {
-    /// How long all of it is so far.
+    /// Bytes written so far, those in the buffer included.
     pub(super) fn bytes(&self) -> u64 {
         self.written + self.gathered.len() as u64
     }
@@ -50,7 +57,8 @@ impl Write for Appending<'_> {
     }
 }
 
-/// All of it or, after an error, nothing that could be taken for the beginning of the next line. Says how long it is.
+/// Appends what `write` writes, and returns its length. After an error the file is as long as before, where the disk
+/// allows that.
 pub(super) fn append<T>(
     file: &mut File,
     write: impl FnOnce(&mut Appending) -> io::Result<T>,
@@ -70,7 +78,7 @@ pub(super) fn append<T>(
     })
 }
 
-/// Ends a torn last line, so that the next one does not become part of it. Returns the size.
+/// Ends a torn last line, so that the next one does not become part of it. Returns the file's length.
 pub(super) fn seal(file: &mut File) -> io::Result<u64> {
     let size = file.metadata()?.len();
     if size == 0 {
@@ -85,7 +93,7 @@ pub(super) fn seal(file: &mut File) -> io::Result<u64> {
     Ok(size + 1)
 }
 
-/// Calls `line` for each line with its offset. Streams; a line is held whole.
+/// Calls `line` for each line with its offset. One line at a time is in memory.
 pub(super) fn scan(file: &mut impl Read, mut line: impl FnMut(u64, &[u8])) -> io::Result<()> {
     let mut buffer: Vec<u8> = Vec::with_capacity(SCAN_BYTES);
     let mut base = 0;

@@ -1,4 +1,4 @@
-//! The live file: what a turn in flight has said so far, change by change, or entry by entry where it was written anew.
+//! The lines of a live log: changes of a running turn, or whole entries after a rewrite.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -13,9 +13,11 @@ use crate::agents::entries::{EntryChange, entry_number, extend};
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 enum LiveLine<'a> {
-    /// Which edition of the conversation the numbers are of; without this line, the first.
+    /// Edition of the transcript that the entry numbers belong to; without this line, the first.
     Edition(u64),
-    /// From here on a turn is running.
+    /// Length of the transcript when the log began.
+    Base(u64),
+    /// A turn begins here.
     Turn(bool),
     Begin(Cow<'a, ChatEntry>),
     Replace(Cow<'a, ChatEntry>),
@@ -30,22 +32,26 @@ enum LiveLine<'a> {
     },
 }
 
-/// What a live file says.
+/// The content of a live log.
+#[derive(Debug, Default)]
 pub(super) struct Live {
     pub(super) edition: u64,
+    /// Missing in logs of versions that did not write it.
+    pub(super) base: Option<u64>,
     pub(super) entries: BTreeMap<u64, ChatEntry>,
-    /// Whether the turn never ended.
-    pub(super) running: bool,
-    /// Whether there are lines that cannot be read.
+    /// Number of the first entry of the last turn, unless only the line that announces the turn is there.
+    pub(super) turn: Option<u64>,
+    /// Some lines cannot be read.
     pub(super) damaged: bool,
 }
 
-/// How a new live file begins.
-pub(super) fn first_line(edition: u64) -> io::Result<Vec<u8>> {
+/// The first lines of a live log.
+pub(super) fn head(edition: u64, base: u64) -> io::Result<Vec<u8>> {
     let mut text = vec![];
     if edition > 0 {
         write(&mut text, &LiveLine::Edition(edition))?;
     }
+    write(&mut text, &LiveLine::Base(base))?;
     Ok(text)
 }
 
@@ -81,39 +87,39 @@ fn write(text: &mut impl Write, line: &LiveLine) -> io::Result<()> {
     text.write_all(b"\n")
 }
 
-/// A line that cannot be read is passed over.
+/// Reads a live log. A line that cannot be read is skipped.
 pub(super) fn read(file: &mut impl Read) -> io::Result<Live> {
-    let mut edition = 0;
-    let mut turn = false;
-    let mut last = 0;
-    let mut damaged = false;
-    let mut entries: BTreeMap<u64, ChatEntry> = BTreeMap::new();
+    let mut live = Live::default();
+    let mut turn_begins = false;
     scan(file, |_, line| {
         let Ok(line) = serde_json::from_slice::<LiveLine>(line) else {
-            damaged = true;
+            live.damaged = true;
             return;
         };
         match line {
-            LiveLine::Edition(number) => edition = number,
-            LiveLine::Turn(running) => turn = running,
+            LiveLine::Edition(number) => live.edition = number,
+            LiveLine::Base(bytes) => live.base = live.base.or(Some(bytes)),
+            LiveLine::Turn(_) => (turn_begins, live.turn) = (true, None),
             LiveLine::Begin(entry) | LiveLine::Replace(entry) => {
                 let entry = entry.into_owned();
                 let number = entry_number(entry.entry_id());
-                let known = entries.get(&number).map(std::mem::discriminant);
-                // One of another kind has the number by a wrong byte.
+                let known = live.entries.get(&number).map(std::mem::discriminant);
+                // A wrong byte in the number: the entry is of another kind.
                 if known.is_some_and(|known| known != std::mem::discriminant(&entry)) {
-                    damaged = true;
+                    live.damaged = true;
                     return;
                 }
-                last = last.max(number);
-                entries.insert(number, entry);
+                if std::mem::take(&mut turn_begins) {
+                    live.turn = Some(number);
+                }
+                live.entries.insert(number, entry);
             }
             LiveLine::Append { id, text } => {
                 let change = EntryChange::Append {
                     entry_id: id.into_owned(),
                     text: text.into_owned(),
                 };
-                extend_known(&mut entries, &change);
+                extend_known(&mut live.entries, &change);
             }
             LiveLine::Terminal { id, terminal, text } => {
                 let change = EntryChange::AppendTerminal {
@@ -121,17 +127,11 @@ pub(super) fn read(file: &mut impl Read) -> io::Result<Live> {
                     terminal_id: terminal.into_owned(),
                     text: text.into_owned(),
                 };
-                extend_known(&mut entries, &change);
+                extend_known(&mut live.entries, &change);
             }
         }
     })?;
-    let ended = |entry: &ChatEntry| matches!(entry, ChatEntry::Turn(_));
-    Ok(Live {
-        edition,
-        running: turn && !entries.get(&last).is_some_and(ended),
-        entries,
-        damaged,
-    })
+    Ok(live)
 }
 
 fn extend_known(entries: &mut BTreeMap<u64, ChatEntry>, change: &EntryChange) {

@@ -1,17 +1,18 @@
 //! One conversation on disk.
 //!
-//! `<key>.jsonl` begins with a header and holds one line per finished entry, `{"n":7,"entry":{…}}`,
-//! and now and then a note about the session. A line with a number that was there before replaces
-//! it. `<key>.live.jsonl` is the turn in flight, change by change as it is shown, and written anew as it
-//! stands when that has become long; when the turn ends its entries are appended to the transcript and it
-//! goes away. A crash between the two leaves both, and folding the same entries in again changes nothing.
+//! `<key>.jsonl` begins with a header and holds one line per finished entry, `{"n":7,"entry":{…}}`, and now and then a
+//! note about the session. A line with a number that was there before replaces it. `<key>.live.jsonl` is the live log:
+//! the running turn, change by change. It is synced before a client sees the end of the turn; then its entries are
+//! appended to the transcript, that is synced, and the live log is removed. A crash anywhere in between leaves a live
+//! log whose entries are folded in again, any number of times, without changing anything.
 //!
-//! Nothing of a transcript is ever overwritten: a torn last line is sealed, a line that cannot be read is passed over.
+//! Nothing of a transcript is ever overwritten: a torn last line is ended, a line that cannot be read is skipped.
 //!
 //! Invariant: entries are numbered from 1 without gaps, and their ids are `e` and their number.
 
 mod lines;
 mod live;
+mod live_log;
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -23,28 +24,26 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use wire::{ChatEntry, NoticeSeverity, PermissionPolicy, QueuedMessage};
 
-use self::lines::{Appending, SCAN_BYTES, append, append_to, scan, seal};
+use self::lines::{Appending, SCAN_BYTES, append, append_to_existing, scan, seal};
+use self::live::Live;
+use self::live_log::LiveLog;
+pub(crate) use self::live_log::live_path;
 use super::durable;
-use crate::agents::entries::EntryChange;
+use crate::agents::entries::{EntryChange, entry_number};
 
 const VERSION: u64 = 1;
 
-/// Entries that may be missing before one that is there.
+/// Missing entries accepted before one that is there.
 const GAP_MAX: usize = 1_000_000;
 
-/// How an entry's id begins, and where at the latest.
+/// How an entry's id begins, and the bytes of the line within which it does.
 const ID_BEGINS: &[u8] = b"\"entryId\":\"e";
 const ID_WITHIN: usize = 80;
-
-/// What a live file may grow to, and by what factor, before it is written anew as it stands: what changes again and
-/// again is in it each time.
-const LIVE_BYTES: u64 = 64 * 1024 * 1024;
-const LIVE_GROWTH: u64 = 4;
 
 /// How every entry's line begins.
 const ENTRY_BEGINS: &[u8] = b"{\"n\":";
 
-/// The first line: enough to list the session if the index is lost.
+/// The first line of a transcript: enough to list the session if the index is lost.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Header {
@@ -53,13 +52,13 @@ pub(crate) struct Header {
     /// Canonical.
     pub(crate) session: String,
     pub(crate) cli_type: String,
-    /// What whoever made it calls its agent, if that says more than the kind.
+    /// The agent's name for the program that created the session, if it differs from the agent's own id.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) agent_id: Option<String>,
     pub(crate) project_id: String,
     pub(crate) project_path: String,
     pub(crate) created_at: String,
-    /// How often the conversation was replaced by what its agent knew; numbers of an earlier one mean nothing.
+    /// How often the conversation was replaced by its agent's; entry numbers of an earlier edition mean nothing.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub(crate) edition: u64,
 }
@@ -68,7 +67,7 @@ fn is_zero(number: &u64) -> bool {
     *number == 0
 }
 
-/// What can change about a session besides its conversation. Each line says only what it changes.
+/// A change of a session's properties. Missing fields are unchanged.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Note {
@@ -78,10 +77,10 @@ pub(crate) struct Note {
     pub(crate) archived: Option<bool>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) policy: Option<PermissionPolicy>,
-    /// What the person chose of what the agent offers.
+    /// The user's choices among the agent's options.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) chosen: Option<Chosen>,
-    /// All that is waiting to be sent.
+    /// The whole queue.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) queue: Option<Vec<QueuedMessage>>,
 }
@@ -96,17 +95,17 @@ impl Note {
     }
 }
 
-/// What a person chose of what the agent offers. One that is started anew may have forgotten.
+/// The user's choices among an agent's options, for an agent process that no longer knows them.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Chosen {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) mode: Option<String>,
-    /// In the order in which they were chosen: one may change what the next one means.
+    /// In the order of choosing: one may change what the next one means.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) options: Vec<(String, Value)>,
 }
 
-/// A line of the transcript that is no entry.
+/// A line of a transcript that is not an entry.
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 enum Aside {
@@ -120,14 +119,14 @@ struct Line {
     length: u32,
 }
 
-/// What was found beside the finished entries.
+/// What a transcript holds beside its finished entries.
 #[derive(Debug, Default)]
 pub(crate) struct Found {
     pub(crate) header: Option<Header>,
     pub(crate) note: Note,
-    /// The entries of a turn that never ended, as far as they were shown.
+    /// Entries that are only in the live log.
     pub(crate) in_flight: BTreeMap<u64, ChatEntry>,
-    /// Whether that turn was still running.
+    /// A turn began and has no end.
     pub(crate) interrupted: bool,
 }
 
@@ -136,62 +135,53 @@ pub(crate) struct Transcript {
     path: PathBuf,
     file: File,
     size: u64,
-    /// Whether `file` is open for appending and ends with a whole line. Not so after an error, or while the disk may not
-    /// be written.
+    /// Whether `file` is open for appending and ends with a whole line; false after an error and on a disk that
+    /// cannot be written.
     ready: bool,
     /// How often the conversation was replaced.
     edition: u64,
-    /// Where each entry stands; a zero length means nowhere.
+    /// Where each entry stands; a zero length means that it is missing.
     lines: Vec<Line>,
-    live: LiveFile,
-}
-
-/// The turn in flight, as far as it is on disk.
-#[derive(Debug, Default)]
-struct LiveFile {
-    file: Option<File>,
-    /// A turn began in it.
-    turn: bool,
-    bytes: u64,
-    /// How long it was when it was last written anew.
-    bytes_then: u64,
-    /// It could not be synced: what it holds may not be on disk, though it can be read.
-    doubtful: bool,
+    live: LiveLog,
 }
 
 impl Transcript {
-    /// A new conversation, on disk when this returns.
+    /// Creates a conversation, durably.
     pub(crate) fn create(path: &Path, header: &Header) -> io::Result<Self> {
         let line = aside(&Aside::Session(header.clone()))?;
         durable::replace(path, &line)?;
         Ok(Self {
             path: path.to_owned(),
-            file: append_to(path)?,
+            file: append_to_existing(path)?,
             size: line.len() as u64,
             ready: true,
             edition: header.edition,
             lines: vec![],
-            live: LiveFile::default(),
+            live: LiveLog::beside(path, header.edition),
         })
     }
 
-    /// Reads what there is of it; a missing file is an empty conversation. A disk that may not be written can be read.
+    /// Reads the conversation. Works on a disk that cannot be written, and creates nothing.
     pub(crate) fn open(path: &Path) -> io::Result<(Self, Found)> {
         let mut found = Found::default();
         let mut lines: Vec<Line> = vec![];
-        let (mut file, writable) = match append_to(path) {
+        let (mut file, writable) = match append_to_existing(path) {
             Ok(file) => (file, true),
             Err(error) => (File::open(path).map_err(|_| error)?, false),
         };
         scan(&mut file, |offset, line| {
             if let Some(number) = number_of(line) {
                 let index = usize::try_from(number - 1).unwrap_or(usize::MAX);
-                // A number far beyond what is there was not written by us.
+                // Not written by this program.
                 if index > lines.len() + GAP_MAX {
                     return;
                 }
                 let length = line.len() as u32;
-                place(&mut lines, index, Line { offset, length });
+                let known = lines.get(index).is_some_and(|line| line.length > 0);
+                // A power cut can leave a hole in the line that should have replaced the one before.
+                if !known || entry_of(line).is_some() {
+                    place(&mut lines, index, Line { offset, length });
+                }
             } else {
                 match serde_json::from_slice(line) {
                     Ok(Aside::Session(header)) => found.header = Some(header),
@@ -206,11 +196,15 @@ impl Transcript {
             file,
             size: sealed.unwrap_or_default(),
             ready: sealed.is_some(),
-            edition: found.header.as_ref().map_or(0, |header| header.edition),
+            edition: 0,
             lines,
-            live: LiveFile::default(),
+            live: LiveLog::beside(path, 0),
         };
-        transcript.read_live(&mut found)?;
+        if let Some(header) = &found.header {
+            transcript.edition = header.edition;
+            transcript.live = LiveLog::beside(path, header.edition);
+        }
+        transcript.recover(&mut found)?;
         if let Some(header) = &found.header
             && header.version > VERSION
         {
@@ -221,19 +215,19 @@ impl Transcript {
         Ok((transcript, found))
     }
 
-    /// How many finished entries there are.
+    /// The number of finished entries.
     pub(crate) fn total(&self) -> u64 {
         self.lines.len() as u64
     }
 
-    /// Entries `from..to`, counted from 0, one after the other.
+    /// Finished entries `from..to`, counted from 0.
     pub(crate) fn read(&self, from: u64, to: u64) -> io::Result<Vec<ChatEntry>> {
         let last = to.min(self.total());
         let mut entries = Vec::with_capacity(last.saturating_sub(from) as usize);
         let mut buffer = vec![];
         let mut at = from as usize;
         while at < last as usize {
-            // Neighbours on disk are read together.
+            // Neighbours on disk are read in one call.
             let first = self.lines[at];
             let mut end = at + 1;
             let mut bytes = u64::from(first.length);
@@ -259,96 +253,56 @@ impl Transcript {
         Ok(entries)
     }
 
-    /// Adds what was said about the session.
+    /// Appends a note, durably.
     pub(crate) fn note(&mut self, note: Note) -> io::Result<()> {
         let line = aside(&Aside::Note(note))?;
         self.append(|text| text.write_all(&line))?;
         Ok(())
     }
 
-    /// Writes changes to the live file. They survive the end of this process when this returns.
-    pub(crate) fn write_live(&mut self, changes: &[EntryChange], begins: bool) -> io::Result<()> {
-        let says_nothing = |change: &EntryChange| matches!(change, EntryChange::Finish { .. });
-        if !begins && changes.iter().all(says_nothing) {
-            return Ok(());
-        }
-        // After an error it is opened anew, and sealed.
-        let mut live = match self.live.file.take() {
-            Some(live) => live,
-            None => {
-                let mut live = append_to(&live_path(&self.path))?;
-                seal(&mut live)?;
-                let first = live::first_line(self.edition)?;
-                append(&mut live, |text| text.write_all(&first))?;
-                live
-            }
-        };
-        let ((), bytes) = append(&mut live, |text| {
-            if begins {
-                live::write_turn(text)?;
-            }
-            changes
-                .iter()
-                .try_for_each(|change| live::write_change(text, change))
-        })?;
-        self.live.file = Some(live);
-        self.live.bytes += bytes;
-        self.live.turn |= begins;
-        Ok(())
+    /// Appends changes to the live log. They survive the end of this process when this returns.
+    pub(crate) fn write_live(
+        &mut self,
+        changes: &[EntryChange],
+        begins_turn: bool,
+    ) -> io::Result<()> {
+        let bytes = self.bytes()?;
+        self.live.write(changes, begins_turn, bytes)
     }
 
-    /// Whether the live file says the same again and again.
-    pub(crate) fn live_is_long(&self) -> bool {
-        self.live.bytes > LIVE_BYTES.max(self.live.bytes_then * LIVE_GROWTH)
-    }
-
-    /// Waits until what is in the live file is on disk. After an error it is not known what is: it has to be rewritten.
+    /// Waits until the live log is on disk, for changes that are final or acknowledged.
     pub(crate) fn sync_live(&mut self) -> io::Result<()> {
-        let synced = match &self.live.file {
-            Some(live) => live.sync_data(),
-            None => Ok(()),
-        };
-        self.live.doubtful |= synced.is_err();
-        synced
+        self.live.sync()
     }
 
-    /// Whether the live file has to be rewritten before it is used again.
+    /// Whether a turn runs that is not in the transcript yet.
+    pub(crate) fn has_live_turn(&self) -> bool {
+        self.live.has_turn()
+    }
+
+    /// Whether the live log has to be rewritten before it is used again.
     pub(crate) fn live_is_doubtful(&self) -> bool {
-        self.live.doubtful
+        self.live.is_doubtful()
     }
 
-    /// Makes the live file say these entries and nothing else, durably. A turn that could not be written has not begun.
+    /// Whether a rewrite would make the live log much shorter.
+    pub(crate) fn live_is_long(&self) -> bool {
+        self.live.is_long()
+    }
+
+    /// Makes the live log hold these entries and nothing else, durably.
     pub(crate) fn rewrite_live(&mut self, entries: &BTreeMap<u64, ChatEntry>) -> io::Result<()> {
-        self.live.turn &= !self.live.doubtful;
-        if entries.is_empty() {
-            self.end_live()?;
-        } else {
-            let mut text = live::first_line(self.edition)?;
-            if self.live.turn {
-                live::write_turn(&mut text)?;
-            }
-            for entry in entries.values() {
-                live::write_change(&mut text, &EntryChange::Begin(entry.clone()))?;
-            }
-            self.live.file = None;
-            durable::replace(&live_path(&self.path), &text)?;
-            self.live.bytes = text.len() as u64;
-            self.live.bytes_then = self.live.bytes;
-        }
-        self.live.doubtful = false;
-        Ok(())
+        let bytes = self.bytes()?;
+        self.live.rewrite(entries, bytes)
     }
 
-    /// The same, shorter. After an error it is tried again when it is twice as long.
+    /// The same, to make it shorter.
     pub(crate) fn shorten_live(&mut self, entries: &BTreeMap<u64, ChatEntry>) -> io::Result<()> {
-        let rewritten = self.rewrite_live(entries);
-        if rewritten.is_err() {
-            self.live.bytes_then = self.live.bytes / 2;
-        }
-        rewritten
+        let bytes = self.bytes()?;
+        self.live.shorten(entries, bytes)
     }
 
-    /// Moves finished entries into the transcript, durably, and ends the live file.
+    /// Moves finished entries into the transcript, durably, and removes the live log.
     pub(crate) fn fold(&mut self, entries: &BTreeMap<u64, ChatEntry>) -> io::Result<()> {
         if !entries.is_empty() {
             let (offset, lines) =
@@ -358,18 +312,18 @@ impl Transcript {
                 place(&mut self.lines, number as usize - 1, line);
             }
         }
-        self.end_live()
+        self.live.remove()
     }
 
-    /// Replaces the whole conversation, at once or not at all. What it takes the place of is kept in `kept`.
+    /// Replaces the whole conversation, at once or not at all. The one before is kept in `kept`.
     ///
-    /// A turn that is `running` has its entries among the new ones.
+    /// The entries of a turn that runs are those from number `running` on.
     pub(crate) fn replace(
         &mut self,
         header: &Header,
         note: Note,
         entries: &BTreeMap<u64, ChatEntry>,
-        running: bool,
+        running: Option<u64>,
         kept: &Path,
     ) -> io::Result<()> {
         let header = Header {
@@ -385,42 +339,44 @@ impl Transcript {
             std::fs::create_dir_all(folder)?;
         }
         match std::fs::hard_link(&self.path, kept) {
+            Ok(()) => durable::sync_directory_of(kept)?,
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-            _ => {}
+            Err(_) => {}
         }
-        let replaced = durable::replace(&self.path, &text).and_then(|()| append_to(&self.path));
-        let file = replaced.inspect_err(|_| {
-            // It may have taken the place all the same, and what is said next would go to the one that nobody finds.
-            let _ = std::fs::rename(kept, &self.path);
-            let _ = std::fs::remove_file(kept);
-        })?;
-        *self = Self {
-            file,
-            path: std::mem::take(&mut self.path),
-            size: text.len() as u64,
-            ready: true,
-            edition: header.edition,
-            lines: vec![],
-            live: LiveFile::default(),
-        };
+        let replaced = durable::replace(&self.path, &text);
+        let file = replaced
+            .and_then(|()| append_to_existing(&self.path))
+            .inspect_err(|_| {
+                // The new file may be in place although the replacement failed; later lines would go to the old one.
+                let _ = std::fs::rename(kept, &self.path);
+                let _ = std::fs::remove_file(kept);
+            })?;
+        self.file = file;
+        self.size = text.len() as u64;
+        self.ready = true;
+        self.edition = header.edition;
+        self.lines = vec![];
         for (number, line) in lines {
             place(&mut self.lines, number as usize - 1, line);
         }
-        // Until here the live file says the same of a running turn, and is known to be of an earlier edition.
-        self.end_live()?;
-        if running {
-            self.write_live(&[], true)?;
-        }
-        Ok(())
+        // Until here the live log is of an earlier edition, so its entries change nothing.
+        let turn: BTreeMap<u64, ChatEntry> = match running {
+            Some(first) => entries
+                .range(first..)
+                .map(|(at, it)| (*at, it.clone()))
+                .collect(),
+            None => BTreeMap::new(),
+        };
+        self.live.restart(self.edition, &turn, self.size)
     }
 
-    /// Adds whole lines, durably, and says where they begin. After an error they have to be added again.
+    /// Appends whole lines, durably, and returns their offset. After an error they have to be appended again.
     fn append<T>(
         &mut self,
         write: impl FnOnce(&mut Appending) -> io::Result<T>,
     ) -> io::Result<(u64, T)> {
         if !self.ready {
-            self.file = append_to(&self.path)?;
+            self.file = append_to_existing(&self.path)?;
             self.size = seal(&mut self.file)?;
         }
         self.ready = false;
@@ -432,29 +388,22 @@ impl Transcript {
         Ok((begin, done))
     }
 
-    fn end_live(&mut self) -> io::Result<()> {
-        self.live = LiveFile {
-            doubtful: self.live.doubtful,
-            ..LiveFile::default()
-        };
-        match std::fs::remove_file(live_path(&self.path)) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
-            _ => Ok(()),
-        }
+    /// The length of the file, whatever the last append left.
+    fn bytes(&self) -> io::Result<u64> {
+        Ok(self.file.metadata()?.len())
     }
 
-    fn read_live(&mut self, found: &mut Found) -> io::Result<()> {
-        let path = live_path(&self.path);
-        let mut file = match File::open(&path) {
+    /// Reads the live log that an earlier process left, as far as the transcript does not have its entries.
+    fn recover(&mut self, found: &mut Found) -> io::Result<()> {
+        let mut file = match File::open(self.live.path()) {
             Ok(file) => file,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
             Err(error) => return Err(error),
         };
         let live = live::read(&mut file)?;
-        found.interrupted = live.running;
-        // It goes away with the turn, and what was in it might still be wanted. Once is enough.
+        // It goes away with the turn, and may be wanted for a repair by hand. One copy is enough.
         if live.damaged && file.metadata()?.nlink() == 1 {
-            match durable::keep_beside(&path) {
+            match durable::keep_beside(self.live.path()) {
                 Ok(kept) => {
                     tracing::warn!(kept = %kept.display(), "part of a turn could not be read")
                 }
@@ -464,17 +413,56 @@ impl Transcript {
             }
         }
         if live.edition != self.edition {
-            // All it has became part of the conversation when that was replaced.
-            let _ = self.end_live();
+            // Its entries became part of the conversation when that was replaced.
+            found.interrupted = live.turn.is_some() && !has_end(live.entries.values(), live.turn);
+            let _ = self.live.remove();
             return Ok(());
         }
-        found.in_flight = live.entries;
+        let folded = self.folded_from(&live)?;
+        let all = live.entries.values().chain(folded.values());
+        found.interrupted = live.turn.is_some() && !has_end(all, live.turn);
         let last = self.total() + GAP_MAX as u64;
+        found.in_flight = live.entries;
         found
             .in_flight
-            .retain(|number, _| (1..=last).contains(number));
+            .retain(|number, _| (1..=last).contains(number) && !folded.contains_key(number));
+        // Without an entry the turn was announced and never acknowledged.
+        if found.in_flight.is_empty() && !found.interrupted {
+            let _ = self.live.remove();
+        }
         Ok(())
     }
+
+    /// Entries that were folded in from this live log, as far as they arrived whole on disk.
+    fn folded_from(&self, live: &Live) -> io::Result<BTreeMap<u64, ChatEntry>> {
+        // A log of a version that did not write its base: a fold began if the turn's first entry is there.
+        let first = live.turn.and_then(|first| first.checked_sub(1));
+        let first = first.and_then(|first| self.lines.get(first as usize));
+        let begun = first.filter(|line| line.length > 0);
+        let Some(base) = live.base.or(begun.map(|line| line.offset)) else {
+            return Ok(BTreeMap::new());
+        };
+        let mut folded = BTreeMap::new();
+        let mut text = vec![];
+        for (line, number) in self.lines.iter().zip(1..) {
+            if line.length == 0 || line.offset < base {
+                continue;
+            }
+            text.resize(line.length as usize, 0);
+            self.file.read_exact_at(&mut text, line.offset)?;
+            if let Some(entry) = entry_of(&text) {
+                folded.insert(number, entry);
+            }
+        }
+        Ok(folded)
+    }
+}
+
+/// Whether the turn that begins with this entry has ended.
+fn has_end<'a>(mut entries: impl Iterator<Item = &'a ChatEntry>, first: Option<u64>) -> bool {
+    entries.any(|entry| {
+        matches!(entry, ChatEntry::Turn(_)) && Some(entry_number(entry.entry_id())) > first
+    })
 }
 
 fn aside(aside: &Aside) -> io::Result<Vec<u8>> {
@@ -483,7 +471,7 @@ fn aside(aside: &Aside) -> io::Result<Vec<u8>> {
     Ok(line)
 }
 
-/// Adds a line for each entry, and says where in the text it stands.
+/// Writes a line per entry and returns where in `text` each stands.
 fn write_entries<W: Write>(
     text: &mut W,
     length: impl Fn(&W) -> u64,
@@ -542,11 +530,6 @@ pub fn fuzz(folder: &Path, conversation: &[u8], live: &[u8]) {
     assert_eq!(again.in_flight, found.in_flight);
 }
 
-/// The live file beside a transcript.
-pub(crate) fn live_path(path: &Path) -> PathBuf {
-    path.with_extension("live.jsonl")
-}
-
 /// The number of an entry's line, without reading the rest of it.
 fn number_of(line: &[u8]) -> Option<u64> {
     let digits = line.strip_prefix(ENTRY_BEGINS)?;
@@ -585,102 +568,4 @@ fn unreadable(number: u64) -> ChatEntry {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn said(number: u64, content: &str) -> ChatEntry {
-        ChatEntry::Assistant {
-            entry_id: format!("e{number}"),
-            content: content.to_owned(),
-            timestamp: String::new(),
-        }
-    }
-
-    fn numbered(texts: &[&str]) -> BTreeMap<u64, ChatEntry> {
-        let entries = (1..).zip(texts);
-        entries.map(|(at, text)| (at, said(at, text))).collect()
-    }
-
-    fn header() -> Header {
-        Header {
-            version: VERSION,
-            key: "key".to_owned(),
-            session: "codex:1".to_owned(),
-            cli_type: "codex".to_owned(),
-            agent_id: None,
-            project_id: "p".to_owned(),
-            project_path: "/p".to_owned(),
-            created_at: String::new(),
-            edition: 0,
-        }
-    }
-
-    /// A conversation of two entries with a third in flight, replaced by one of four.
-    fn replaced(folder: &Path) -> (PathBuf, Transcript, Vec<u8>) {
-        let path = folder.join("key.jsonl");
-        let mut transcript = Transcript::create(&path, &header()).unwrap();
-        transcript.fold(&numbered(&["one", "two"])).unwrap();
-        let third = EntryChange::Begin(said(3, "sending"));
-        transcript.write_live(&[third], true).unwrap();
-        let live = std::fs::read(live_path(&path)).unwrap();
-        let theirs = numbered(&["one", "two", "in the terminal", "sending"]);
-        let kept = folder.join("trash/key.before.jsonl");
-        transcript
-            .replace(&header(), Note::default(), &theirs, true, &kept)
-            .unwrap();
-        (path, transcript, live)
-    }
-
-    /// Longer than what is gathered before it is written, and of characters that take more as JSON.
-    #[test]
-    fn long_entries_are_where_they_were_put() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("key.jsonl");
-        let mut transcript = Transcript::create(&path, &header()).unwrap();
-        let long = [
-            "\u{1}".repeat(300_000),
-            "short".to_owned(),
-            "\n".repeat(400_000),
-        ];
-        let entries = numbered(&long.each_ref().map(String::as_str));
-        transcript.fold(&entries).unwrap();
-        let all: Vec<ChatEntry> = entries.into_values().collect();
-        assert_eq!(transcript.read(0, 3).unwrap(), all);
-        let fourth = said(4, &long[0]);
-        let change = EntryChange::Begin(fourth.clone());
-        transcript.write_live(&[change], true).unwrap();
-        let size = std::fs::metadata(live_path(&path)).unwrap().len();
-        assert_eq!(transcript.live.bytes, size);
-        let (read, found) = Transcript::open(&path).unwrap();
-        assert_eq!(read.read(0, 3).unwrap(), all);
-        assert_eq!(found.in_flight, BTreeMap::from([(4, fourth)]));
-    }
-
-    #[test]
-    fn a_replaced_conversation_goes_on_and_its_turn_is_known_to_run() {
-        let folder = tempfile::tempdir().unwrap();
-        let (path, mut transcript, _) = replaced(folder.path());
-        let fifth = EntryChange::Begin(said(5, "answer"));
-        transcript.write_live(&[fifth], false).unwrap();
-        let (read, found) = Transcript::open(&path).unwrap();
-        assert_eq!(read.read(3, 9).unwrap(), [said(4, "sending")]);
-        assert_eq!(found.in_flight, BTreeMap::from([(5, said(5, "answer"))]));
-        assert!(found.interrupted);
-        let before = std::fs::read_to_string(folder.path().join("trash/key.before.jsonl")).unwrap();
-        assert!(before.contains("two") && !before.contains("terminal"));
-    }
-
-    #[test]
-    fn a_live_file_from_before_the_replacement_overwrites_nothing() {
-        let folder = tempfile::tempdir().unwrap();
-        let (path, transcript, live) = replaced(folder.path());
-        drop(transcript);
-        // As a crash right after the replacement would leave it.
-        std::fs::write(live_path(&path), live).unwrap();
-        let (read, found) = Transcript::open(&path).unwrap();
-        assert_eq!(read.read(2, 3).unwrap(), [said(3, "in the terminal")]);
-        assert_eq!(found.in_flight, BTreeMap::new());
-        assert!(found.interrupted);
-        assert!(!live_path(&path).exists());
-    }
-}
+mod tests;
