@@ -5,11 +5,11 @@ export default defineConfig({
   testDir: '.',
   outputDir: '../results/agents',
   forbidOnly: true,
-  // One for each agent: what they wait for is mostly the other.
-  workers: 2,
+  // The agents and their stand-in model wait more than they work.
+  workers: 3,
   timeout: 120_000,
   expect: { timeout: 30_000 },
-  reporter: [['list']],
+  reporter: process.env.REPORT ? [['list'], ['json', { outputFile: process.env.REPORT }]] : [['list']],
   use: {
     launchOptions: LAUNCH,
     viewport: { width: 1440, height: 900 },

@@ -59,10 +59,9 @@ test('nothing is sent for a tab nobody looks at, and it goes on where it was', a
   await send(page, 'say it goes on', 'it goes on');
 });
 
-test('a tab that missed more than is remembered shows all of it, and who had scrolled up stays there', async ({
-  page,
-  liminal,
-}) => {
+test('a tab that missed more than is remembered shows all of it, and who had scrolled up stays there', {
+  tag: '@alone',
+}, async ({ page, liminal }) => {
   const lines = Array.from({ length: 120 }, (_, at) => `say line ${at}.\ntool t${at} read Read ${at}`);
   const { hide } = await behindAnother(page, liminal, (told) =>
     [...lines, 'say and now.', `until ${told}`, 'flood 3000 100', 'tool last read The last one'].join('\n'),

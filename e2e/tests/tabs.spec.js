@@ -151,10 +151,9 @@ test('a reload leaves a conversation where it was read, also far above what is l
   await expect(sessionPage(page).getByText('Read 399')).toBeVisible();
 });
 
-test('TC-4.2b: what a tab shows is seen within six frames of each click, and is not loaded again', async ({
-  page,
-  liminal,
-}) => {
+test('TC-4.2b: what a tab shows is seen within six frames of each click, and is not loaded again', {
+  tag: '@alone',
+}, async ({ page, liminal }) => {
   let histories = 0;
   page.on('websocket', (socket) =>
     socket.on('framereceived', ({ payload }) => {

@@ -9,12 +9,12 @@ use std::process::{Command, Stdio};
 
 use anyhow::Context;
 
-use crate::steps::{command, run};
+use crate::steps::{command, run_quietly};
 use crate::{root, tools};
 
 /// Where `package.json` and its lock file are.
 const PINNED: &str = "e2e/agents";
-/// What the adapter that wants the newest Node wants.
+/// The oldest Node that every adapter accepts.
 const NODE_AT_LEAST: u32 = 22;
 
 pub(crate) enum Agents {
@@ -56,7 +56,7 @@ pub(crate) fn install() -> anyhow::Result<Agents> {
     })
 }
 
-/// Beside its place first, so that what is there is whole.
+/// Installs into a folder beside first, so that the final one is always whole.
 fn fill(pinned: &Path, folder: &Path) -> anyhow::Result<()> {
     let beside = folder.with_extension(format!("new-{}", std::process::id()));
     std::fs::create_dir_all(&beside)?;
@@ -64,7 +64,7 @@ fn fill(pinned: &Path, folder: &Path) -> anyhow::Result<()> {
         std::fs::copy(pinned.join(name), beside.join(name))?;
     }
     let install = ["npm", "ci", "--no-audit", "--no-fund", "--prefix"];
-    let installed = run(command(&install).arg(&beside));
+    let installed = run_quietly(command(&install).arg(&beside));
     if let Err(error) = installed {
         std::fs::remove_dir_all(&beside)?;
         return Err(error);

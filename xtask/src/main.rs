@@ -3,7 +3,7 @@
 #![expect(
     clippy::print_stdout,
     clippy::print_stderr,
-    reason = "a tool for people, run in a terminal"
+    reason = "a tool for developers, run in a terminal"
 )]
 
 mod agents;
@@ -11,6 +11,7 @@ mod audit;
 mod bench;
 mod guards;
 mod reproduce;
+mod slowest;
 mod steps;
 mod test;
 mod tools;
@@ -21,8 +22,8 @@ use std::process::ExitCode;
 const HELP: &str = "\
 cargo xtask test [rust|web|e2e|agents]
                                   run every check, or one part of them
-cargo xtask test guards           only what counts instructions
-cargo xtask test fire             the faults and attacks among them, for as long as they should last
+cargo xtask test guards           count the instructions of what runs most often (callgrind)
+cargo xtask test fire             run the long form of the fault, flood and attack tests
 cargo xtask bench [server|web] [--quick] [--against FILE]
                                   measure the release build beside plain programs, and compare with last time
 cargo xtask audit                 check licences, sources, bans and advisories (cargo-deny)
@@ -33,9 +34,9 @@ fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().skip(1).collect();
     let words: Vec<&str> = args.iter().map(String::as_str).collect();
     let done = match words.as_slice() {
-        ["test"] => test::run(&test::Part::ALL),
+        ["test"] => test::run(test::Part::All),
         ["test", part] => match test::Part::parse(part) {
-            Some(part) => test::run(&[part]),
+            Some(part) => test::run(part),
             None => return help(),
         },
         ["bench", options @ ..] => match bench::Options::parse(options) {

@@ -13,10 +13,10 @@ use crate::target;
 pub(crate) fn run() -> anyhow::Result<()> {
     let folder = target().join("reproduce");
     let kept = target().join("reproduce-first");
-    let mut steps = Steps::default();
-    build(&mut steps, "the first build", &folder)?;
+    let steps = Steps::new();
+    build(&steps, "the first build", &folder)?;
     fs::rename(folder.join("release/liminal"), &kept)?;
-    build(&mut steps, "the second build", &folder)?;
+    build(&steps, "the second build", &folder)?;
     let [first, second] = [kept, folder.join("release/liminal")].map(fs::read);
     let (first, second) = (first?, second?);
     steps.print();
@@ -29,7 +29,7 @@ pub(crate) fn run() -> anyhow::Result<()> {
     Ok(())
 }
 
-fn build(steps: &mut Steps, name: &str, folder: &Path) -> anyhow::Result<()> {
+fn build(steps: &Steps, name: &str, folder: &Path) -> anyhow::Result<()> {
     if folder.exists() {
         fs::remove_dir_all(folder).context("could not begin anew")?;
     }

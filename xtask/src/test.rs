@@ -1,28 +1,38 @@
 //! `cargo xtask test`: everything that must hold before a change lands.
+//!
+//! The order of a whole run: lints and build, and beside them everything that comes over the network; the Rust tests;
+//! the browser tests, and beside them the checks of JavaScript, the loom model and the instruction guards; the browser
+//! tests that measure, alone; the real agents.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::thread::{self, ScopedJoinHandle};
+use std::time::Duration;
 
 use crate::agents::{self, Agents};
 use crate::steps::{Steps, command, run as run_command};
-use crate::{guards, root, target, tools};
+use crate::{guards, root, slowest, target, tools};
+
+/// Duration of a whole run, from nothing, on two quiet cores. A longer one is reported.
+const BUDGET: Duration = Duration::from_secs(13 * 60);
+
+/// Browser tests that run at once. Each has a server, an agent and a browser of its own.
+const BROWSERS: &str = "--workers=2";
 
 #[derive(Clone, Copy)]
 pub(crate) enum Part {
+    All,
     Rust,
     Web,
     E2e,
     Agents,
-    /// What the Rust tests end with, alone.
+    /// The instruction guards, which a whole run contains.
     Guards,
-    /// Faults, floods and attacks, as long as they should last.
+    /// The long form of faults, floods and attacks. Their short form is among the Rust and the browser tests.
     Fire,
 }
 
 impl Part {
-    /// The short form of the fire is among the Rust and the browser tests.
-    pub(crate) const ALL: [Self; 4] = [Self::Rust, Self::Web, Self::E2e, Self::Agents];
-
     pub(crate) fn parse(word: &str) -> Option<Self> {
         match word {
             "rust" => Some(Self::Rust),
@@ -36,41 +46,108 @@ impl Part {
     }
 }
 
-pub(crate) fn run(parts: &[Part]) -> anyhow::Result<()> {
-    let mut steps = Steps::default();
-    let result = parts.iter().try_for_each(|part| match part {
-        Part::Rust => rust(&mut steps),
-        Part::Web => web(&mut steps),
-        Part::E2e => e2e(&mut steps),
-        Part::Agents => agents(&mut steps),
-        Part::Guards => {
-            build(&mut steps)?;
-            steps.time("instructions (callgrind)", guards::check)
+pub(crate) fn run(part: Part) -> anyhow::Result<()> {
+    let steps = Steps::new();
+    let result = match part {
+        Part::All => all(&steps),
+        Part::Rust => {
+            steps.time_beside("strace, valgrind, libfaketime", quiet(tools::for_faults))?;
+            lints_and_build(&steps)?;
+            rust_tests(&steps)?;
+            model(&steps)?;
+            guards(&steps)
         }
-        Part::Fire => fire(&mut steps),
-    });
+        Part::Web => {
+            steps.time_beside("npm packages", quiet(tools::npm_packages))?;
+            web(&steps)
+        }
+        Part::E2e => {
+            let chromium = for_browser_tests(&steps)?;
+            build(&steps)?;
+            browser_tests(&steps, &chromium)
+        }
+        Part::Agents => {
+            let chromium = for_browser_tests(&steps)?;
+            let agents = steps.time_beside("real agents (npm)", quiet(agents::install))?;
+            build(&steps)?;
+            real_agents(&steps, &chromium, agents)
+        }
+        Part::Guards => {
+            build(&steps)?;
+            guards(&steps)
+        }
+        Part::Fire => fire(&steps),
+    };
     steps.print();
+    slowest::print(
+        &junit(),
+        &[&report("browser"), &report("measuring"), &report("agents")],
+    );
+    let (total, budget) = (steps.total().as_secs(), BUDGET.as_secs());
+    if matches!(part, Part::All) && total > budget {
+        println!(
+            "\nwarning: the run took {total} s, and its budget is {budget} s (xtask/src/test.rs)."
+        );
+    }
     result
 }
 
-fn rust(steps: &mut Steps) -> anyhow::Result<()> {
+fn all(steps: &Steps) -> anyhow::Result<()> {
+    thread::scope(|scope| {
+        // One after the other: npm and apt lock what they install to.
+        let installed = scope.spawn(|| {
+            steps.time_beside("strace, valgrind, libfaketime", quiet(tools::for_faults))?;
+            let chromium = for_browser_tests(steps)?;
+            let agents = steps.time_beside("real agents (npm)", quiet(agents::install))?;
+            anyhow::Ok((chromium, agents))
+        });
+        lints_and_build(steps)?;
+        let (chromium, agents) = joined(installed)?;
+        rust_tests(steps)?;
+        let beside = scope.spawn(|| {
+            web(steps)?;
+            model(steps)?;
+            guards(steps)
+        });
+        let browser = together(steps, &chromium);
+        joined(beside)?;
+        browser?;
+        alone(steps, &chromium)?;
+        real_agents(steps, &chromium, agents)
+    })
+}
+
+fn joined<T>(thread: ScopedJoinHandle<anyhow::Result<T>>) -> anyhow::Result<T> {
+    match thread.join() {
+        Ok(result) => result,
+        Err(panicked) => std::panic::resume_unwind(panicked),
+    }
+}
+
+/// Work without output, for `Steps::time_beside`.
+fn quiet<T>(
+    work: impl FnOnce() -> anyhow::Result<T>,
+) -> impl FnOnce() -> anyhow::Result<(String, T)> {
+    || work().map(|result| (String::new(), result))
+}
+
+fn for_browser_tests(steps: &Steps) -> anyhow::Result<PathBuf> {
+    steps.time_beside("npm packages", quiet(tools::npm_packages))?;
+    steps.time_beside("Chromium", quiet(tools::chromium))
+}
+
+fn lints_and_build(steps: &Steps) -> anyhow::Result<()> {
     steps.run(
         "formatting (rustfmt)",
         &mut command(&["cargo", "fmt", "--all", "--check"]),
     )?;
-    let clippy = [
-        "cargo",
-        "clippy",
-        "--quiet",
-        "--workspace",
-        "--all-targets",
-        "--",
-        "-D",
-        "warnings",
-    ];
-    steps.run("lints (clippy)", &mut command(&clippy))?;
-    steps.time("strace, valgrind, libfaketime", tools::for_faults)?;
-    build(steps)?;
+    let clippy = "cargo clippy --quiet --workspace --all-targets -- -D warnings";
+    let words: Vec<&str> = clippy.split(' ').collect();
+    steps.run("lints (clippy)", &mut command(&words))?;
+    build(steps)
+}
+
+fn rust_tests(steps: &Steps) -> anyhow::Result<()> {
     let mut tests = match tools::answers("cargo-nextest") {
         true => command(&["cargo", "nextest", "run", "--workspace", "--no-fail-fast"]),
         false => command(&["cargo", "test", "--workspace", "--no-fail-fast"]),
@@ -79,59 +156,83 @@ fn rust(steps: &mut Steps) -> anyhow::Result<()> {
     steps.run(
         "Rust tests, generated types",
         tests.env("INSTA_UPDATE", "no").env(EMBED.0, EMBED.1),
-    )?;
+    )
+}
+
+fn model(steps: &Steps) -> anyhow::Result<()> {
     let mut model = command(&["cargo", "test", "--quiet", "--locked", "--manifest-path"]);
     model.arg("crates/hub/model/Cargo.toml");
     model.arg("--target-dir").arg(target().join("model"));
-    steps.run("the hand-over in every order (loom)", &mut model)?;
-    steps.time("instructions (callgrind)", guards::check)
+    steps.run_beside("subscriptions in every order (loom)", &mut model)
 }
 
-fn web(steps: &mut Steps) -> anyhow::Result<()> {
-    steps.time("npm packages", tools::npm_packages)?;
-    steps.run(
+fn guards(steps: &Steps) -> anyhow::Result<()> {
+    steps.time_beside("instructions (callgrind)", || {
+        guards::check().map(|table| (table, ()))
+    })
+}
+
+fn web(steps: &Steps) -> anyhow::Result<()> {
+    steps.run_beside(
         "JavaScript and CSS style (Biome)",
         tools::npm_tool("biome").args(["check", "--error-on-warnings"]),
     )?;
-    steps.run("JavaScript types (tsc)", &mut tools::npm_tool("tsc"))?;
+    steps.run_beside("JavaScript types (tsc)", &mut tools::npm_tool("tsc"))?;
     let mut files = vec![];
     collect_tests(&root().join("web"), &mut files)?;
-    steps.run(
+    steps.run_beside(
         "JavaScript tests (node)",
         command(&["node", "--test"]).args(files),
     )
 }
 
-fn e2e(steps: &mut Steps) -> anyhow::Result<()> {
-    build(steps)?;
-    let mut playwright = playwright(steps, "e2e/playwright.config.js", "debug")?;
-    steps.run("browser tests (Playwright)", &mut playwright)
+fn browser_tests(steps: &Steps, chromium: &Path) -> anyhow::Result<()> {
+    together(steps, chromium)?;
+    alone(steps, chromium)
 }
 
-/// The same product with the agents people use, where they can be had.
-fn agents(steps: &mut Steps) -> anyhow::Result<()> {
-    let folder = match steps.time("real agents (npm)", agents::install)? {
+/// The browser tests that wait more than they work.
+fn together(steps: &Steps, chromium: &Path) -> anyhow::Result<()> {
+    let mut tests = playwright("e2e/playwright.config.js", "browser", "debug", chromium);
+    tests.args(["--project=together", BROWSERS]);
+    steps.run("browser tests (Playwright)", &mut tests)
+}
+
+/// The browser tests that count frames or flood, which want the machine for themselves.
+fn alone(steps: &Steps, chromium: &Path) -> anyhow::Result<()> {
+    let mut tests = playwright("e2e/playwright.config.js", "measuring", "debug", chromium);
+    tests.args(["--project=alone", "--workers=1"]);
+    steps.run("browser tests that measure (Playwright)", &mut tests)
+}
+
+/// The same product with the agents that users have, where they can be installed.
+fn real_agents(steps: &Steps, chromium: &Path, agents: Agents) -> anyhow::Result<()> {
+    let folder = match agents {
         Agents::Installed(folder) => folder,
         Agents::Unavailable(why) => {
             println!("agents: skipped, because {why}.");
             return Ok(());
         }
     };
-    build(steps)?;
-    let mut playwright = playwright(steps, "e2e/agents/playwright.config.js", "debug")?;
-    playwright
+    let mut tests = playwright(
+        "e2e/agents/playwright.config.js",
+        "agents",
+        "debug",
+        chromium,
+    );
+    tests
         .env("AGENTS", folder)
         .env("MODEL", target().join("debug/stand-in-model"));
-    steps.run("real agents (Playwright)", &mut playwright)
+    steps.run("real agents (Playwright)", &mut tests)
 }
 
-/// What `crates/liminal/build.rs` packs into a release build, packed into this one as well: it is what users get.
+/// Packs the pages into a debug build as `crates/liminal/build.rs` packs them into a release build: as users get them.
 const EMBED: (&str, &str) = ("LIMINAL_EMBED_WEB", "1");
-/// What `LIMINAL_FIRE` asks of the tests that have a long form.
+/// Asks the tests that have a long form for it.
 const LONG: (&str, &str) = ("LIMINAL_FIRE", "long");
 
-/// With a release build: what floods a server, and what it takes, is what users have.
-fn fire(steps: &mut Steps) -> anyhow::Result<()> {
+/// Runs on a release build: floods and their cost as users have them.
+fn fire(steps: &Steps) -> anyhow::Result<()> {
     const TESTS: &[&str] = &[
         "--release",
         "--package=liminal",
@@ -139,46 +240,52 @@ fn fire(steps: &mut Steps) -> anyhow::Result<()> {
         "--test=fire_faults",
         "--test=fire_attacks",
     ];
-    steps.time("strace, valgrind, libfaketime", tools::for_faults)?;
+    let chromium = for_browser_tests(steps)?;
+    steps.time_beside("strace, valgrind, libfaketime", quiet(tools::for_faults))?;
     let mut build = command(&["cargo", "build", "--quiet", "--bins"]);
     steps.run("release build", build.args(TESTS))?;
     let mut tests = command(&["cargo", "test", "--no-fail-fast"]);
-    // One after the other: each wants the machine for itself. They say what they measured.
+    // One after the other: each wants the machine for itself. They print what they measured.
     tests
         .args(TESTS)
         .args(["--", "--test-threads=1", "--nocapture"]);
     steps.run("faults and attacks, long form", tests.env(LONG.0, LONG.1))?;
-    let mut playwright = playwright(steps, "e2e/playwright.config.js", "release")?;
-    playwright.arg("fire").env(LONG.0, LONG.1);
-    steps.run(
-        "faults and attacks in the browser, long form",
-        &mut playwright,
-    )
+    let mut tests = playwright("e2e/playwright.config.js", "browser", "release", &chromium);
+    tests.args(["fire", "--workers=1"]).env(LONG.0, LONG.1);
+    steps.run("faults and attacks in the browser, long form", &mut tests)
 }
 
-/// Playwright with everything that its tests need beside it, and the programs of this build.
-fn playwright(steps: &mut Steps, config: &str, build: &str) -> anyhow::Result<Command> {
-    steps.time("npm packages", tools::npm_packages)?;
-    let chromium = steps.time("Chromium", tools::chromium)?;
+/// Playwright with the programs of this build, and a report of this name.
+fn playwright(config: &str, report_name: &str, build: &str, chromium: &Path) -> Command {
     let programs = target().join(build);
     let mut playwright = tools::npm_tool("playwright");
     playwright
         .args(["test", "--config", config])
+        .env("REPORT", report(report_name))
         .env("CHROMIUM", chromium)
         .env("LIMINAL", programs.join("liminal"))
         .env("AGENT", programs.join("scripted-agent"));
-    Ok(playwright)
+    playwright
 }
 
-/// Everything that the tests run, in one go: what crates share would be built anew for each of them alone. A debug
-/// build, which takes a third of the time and checks more.
-fn build(steps: &mut Steps) -> anyhow::Result<()> {
+fn report(name: &str) -> PathBuf {
+    target().join("reports").join(format!("{name}.json"))
+}
+
+/// Where nextest leaves its report (`.config/nextest.toml`).
+fn junit() -> PathBuf {
+    target().join("nextest/default/junit.xml")
+}
+
+/// Builds everything that the tests run in one go: crates that several share would be built again for each of them.
+/// A debug build, which takes a third of the time and checks more.
+fn build(steps: &Steps) -> anyhow::Result<()> {
     let mut build = command(&["cargo", "build", "--quiet", "--workspace"]);
     build.args(["--bins", "--tests"]).env(EMBED.0, EMBED.1);
     steps.run("build", &mut build)
 }
 
-/// What is made from the code and kept beside it.
+/// Writes what is made from the code and kept beside it.
 pub(crate) fn write_types() -> anyhow::Result<()> {
     let mut types = command(&[
         "cargo",

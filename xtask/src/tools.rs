@@ -1,4 +1,4 @@
-//! What the checks need beyond Rust: Node, the npm packages of `package.json`, a Chromium.
+//! Programs the tests need beyond Rust: npm packages, Chromium, strace, valgrind, libfaketime.
 
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 use anyhow::bail;
 
 use crate::root;
-use crate::steps::{command, run};
+use crate::steps::{command, run_quietly};
 
 /// Installs the npm packages if they are not those of the lock file.
 pub(crate) fn npm_packages() -> anyhow::Result<()> {
@@ -18,17 +18,19 @@ pub(crate) fn npm_packages() -> anyhow::Result<()> {
     if std::fs::read(&stamp).is_ok_and(|installed| installed == lock) {
         return Ok(());
     }
-    run(command(&["npm", "ci", "--no-audit", "--no-fund"])
-        .env("PLAYWRIGHT_SKIP_BROWSER_DOWNLOAD", "1"))?;
+    run_quietly(
+        command(&["npm", "ci", "--no-audit", "--no-fund"])
+            .env("PLAYWRIGHT_SKIP_BROWSER_DOWNLOAD", "1"),
+    )?;
     Ok(std::fs::write(stamp, lock)?)
 }
 
-/// A tool of the npm packages, to be run with Node.
+/// A program of the npm packages.
 pub(crate) fn npm_tool(name: &str) -> Command {
     Command::new(root().join("node_modules/.bin").join(name))
 }
 
-/// The path of a Chromium, installed first where that is ours to do.
+/// The path of a Chromium, which is installed first as root on Debian.
 pub(crate) fn chromium() -> anyhow::Result<PathBuf> {
     if let Some(found) = find_chromium() {
         return Ok(found);
@@ -44,7 +46,7 @@ pub(crate) fn chromium() -> anyhow::Result<PathBuf> {
     }
 }
 
-/// What some tests break things with, and one counts with. Without it they say so, and the others run.
+/// Installs what fault tests and the instruction guards need. Without it those tests report that they did not run.
 pub(crate) fn for_faults() -> anyhow::Result<()> {
     let clock = std::fs::read_dir("/usr/lib").is_ok_and(|mut folders| {
         folders.any(|folder| folder.is_ok_and(|folder| folder.path().join("faketime").is_dir()))
@@ -56,17 +58,18 @@ pub(crate) fn for_faults() -> anyhow::Result<()> {
     }
 }
 
-/// Installs packages where that is ours to do.
+/// Installs packages as root on Debian; elsewhere does nothing.
 fn debian(packages: &[&str]) -> anyhow::Result<()> {
     if !is_root() || !answers("apt-get") {
         return Ok(());
     }
     let quiet = |words: &[&str]| {
         let mut apt = command(&["apt-get", "-qq"]);
-        run(apt.args(words).env("DEBIAN_FRONTEND", "noninteractive"))
+        run_quietly(apt.args(words).env("DEBIAN_FRONTEND", "noninteractive"))
     };
     quiet(&["update"])?;
-    quiet(&[&["install", "-y"], packages].concat())
+    quiet(&[&["install", "-y"], packages].concat())?;
+    Ok(())
 }
 
 fn find_chromium() -> Option<PathBuf> {
