@@ -27,7 +27,7 @@ fn main() {
     println!("cargo::rerun-if-changed=../../web");
     let out = PathBuf::from(std::env::var_os("OUT_DIR").expect("cargo sets OUT_DIR"));
     println!("cargo::rerun-if-env-changed={EMBED}");
-    if std::env::var("PROFILE").as_deref() != Ok("release") && std::env::var_os(EMBED).is_none() {
+    if !is_release() && std::env::var_os(EMBED).is_none() {
         return;
     }
     println!("cargo::rustc-cfg=embedded_web");
@@ -141,8 +141,17 @@ fn etag(bytes: &[u8]) -> String {
         .fold(String::new(), |text, byte| text + &format!("{byte:02x}"))
 }
 
+fn is_release() -> bool {
+    std::env::var("PROFILE").as_deref() == Ok("release")
+}
+
+/// Best in a release build; elsewhere fast, as this script is not optimised there.
 fn gzip(bytes: &[u8]) -> Vec<u8> {
-    let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::best());
+    let level = match is_release() {
+        true => flate2::Compression::best(),
+        false => flate2::Compression::fast(),
+    };
+    let mut encoder = flate2::write::GzEncoder::new(Vec::new(), level);
     encoder
         .write_all(bytes)
         .and_then(|()| encoder.finish())
@@ -152,7 +161,7 @@ fn gzip(bytes: &[u8]) -> Vec<u8> {
 fn brotli(bytes: &[u8]) -> Vec<u8> {
     let mut packed = Vec::new();
     let params = brotli::enc::BrotliEncoderParams {
-        quality: 11,
+        quality: if is_release() { 11 } else { 2 },
         lgwin: 22,
         ..Default::default()
     };
