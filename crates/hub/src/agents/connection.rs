@@ -28,6 +28,7 @@ use wire::SignInMethod;
 
 use super::Launch;
 use super::answers::{Answer, Desk};
+use super::error_reason;
 use super::from_acp::Update;
 use super::gate::{self, Gate, Oddities};
 use super::room::Room;
@@ -340,28 +341,12 @@ fn refused(name: &str, sign_in: &Offers, error: agent_client_protocol::Error) ->
         let methods = methods.iter().map(in_a_line).collect();
         return AgentError::SignInNeeded { name, methods };
     }
-    // The name of the code says nothing to a person; what follows it does.
-    let message = error.message.strip_prefix("Internal error: ");
-    let message = message.unwrap_or(&error.message);
     AgentError::Refused {
         name,
         code,
-        message: without_json(message).unwrap_or_else(|| message.to_owned()),
+        message: error_reason::in_words(&error.message, error.data.as_ref()),
         data: error.data.map(Box::new),
     }
-}
-
-/// Some agents pass on what their provider sent, which says it somewhere inside.
-fn without_json(message: &str) -> Option<String> {
-    let (before, json) = message.split_at(message.find('{')?);
-    let said: Value = serde_json::from_str(json).ok()?;
-    let nested = said["error"]["message"].as_str();
-    let text = nested
-        .or(said["message"].as_str())
-        .or(said["detail"].as_str())?;
-    let words = [before.trim(), text.trim()];
-    let words = words.into_iter().filter(|part| !part.is_empty());
-    Some(words.collect::<Vec<_>>().join(" "))
 }
 
 fn in_a_line(method: &SignInMethod) -> String {
@@ -612,10 +597,9 @@ async fn shake_hands(
 
 /// The crate puts what is wrong into the data, beside a message as general as "Invalid request".
 fn in_words(error: agent_client_protocol::Error) -> String {
-    match error.data {
-        Some(Value::String(detail)) => detail,
-        _ => error.message,
-    }
+    let text = error.data.as_ref().filter(|data| data.is_string());
+    let detail = text.and_then(error_reason::reason);
+    detail.unwrap_or_else(|| error_reason::in_words(&error.message, error.data.as_ref()))
 }
 
 /// How a process that was sent SIGKILL or SIGTERM ends, as a shell and our keeper tell it.

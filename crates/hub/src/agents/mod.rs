@@ -6,6 +6,7 @@ mod catalog;
 mod connection;
 pub mod elicitation;
 pub mod entries;
+mod error_reason;
 pub mod from_acp;
 mod gate;
 mod host;
