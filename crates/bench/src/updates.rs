@@ -9,7 +9,7 @@ use agent_client_protocol::{Client, Lines, UntypedMessage};
 use agent_client_protocol_schema::v1::SessionNotification;
 use anyhow::{Context, Result};
 use futures_util::{StreamExt, sink, stream};
-use hub::agents::{AgentEvent, Launch, Start, connect};
+use hub::agents::{AgentEvent, Keepers, Launch, Start, connect};
 use serde::Deserialize;
 use serde_json::json;
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, Lines as TokioLines};
@@ -47,7 +47,7 @@ async fn by_our_connection(program: PathBuf, liminal: PathBuf) -> Result<Duratio
             program,
             args: vec![],
         },
-        keeper: vec![liminal.into(), "keeper".into()],
+        keepers: Keepers::new(liminal, "/no/data".as_ref()),
         env: vec![],
         cwd: "/".into(),
         timeout: Duration::from_secs(30),

@@ -73,6 +73,9 @@ impl Hub {
     /// Claims and reads the store and starts its writer. Must be called within a tokio runtime.
     pub fn open(config: HubConfig) -> Result<Self, HubError> {
         let lock = config.data_dir.lock()?;
+        let keepers = config.agents.keepers.clone();
+        // It reads every process of this machine, while the store is read here.
+        let cleaning_up = std::thread::spawn(move || keepers.clean_up());
         let events = Events::new();
         let mut notices = Vec::new();
         let dir = &config.data_dir;
@@ -84,7 +87,7 @@ impl Hub {
         let uploads = Uploads::open(dir)?;
         let hosting = Hosting {
             data_dir: dir.path().to_owned(),
-            keeper: config.agents.keeper.clone(),
+            keepers: config.agents.keepers.clone(),
             env: agents::environment(&config.agents.env),
             audit: audit.clone(),
             uploads: uploads.clone(),
@@ -114,6 +117,7 @@ impl Hub {
         for notice in &notices {
             tracing::warn!("{notice}");
         }
+        let _ = cleaning_up.join();
         Ok(Self {
             inner: Arc::new(Inner {
                 boot_id,

@@ -14,7 +14,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
-use hub::agents::{Audit, Host, HostSetup, Refusal};
+use hub::agents::{Audit, Host, HostSetup, Keepers, Refusal};
 use rustix::fs::{CWD, FileType, Mode, RenameFlags};
 use serde_json::{Value, json};
 use tokio::sync::{Semaphore, mpsc};
@@ -125,7 +125,7 @@ fn host(project: PathBuf, forbidden: Vec<PathBuf>, audit: Audit) -> std::io::Res
         project,
         forbidden,
         session_id: "ours".to_owned(),
-        keeper: vec![],
+        keepers: Keepers::new("/no/liminal", "/no/data".as_ref()),
         env: vec![],
         audit,
         output: mpsc::channel(1).0,

@@ -4,6 +4,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use hub::agents::keeper::StoreId;
 use wire::PermissionPolicy;
 
 use crate::config::{GatewayPort, Host, Port, StallAction};
@@ -64,6 +65,9 @@ pub(crate) enum Command {
         /// The process whose end is ours
         #[arg(long)]
         parent: u32,
+        /// Identifies the server's data directory
+        #[arg(long)]
+        store: Option<StoreId>,
         #[arg(last = true)]
         command: Vec<OsString>,
     },

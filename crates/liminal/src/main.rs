@@ -51,8 +51,13 @@ fn main() -> ExitCode {
 
 fn run(cli: &Cli) -> anyhow::Result<ExitCode> {
     // Before the settings: a keeper has none, and must not fail over them.
-    if let Some(Command::Keeper { parent, command }) = &cli.command {
-        return Ok(keeper::keep(*parent, command).into());
+    if let Some(Command::Keeper {
+        parent,
+        store,
+        command,
+    }) = &cli.command
+    {
+        return Ok(keeper::keep(*parent, *store, command).into());
     }
     if let Some(variable) = config::VARIABLES
         .iter()

@@ -7,7 +7,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use hub::agents::{AgentEntry, AgentSetup, Backoff, Catalog};
+use hub::agents::{AgentEntry, AgentSetup, Backoff, Catalog, Keepers};
 use hub::store::DataDir;
 use hub::{Hub, HubConfig, SessionRules};
 use tokio::io::AsyncReadExt;
@@ -31,6 +31,8 @@ const LEAVE_DEADLINE: Duration = Duration::from_millis(500);
 const STOP_DEADLINE: Duration = Duration::from_millis(300);
 /// How long the disk may take with what is still to be written.
 const STORE_DEADLINE: Duration = Duration::from_secs(3);
+/// How long windows, disk and agents may take together. With the kill of what is left then, a stop takes at most 10 s.
+const ORDERLY_DEADLINE: Duration = Duration::from_secs(8);
 
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
@@ -117,22 +119,32 @@ pub(crate) async fn serve(settings: Settings, ends_with_stdin: bool) -> anyhow::
         () = not_needed(&guests), if ends_with_stdin => {}
     }
     tracing::info!("stopping");
-    // Whoever asks twice means it.
+    // A second signal ends the server at once.
+    let agents_of = hub.clone();
     tokio::spawn(async move {
         signals.next().await;
+        agents_of.agents().kill_processes();
         std::process::exit(130);
     });
     stop.ask();
     open_browser::clean_up(&dir);
-    serving.await?;
-    stop.wait(STOP_DEADLINE).await;
-    let closed = tokio::time::timeout(STORE_DEADLINE, hub.close()).await;
-    // Also when the disk is stuck: nothing that agents started may stay behind.
-    hub.agents().shut_down().await;
-    if closed.is_err() {
-        tracing::error!("the disk did not answer; changes that were not acknowledged are lost");
-    }
-    Ok(())
+    let orderly = async {
+        serving.await?;
+        stop.wait(STOP_DEADLINE).await;
+        let closed = tokio::time::timeout(STORE_DEADLINE, hub.close()).await;
+        // Also when the disk is stuck: nothing that agents started may stay behind.
+        hub.agents().shut_down().await;
+        if closed.is_err() {
+            tracing::error!("the disk did not answer; changes that were not acknowledged are lost");
+        }
+        anyhow::Ok(())
+    };
+    let ended = tokio::time::timeout(ORDERLY_DEADLINE, orderly).await;
+    hub.agents().end_processes().await;
+    ended.unwrap_or_else(|_| {
+        tracing::error!("not everything ended in time; the processes of agents were killed");
+        Ok(())
+    })
 }
 
 /// The gateway's own port. One that nobody asked for, and that somebody else has, is done without.
@@ -155,7 +167,7 @@ pub(crate) fn agent_setup(settings: &Settings) -> io::Result<AgentSetup> {
     let home = settings.home.clone();
     Ok(AgentSetup {
         catalog: catalog(settings),
-        keeper: vec![std::env::current_exe()?.into(), "keeper".into()],
+        keepers: Keepers::new(std::env::current_exe()?, &settings.data_dir.value),
         env: std::env::vars_os().collect(),
         home: home.unwrap_or_else(|| settings.data_dir.value.clone()),
         start_timeout: settings.acp_start_timeout_ms.value.duration(),

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 use hub::agents::from_acp::{SessionChange, Update};
-use hub::agents::{AgentError, AgentEvent, Connection, Launch, Start, Ticket, connect};
+use hub::agents::{AgentError, AgentEvent, Connection, Keepers, Launch, Start, Ticket, connect};
 use serde_json::{Value, json};
 use testkit::HANG_GUARD;
 use tokio::sync::mpsc;
@@ -24,7 +24,7 @@ fn start(script: &str) -> Result<Start> {
             program: testkit::scripted_agent()?,
             args: vec![],
         },
-        keeper: vec![env!("CARGO_BIN_EXE_liminal").into(), "keeper".into()],
+        keepers: Keepers::new(env!("CARGO_BIN_EXE_liminal"), "/no/data".as_ref()),
         env: vec![
             ("PATH".into(), std::env::var_os("PATH").unwrap_or_default()),
             ("SCRIPTED_AGENT".into(), script.into()),

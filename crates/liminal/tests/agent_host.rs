@@ -11,7 +11,7 @@ use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::PathBuf;
 use std::process::Stdio;
 
-use hub::agents::{Audit, Host, HostSetup, Refusal, TerminalOutput};
+use hub::agents::{Audit, Host, HostSetup, Keepers, Refusal, TerminalOutput};
 use serde_json::{Value, json};
 use testkit::HANG_GUARD;
 use tokio::sync::mpsc;
@@ -102,7 +102,7 @@ fn host(project: PathBuf, audit: Audit, output: mpsc::Sender<TerminalOutput>) ->
         forbidden: vec![project.join(".ours")],
         project,
         session_id: "ours".to_owned(),
-        keeper: vec![env!("CARGO_BIN_EXE_liminal").into(), "keeper".into()],
+        keepers: Keepers::new(env!("CARGO_BIN_EXE_liminal"), "/no/data".as_ref()),
         env: vec![
             ("PATH".into(), std::env::var_os("PATH").unwrap()),
             ("LIMINAL_TOKEN".into(), "secret".into()),

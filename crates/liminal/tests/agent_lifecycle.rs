@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 use hub::agents::{
-    AgentError, AgentEvent, AgentHandle, Backoff, Connection, Launch, Life, Start, Status,
+    AgentError, AgentEvent, AgentHandle, Backoff, Connection, Keepers, Launch, Life, Start, Status,
 };
 use testkit::HANG_GUARD;
 use tokio::sync::mpsc;
@@ -42,7 +42,7 @@ fn world_that_sleeps(
                 program: program.clone(),
                 args: vec![],
             },
-            keeper: vec![env!("CARGO_BIN_EXE_liminal").into(), "keeper".into()],
+            keepers: Keepers::new(env!("CARGO_BIN_EXE_liminal"), "/no/data".as_ref()),
             env: vec![
                 ("PATH".into(), std::env::var_os("PATH").unwrap_or_default()),
                 ("SCRIPTED_AGENT".into(), OsString::from(script)),

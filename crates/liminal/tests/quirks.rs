@@ -311,6 +311,18 @@ async fn errors_of_a_provider_are_told_in_words_whatever_their_shape() -> Result
             "out of {luck}",
         ),
         (r#"fail 500 {"code": 7}"#.to_owned(), r#"{"code": 7}"#),
+        (
+            r#"fail-with -32603 Internal error | {"details": "no key"}"#.to_owned(),
+            "no key",
+        ),
+        (
+            r#"fail-with -32602 Invalid params | "no such mode""#.to_owned(),
+            "Invalid params: no such mode",
+        ),
+        (
+            format!("fail-with -32603 Internal error | {nested}"),
+            "no such model",
+        ),
     ] {
         person.turn(&mut talk, &format!("say half\n{fail}")).await?;
         let turn = talk.entries.last().context("an end")?;
@@ -318,6 +330,39 @@ async fn errors_of_a_provider_are_told_in_words_whatever_their_shape() -> Result
         assert_eq!(turn["message"], told);
     }
     person.turn(&mut talk, "say on").await?;
+    Ok(())
+}
+
+#[tokio::test]
+async fn refusal_carries_the_reason_from_the_error_data() -> Result<()> {
+    const REASON: &str = "Cannot enable privileged approval modes in an untrusted folder";
+    let carries = |answer: &Value| {
+        let message = answer["message"].as_str().unwrap_or_default();
+        assert!(message.ends_with(REASON), "{answer}");
+    };
+    let refused = setup("untrusted:session/new")?;
+    let server = refused.start().await?;
+    let mut person = Person::at(&server, &refused.folder("app")?).await?;
+    carries(&person.ask_to_create("claude-code").await?);
+
+    let refused = setup("untrusted:session/set_mode")?;
+    let (_server, mut person, mut talk) = begin(&refused).await?;
+    let mode = json!({"type": "session:set-mode", "modeId": "plan"});
+    carries(&person.ask(&mut talk, mode).await?);
+
+    let refused = setup("untrusted:session/set_config_option")?;
+    let (_server, mut person, mut talk) = begin(&refused).await?;
+    let option = json!({"type": "session:set-option", "optionId": "model", "value": "deep"});
+    carries(&person.ask(&mut talk, option).await?);
+
+    let refused = setup("untrusted:session/load no-resume")?;
+    let (server, mut person, mut talk) = begin(&refused).await?;
+    person.turn(&mut talk, "say hello").await?;
+    let (_server, mut person, mut again) = reopened(&refused, server, &talk.session_id).await?;
+    person
+        .until(&mut again, |seen| seen.info["problem"].is_object())
+        .await?;
+    carries(&again.info["problem"]);
     Ok(())
 }
 

@@ -10,6 +10,7 @@
 //! Invariant: each ticket is answered exactly once, also when the process dies.
 
 use std::ffi::OsString;
+use std::os::unix::process::ExitStatusExt;
 use std::path::PathBuf;
 use std::process::Stdio;
 use std::sync::Arc;
@@ -28,8 +29,10 @@ use wire::SignInMethod;
 
 use super::Launch;
 use super::answers::{Answer, Desk};
+use super::error_reason;
 use super::from_acp::Update;
 use super::gate::{self, Gate, Oddities};
+use super::keeper::{Ender, Keepers, Kept};
 use super::room::Room;
 use super::sign_in::Offers;
 use super::stderr_tail::StderrTail;
@@ -48,8 +51,7 @@ pub struct Start {
     /// As people know it, for messages.
     pub name: String,
     pub launch: Launch,
-    /// The command of the keeper, to which `--parent PID -- COMMAND` is added.
-    pub keeper: Vec<OsString>,
+    pub keepers: Keepers,
     /// The agent's whole environment.
     pub env: Vec<(OsString, OsString)>,
     pub cwd: PathBuf,
@@ -137,6 +139,7 @@ struct Inner {
     stop: watch::Sender<bool>,
     gone: watch::Receiver<bool>,
     keeper_pid: Option<u32>,
+    keeper: Ender,
     oddities: Arc<Oddities>,
     stderr: StderrTail,
 }
@@ -315,14 +318,7 @@ impl Connection {
 
     /// Ends it and everything it started, at once.
     pub fn kill(&self) {
-        end_keeper(self.inner.keeper_pid);
-    }
-}
-
-pub(super) fn end_keeper(pid: Option<u32>) {
-    let pid = pid.and_then(|pid| i32::try_from(pid).ok());
-    if let Some(pid) = pid.and_then(rustix::process::Pid::from_raw) {
-        let _ = rustix::process::kill_process(pid, rustix::process::Signal::TERM);
+        self.inner.keeper.end();
     }
 }
 
@@ -340,28 +336,12 @@ fn refused(name: &str, sign_in: &Offers, error: agent_client_protocol::Error) ->
         let methods = methods.iter().map(in_a_line).collect();
         return AgentError::SignInNeeded { name, methods };
     }
-    // The name of the code says nothing to a person; what follows it does.
-    let message = error.message.strip_prefix("Internal error: ");
-    let message = message.unwrap_or(&error.message);
     AgentError::Refused {
         name,
         code,
-        message: without_json(message).unwrap_or_else(|| message.to_owned()),
+        message: error_reason::in_words(&error.message, error.data.as_ref()),
         data: error.data.map(Box::new),
     }
-}
-
-/// Some agents pass on what their provider sent, which says it somewhere inside.
-fn without_json(message: &str) -> Option<String> {
-    let (before, json) = message.split_at(message.find('{')?);
-    let said: Value = serde_json::from_str(json).ok()?;
-    let nested = said["error"]["message"].as_str();
-    let text = nested
-        .or(said["message"].as_str())
-        .or(said["detail"].as_str())?;
-    let words = [before.trim(), text.trim()];
-    let words = words.into_iter().filter(|part| !part.is_empty());
-    Some(words.collect::<Vec<_>>().join(" "))
 }
 
 fn in_a_line(method: &SignInMethod) -> String {
@@ -376,18 +356,19 @@ type Ready = oneshot::Sender<Result<Connection, AgentError>>;
 /// The life of one agent process.
 async fn run(id: u64, start: Start, events: mpsc::Sender<AgentEvent>, ready: Ready) {
     let name = start.name.clone();
-    let mut child = match spawn(&start) {
-        Ok(child) => child,
+    let mut keeper = match spawn(&start) {
+        Ok(keeper) => keeper,
         Err(error) => {
             let reason = error.to_string();
             let _ = ready.send(Err(AgentError::NotStarted { name, reason }));
             return;
         }
     };
-    let keeper_pid = child.id();
-    let (Some(stdin), Some(stdout), Some(stderr)) =
-        (child.stdin.take(), child.stdout.take(), child.stderr.take())
-    else {
+    let (Some(stdin), Some(stdout), Some(stderr)) = (
+        keeper.stdin.take(),
+        keeper.stdout.take(),
+        keeper.stderr.take(),
+    ) else {
         return;
     };
     let stderr = StderrTail::drain(stderr);
@@ -398,7 +379,7 @@ async fn run(id: u64, start: Start, events: mpsc::Sender<AgentEvent>, ready: Rea
 
     let (outgoing, to_agent) = lines::channel(OUTGOING_MAX);
     let (desk, taken) = Desk::new();
-    tokio::spawn(gate::write_lines(
+    let writing = tokio::spawn(gate::write_lines(
         stdin,
         to_agent,
         stopping,
@@ -413,7 +394,7 @@ async fn run(id: u64, start: Start, events: mpsc::Sender<AgentEvent>, ready: Rea
     );
     let passed = gate.passed();
     let ended = gate.ended();
-    let reading = tokio::spawn(gate.read_lines(stdout));
+    let reading = tokio::spawn(gate.read_lines(stdout, keeper.wait()));
 
     let outgoing = outgoing.sink_map_err(std::io::Error::other);
     let transport = Lines::new(outgoing, from_agent.map(Ok::<String, std::io::Error>));
@@ -424,7 +405,8 @@ async fn run(id: u64, start: Start, events: mpsc::Sender<AgentEvent>, ready: Rea
         ended,
         stop,
         is_gone,
-        keeper_pid,
+        keeper_pid: keeper.pid,
+        keeper: keeper.ender(),
         oddities,
         stderr: stderr.clone(),
     };
@@ -492,8 +474,9 @@ async fn run(id: u64, start: Start, events: mpsc::Sender<AgentEvent>, ready: Rea
         })
         .await;
     if let Ok(Some((ready, reason))) = connected {
-        end_keeper(keeper_pid);
-        let code = child.wait().await.ok().and_then(|status| status.code());
+        keeper.end();
+        let code = keeper.wait().await.and_then(|status| status.code());
+        writing.abort();
         let said = stderr.settled().await;
         let reason = if said.is_empty() { reason } else { said };
         let _ = ready.send(Err(match code {
@@ -505,10 +488,12 @@ async fn run(id: u64, start: Start, events: mpsc::Sender<AgentEvent>, ready: Rea
     // Nobody listens to it any more. One that still runs has broken the protocol, or is on its way out.
     let trouble = reading.await.unwrap_or(None);
     if trouble.is_some() {
-        end_keeper(keeper_pid);
+        keeper.end();
     }
-    let status = child.wait().await;
-    let reason = trouble.unwrap_or_else(|| ending(status.ok(), &stderr.text()));
+    let status = keeper.wait().await;
+    // A process that is none of the agent's may still hold the other end of its input.
+    writing.abort();
+    let reason = trouble.unwrap_or_else(|| ending(status, &stderr.text()));
     for ticket in open.claim_all() {
         let result = Err(AgentError::Lost {
             name: name.clone(),
@@ -537,13 +522,10 @@ const SERVED: [&str; 9] = [
     "terminal/release",
 ];
 
-fn spawn(start: &Start) -> std::io::Result<tokio::process::Child> {
-    let Some((program, args)) = start.keeper.split_first() else {
-        return Err(std::io::Error::other("no keeper"));
-    };
-    Command::new(program)
+fn spawn(start: &Start) -> std::io::Result<Kept> {
+    let (program, args) = start.keepers.command();
+    let child = Command::new(program)
         .args(args)
-        .args(["--parent", &std::process::id().to_string(), "--"])
         .arg(&start.launch.program)
         .args(&start.launch.args)
         .env_clear()
@@ -554,7 +536,8 @@ fn spawn(start: &Start) -> std::io::Result<tokio::process::Child> {
         .stderr(Stdio::piped())
         // Out of reach of a Ctrl+C in our terminal: we stop it ourselves, in order.
         .process_group(0)
-        .spawn()
+        .spawn()?;
+    Ok(start.keepers.take(child))
 }
 
 struct Shared {
@@ -565,6 +548,7 @@ struct Shared {
     stop: watch::Sender<bool>,
     is_gone: watch::Receiver<bool>,
     keeper_pid: Option<u32>,
+    keeper: Ender,
     oddities: Arc<Oddities>,
     stderr: StderrTail,
 }
@@ -604,6 +588,7 @@ async fn shake_hands(
             stop: shared.stop,
             gone: shared.is_gone,
             keeper_pid: shared.keeper_pid,
+            keeper: shared.keeper,
             oddities: shared.oddities,
             stderr: shared.stderr,
         }),
@@ -612,10 +597,9 @@ async fn shake_hands(
 
 /// The crate puts what is wrong into the data, beside a message as general as "Invalid request".
 fn in_words(error: agent_client_protocol::Error) -> String {
-    match error.data {
-        Some(Value::String(detail)) => detail,
-        _ => error.message,
-    }
+    let text = error.data.as_ref().filter(|data| data.is_string());
+    let detail = text.and_then(error_reason::reason);
+    detail.unwrap_or_else(|| error_reason::in_words(&error.message, error.data.as_ref()))
 }
 
 /// How a process that was sent SIGKILL or SIGTERM ends, as a shell and our keeper tell it.
@@ -624,7 +608,9 @@ const TERMINATED: i32 = 128 + 15;
 
 /// How the process ended, with its last words if it had any.
 fn ending(status: Option<std::process::ExitStatus>, stderr: &str) -> String {
-    let how = match status.and_then(|status| status.code()) {
+    let code =
+        status.and_then(|status| status.code().or(status.signal().map(|signal| 128 + signal)));
+    let how = match code {
         // Somebody else's doing: what it wrote before that has nothing to do with it.
         Some(code @ (KILLED | TERMINATED)) => return format!("ended by signal {}", code - 128),
         Some(code) if code > 128 => format!("ended by signal {}", code - 128),

@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
 
 use agent_client_protocol::Agent;
 use agent_client_protocol::v1::ConnectionTo;
@@ -26,6 +27,11 @@ use super::wire_tap::WireTap;
 /// The longest line an agent may send. Lines of half a megabyte are normal.
 const LINE_BYTES_MAX: usize = 16 * 1024 * 1024;
 const READ_BYTES: usize = 64 * 1024;
+/// What may still lie in the agent's output when its keeper has ended: the largest pipe an ordinary user gets.
+const LEFT_IN_PIPE_MAX: usize = 1024 * 1024;
+/// How long a pipe whose keeper has ended may stay open without more in it. Then a process that is none of the agent's
+/// holds it.
+const LEFT_DEADLINE: Duration = Duration::from_secs(1);
 /// The most values that a line may hold: each takes much more room than its text. What is shorter than this holds fewer.
 const LINE_VALUES_MAX: usize = 1_000_000;
 const WIDE_BYTES: usize = 1024 * 1024;
@@ -145,24 +151,45 @@ impl Gate {
         self.passed.clone()
     }
 
-    /// Until the end of the agent's output. Says what was wrong with it, if that is why it ended.
-    pub(super) async fn read_lines(mut self, stdout: ChildStdout) -> Option<String> {
-        let trouble = self.read(stdout).await;
+    /// Until the end of the agent's output, which follows the end of its keeper whatever holds the pipe. Says what was
+    /// wrong with it, if that is why it ended.
+    pub(super) async fn read_lines<T>(
+        mut self,
+        stdout: ChildStdout,
+        keeper: impl Future<Output = T>,
+    ) -> Option<String> {
+        let trouble = self.read(stdout, keeper).await;
         self.ended.store(true, Ordering::Release);
         trouble
     }
 
-    async fn read(&mut self, mut stdout: ChildStdout) -> Option<String> {
+    async fn read<T>(
+        &mut self,
+        mut stdout: ChildStdout,
+        keeper: impl Future<Output = T>,
+    ) -> Option<String> {
         // Only the handlers inside the crate may hold this: with them gone, no mark will ever come back.
         let (detached, _) = watch::channel(0);
         self.passed.dispatched = detached;
         let mut buffer = Vec::with_capacity(READ_BYTES);
         let mut searched = 0;
+        let mut keeper = std::pin::pin!(keeper);
+        // Known once the keeper has ended.
+        let mut left = None;
         loop {
             buffer.reserve(READ_BYTES);
-            match stdout.read_buf(&mut buffer).await {
-                Ok(0) | Err(_) => return None,
-                Ok(_) => {}
+            let read = tokio::select! {
+                read = stdout.read_buf(&mut buffer) => read,
+                _ = &mut keeper, if left.is_none() => {
+                    left = Some(LEFT_IN_PIPE_MAX);
+                    continue;
+                }
+                () = tokio::time::sleep(LEFT_DEADLINE), if left.is_some() => return None,
+            };
+            match (read, &mut left) {
+                (Ok(0) | Err(_), _) | (_, Some(0)) => return None,
+                (Ok(count), Some(left)) => *left = left.saturating_sub(count),
+                (Ok(_), None) => {}
             }
             let mut begin = 0;
             while let Some(length) = memchr::memchr(b'\n', &buffer[begin.max(searched)..]) {

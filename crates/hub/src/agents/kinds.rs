@@ -140,7 +140,7 @@ impl Agents {
             tell(news);
         };
         self.installs
-            .begin(cli_type, plan, self.setup.keeper.clone(), env, told)
+            .begin(cli_type, plan, self.setup.keepers.clone(), env, told)
     }
 
     pub fn cancel_install(&self, cli_type: &str) {
@@ -180,6 +180,16 @@ impl Agents {
         for end in ends {
             let _ = end.await;
         }
+    }
+
+    /// Ends whatever still runs for agents, commands, installs and sign-ins.
+    pub async fn end_processes(&self) {
+        self.setup.keepers.end_all().await;
+    }
+
+    /// The same at once. It blocks, for half a second at most.
+    pub fn kill_processes(&self) {
+        self.setup.keepers.kill_all();
     }
 }
 

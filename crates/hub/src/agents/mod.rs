@@ -6,6 +6,7 @@ mod catalog;
 mod connection;
 pub mod elicitation;
 pub mod entries;
+mod error_reason;
 pub mod from_acp;
 mod gate;
 mod host;
@@ -32,6 +33,7 @@ pub use gate::Oddities;
 pub use host::{
     Audit, AuditWhat, DecidedBy, Host, HostSetup, Refusal, TerminalOutput, would_write,
 };
+pub use keeper::Keepers;
 pub use kinds::{AgentKind, Agents, refresh};
 pub use lifecycle::{AgentHandle, Backoff, Life, Publish, Status};
 pub use obtain::{Ended, News, NotInstalled, REGISTRY_URL, Refreshed};

@@ -18,7 +18,7 @@ use tokio::sync::{mpsc, watch};
 use wire::{Ask, QuestionAction, QuestionOutcome, SignInKind, SignInMethod, SignInShown};
 
 use super::answers::Answer;
-use super::connection::{AgentError, Start, end_keeper};
+use super::connection::{AgentError, Start};
 use super::elicitation::{self, Asked};
 use super::host::Decoder;
 use super::routes::lock;
@@ -286,10 +286,10 @@ impl Attempt {
         let no_terminal = |error: pty_process::Error| failed(format!("no terminal: {error}"));
         let (pty, pts) = pty_process::open().map_err(no_terminal)?;
         pty.resize(Size::new(ROWS, COLUMNS)).map_err(no_terminal)?;
-        let mut child = command(&start, run)
+        let child = command(&start, run)
             .spawn(pts)
             .map_err(|error| failed(format!("its command could not be started: {error}")))?;
-        let mut ending = EndOnDrop(child.id());
+        let keeper = start.keepers.take(child);
         let (read, write) = pty.into_split();
         let mut screen = Screen {
             read,
@@ -305,17 +305,15 @@ impl Attempt {
             tokio::select! {
                 // Whether there is more to come, the end of the command alone can say.
                 _ = screen.more() => {}
-                status = child.wait() => break status,
+                status = keeper.wait() => break status,
                 () = stopped(&mut self.stop) => return Err(failed("it was given up".to_owned())),
                 () = &mut typing => {}
             }
         };
-        // Its number may be another's from now on.
-        ending.0 = None;
         // What it wrote last is shown before its end is told.
         let rest = async { while screen.more().await {} };
         let _ = tokio::time::timeout(REST, rest).await;
-        match status.ok().and_then(|status| status.code()) {
+        match status.and_then(|status| status.code()) {
             Some(0) => Ok(()),
             Some(code) => Err(failed(format!("its command ended with exit code {code}"))),
             None => Err(failed("its command was ended".to_owned())),
@@ -363,12 +361,7 @@ impl Screen<'_> {
 }
 
 fn command(start: &Start, run: Run) -> Command {
-    let mut words: Vec<OsString> = start.keeper.clone();
-    words.extend([
-        "--parent".into(),
-        std::process::id().to_string().into(),
-        "--".into(),
-    ]);
+    let (keeper, mut words) = start.keepers.command();
     match run.program {
         Some(program) => words.push(program.into()),
         None => {
@@ -377,21 +370,11 @@ fn command(start: &Start, run: Run) -> Command {
         }
     }
     words.extend(run.args.into_iter().map(OsString::from));
-    let program = words.remove(0);
-    Command::new(program)
+    Command::new(keeper)
         .args(words)
         .env_clear()
         .envs(start.env.iter().map(|(name, value)| (name, value)))
         .env("TERM", "xterm-256color")
         .envs(run.env)
         .current_dir(&start.cwd)
-}
-
-/// The keeper ends, and first everything below it.
-struct EndOnDrop(Option<u32>);
-
-impl Drop for EndOnDrop {
-    fn drop(&mut self) {
-        end_keeper(self.0);
-    }
 }

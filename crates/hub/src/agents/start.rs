@@ -10,6 +10,7 @@ use serde_json::Value;
 use tokio::sync::mpsc;
 
 use super::connection::{AgentError, Start, connect};
+use super::keeper::Keepers;
 use super::kinds::EVENTS_MAX;
 use super::lifecycle::Backoff;
 use super::{AgentEntry, Catalog};
@@ -17,8 +18,7 @@ use super::{AgentEntry, Catalog};
 /// What every agent is started with.
 pub struct AgentSetup {
     pub catalog: Catalog,
-    /// The command of the keeper.
-    pub keeper: Vec<OsString>,
+    pub keepers: Keepers,
     /// Our own environment; agents get what of it is theirs.
     pub env: Vec<(OsString, OsString)>,
     /// Where processes are started.
@@ -79,7 +79,7 @@ pub(super) fn start(entry: &AgentEntry, setup: &AgentSetup) -> Result<Start, Age
     Ok(Start {
         name: entry.name.clone(),
         launch,
-        keeper: setup.keeper.clone(),
+        keepers: setup.keepers.clone(),
         env,
         cwd: entry.cwd.clone().unwrap_or_else(|| setup.home.clone()),
         timeout: setup.start_timeout,

@@ -35,7 +35,7 @@ pub(crate) use index::problem;
 use state::{Choice, Input};
 pub use title::UNTITLED;
 
-use crate::agents::{Agents, Audit, HostSetup};
+use crate::agents::{Agents, Audit, HostSetup, Keepers};
 use crate::error::HubError;
 use crate::events::{Events, Origin};
 use crate::store::transcript::Transcript;
@@ -62,7 +62,7 @@ pub struct SessionRules {
 pub(crate) struct Hosting {
     /// Where nobody may look.
     pub(crate) data_dir: PathBuf,
-    pub(crate) keeper: Vec<OsString>,
+    pub(crate) keepers: Keepers,
     pub(crate) env: Vec<(OsString, OsString)>,
     pub(crate) audit: Audit,
     pub(crate) uploads: Uploads,
@@ -496,7 +496,7 @@ impl Sessions {
             project,
             forbidden: forbidden.into_iter().filter(|path| path.exists()).collect(),
             session_id: meta.id.clone(),
-            keeper: self.hosting.keeper.clone(),
+            keepers: self.hosting.keepers.clone(),
             env: self.hosting.env.clone(),
             audit: self.hosting.audit.clone(),
             output,

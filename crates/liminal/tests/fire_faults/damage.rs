@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail, ensure};
-use hub::agents::{AgentSetup, Backoff, Catalog};
+use hub::agents::{AgentSetup, Backoff, Catalog, Keepers};
 use hub::store::{DataDir, OpenError};
 use hub::{Hub, HubConfig, HubError, Origin, SessionEvent, SessionRules};
 use serde_json::{Value, json};
@@ -183,7 +183,7 @@ fn open(dir: &Path) -> Result<Hub, HubError> {
         agents: AgentSetup {
             // No agent is ever found, so that each turn ends at once.
             catalog: Catalog::new("".into(), None, None),
-            keeper: vec!["/nowhere".into()],
+            keepers: Keepers::new("/nowhere", dir),
             env: vec![],
             home: dir.to_owned(),
             start_timeout: HANG_GUARD,

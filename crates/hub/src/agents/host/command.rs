@@ -1,4 +1,4 @@
-//! One command under its keeper: how it is started, ended, and how it ended.
+//! One command under its keeper: how it is started, and how it ended.
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
@@ -7,11 +7,11 @@ use std::os::fd::OwnedFd;
 use std::os::unix::process::ExitStatusExt;
 use std::process::{ExitStatus, Stdio};
 
-use rustix::process::{Pid, Signal, kill_process};
-use tokio::process::{Child, Command};
+use tokio::process::Command;
 use wire::TerminalExit;
 
 use super::confine::way_to;
+use crate::agents::keeper::{Keepers, Kept};
 
 /// What a command finds in its environment.
 pub(super) type Environment = BTreeMap<OsString, OsString>;
@@ -34,18 +34,15 @@ pub(super) fn is_shell_line(command: &str, directory: &OwnedFd, env: &Environmen
 
 /// The keeper with the command in it, and the pipe both its streams go to.
 pub(super) fn spawn(
-    keeper: &[OsString],
+    keepers: &Keepers,
     argv: &[String],
     env: &Environment,
     directory: &OwnedFd,
-) -> io::Result<(Keeper, PipeReader)> {
-    let (program, args) = keeper
-        .split_first()
-        .ok_or_else(|| io::Error::other("no keeper"))?;
+) -> io::Result<(Kept, PipeReader)> {
+    let (program, args) = keepers.command();
     let (reader, writer) = io::pipe()?;
     let child = Command::new(program)
         .args(args)
-        .args(["--parent", &std::process::id().to_string(), "--"])
         .args(argv)
         .env_clear()
         .envs(env)
@@ -56,31 +53,7 @@ pub(super) fn spawn(
         // Out of reach of a Ctrl+C in our terminal, as agents are.
         .process_group(0)
         .spawn()?;
-    Ok((Keeper { child }, reader))
-}
-
-/// Ends what it keeps when dropped.
-pub(super) struct Keeper {
-    pub(super) child: Child,
-}
-
-impl Keeper {
-    /// Ends the command and all it started.
-    pub(super) fn end(&self) {
-        // Known only until it is reaped, so the number is still its own.
-        let pid = self.child.id().and_then(|pid| i32::try_from(pid).ok());
-        if let Some(pid) = pid.and_then(Pid::from_raw) {
-            let _ = kill_process(pid, Signal::TERM);
-            // The command may have stopped it.
-            let _ = kill_process(pid, Signal::CONT);
-        }
-    }
-}
-
-impl Drop for Keeper {
-    fn drop(&mut self) {
-        self.end();
-    }
+    Ok((keepers.take(child), reader))
 }
 
 /// The keeper answers, as a shell does, with 128 and the number of the signal.

@@ -23,6 +23,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 
+use super::keeper::Keepers;
 pub use audit::{Audit, AuditWhat, DecidedBy};
 use confine::Project;
 pub use guarded::would_write;
@@ -57,7 +58,7 @@ pub struct HostSetup {
     /// Our id of the session, for the audit.
     pub session_id: String,
     /// The command of the keeper, to which `--parent PID -- COMMAND` is added.
-    pub keeper: Vec<OsString>,
+    pub keepers: Keepers,
     /// What commands find in their environment before the agent adds to it.
     pub env: Vec<(OsString, OsString)>,
     pub audit: Audit,
@@ -141,7 +142,7 @@ impl Host {
         let project = Project::open(&setup.project, &setup.forbidden)?;
         let terminals = Terminals::new(terminals::Setup {
             session_id: setup.session_id.clone(),
-            keeper: setup.keeper,
+            keepers: setup.keepers,
             env: setup.env,
             audit: setup.audit.clone(),
             output: setup.output,

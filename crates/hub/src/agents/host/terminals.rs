@@ -25,9 +25,10 @@ use tokio::time::Instant;
 use wire::TerminalExit;
 
 use super::audit::{Audit, AuditWhat};
-use super::command::{Environment, Keeper, exit_of, is_shell_line, spawn};
+use super::command::{Environment, exit_of, is_shell_line, spawn};
 use super::screen::{Decoder, Tail};
 use super::{Refusal, TerminalOutput};
+use crate::agents::keeper::{Keepers, Kept};
 
 /// Terminals of one session that are not released, or whose end has not been watched yet.
 const TERMINALS_MAX: usize = 64;
@@ -46,7 +47,7 @@ const OURS: &[u8] = b"LIMINAL_";
 
 pub(super) struct Setup {
     pub(super) session_id: String,
-    pub(super) keeper: Vec<OsString>,
+    pub(super) keepers: Keepers,
     pub(super) env: Vec<(OsString, OsString)>,
     pub(super) audit: Audit,
     pub(super) output: mpsc::Sender<TerminalOutput>,
@@ -211,7 +212,7 @@ impl Terminals {
             let message = format!("{TERMINALS_MAX} terminals are open; release some first");
             Refusal::failed(message)
         })?;
-        let (keeper, reader) = spawn(&self.setup.keeper, argv, env, directory).map_err(failed)?;
+        let (keeper, reader) = spawn(&self.setup.keepers, argv, env, directory).map_err(failed)?;
         let reader = pipe::Receiver::from_owned_fd(reader.into()).map_err(failed)?;
 
         let id = uuid::Uuid::new_v4().to_string();
@@ -270,7 +271,7 @@ fn exit_status(exit: TerminalExit) -> acp::TerminalExitStatus {
 struct Running {
     id: String,
     session_id: String,
-    keeper: Keeper,
+    keeper: Kept,
     screen: Arc<Mutex<Tail>>,
     decoder: Decoder,
     /// What no watcher has taken yet.
@@ -317,7 +318,7 @@ impl Running {
                     stopping = true;
                     self.keeper.end();
                 }
-                status = self.keeper.child.wait() => break status,
+                status = self.keeper.wait() => break status,
             }
             // There may be no end of it, and others have their turn in between.
             tokio::task::yield_now().await;
@@ -327,7 +328,7 @@ impl Running {
         }
         let last = self.decoder.finish();
         self.show(last);
-        let exit = exit_of(status.ok());
+        let exit = exit_of(status);
         ending.send_replace(Some(exit.clone()));
         let what = AuditWhat::CommandEnded {
             terminal_id: self.id.clone(),

@@ -8,6 +8,7 @@ use std::ffi::OsString;
 use std::path::Path;
 use std::process::Stdio;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncReadExt};
 use tokio::process::Command;
@@ -17,7 +18,7 @@ use super::archive;
 use super::listing::{Binary, Way};
 use super::place;
 use super::plan::{Plan, Step, archive_file};
-use crate::agents::connection::end_keeper;
+use crate::agents::keeper::Keepers;
 
 /// Installations at the same time.
 const JOBS_MAX: usize = 3;
@@ -25,6 +26,8 @@ const JOBS_MAX: usize = 3;
 const TOLD_BYTES_MAX: usize = 64 * 1024;
 const TOLD_TIMES_MAX: usize = 1000;
 const CHUNK_BYTES: usize = 4096;
+/// How long output may still arrive once the installer has ended.
+const LAST_OUTPUT_DEADLINE: Duration = Duration::from_secs(1);
 
 /// What happens while an agent is brought here.
 #[derive(Debug, Clone)]
@@ -100,7 +103,7 @@ impl Installs {
         &self,
         cli_type: &str,
         plan: Plan,
-        keeper: Vec<OsString>,
+        keepers: Keepers,
         env: Vec<(OsString, OsString)>,
         tell: impl Fn(News) + Send + Sync + 'static,
     ) -> Result<String, NotInstalled> {
@@ -122,7 +125,7 @@ impl Installs {
         let (installs, cli_type) = (self.clone(), cli_type.to_owned());
         tokio::spawn(async move {
             let run = Run {
-                keeper,
+                keepers,
                 env,
                 output,
                 stopping,
@@ -162,7 +165,7 @@ fn lock<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 struct Run<'a> {
-    keeper: Vec<OsString>,
+    keepers: Keepers,
     env: Vec<(OsString, OsString)>,
     output: Arc<Mutex<Output>>,
     stopping: watch::Receiver<bool>,
@@ -223,12 +226,9 @@ impl Run<'_> {
     }
 
     async fn step(&self, step: &Step, folder: &Path) -> Ended {
-        let Some((keeper, first)) = self.keeper.split_first() else {
-            return Ended::Failed("no keeper".to_owned());
-        };
+        let (keeper, first) = self.keepers.command();
         let spawned = Command::new(keeper)
             .args(first)
-            .args(["--parent", &std::process::id().to_string(), "--"])
             .arg(&step.program)
             .args(&step.args)
             .env_clear()
@@ -244,27 +244,33 @@ impl Run<'_> {
             .stderr(Stdio::piped())
             .process_group(0)
             .spawn();
-        let mut child = match spawned {
-            Ok(child) => child,
+        let mut keeper = match spawned {
+            Ok(child) => self.keepers.take(child),
             Err(error) => return Ended::Failed(format!("It could not be begun: {error}.")),
         };
-        let pid = child.id();
-        let (stdout, stderr) = (child.stdout.take(), child.stderr.take());
+        let (stdout, stderr) = (keeper.stdout.take(), keeper.stderr.take());
         let mut stopping = self.stopping.clone();
         let all = async {
-            tokio::join!(self.pass_on(stdout), self.pass_on(stderr));
-            child.wait().await
+            let passing_on = async { tokio::join!(self.pass_on(stdout), self.pass_on(stderr)) };
+            tokio::pin!(passing_on);
+            let status = tokio::select! {
+                _ = &mut passing_on => return keeper.wait().await,
+                status = keeper.wait() => status,
+            };
+            // A process that is none of the installer's may still hold the pipes.
+            let _ = tokio::time::timeout(LAST_OUTPUT_DEADLINE, passing_on).await;
+            status
         };
         tokio::pin!(all);
         let status = tokio::select! {
             status = &mut all => status,
             () = async { drop(stopping.wait_for(|stop| *stop).await) } => {
-                end_keeper(pid);
+                keeper.end();
                 let _ = all.await;
                 return Ended::Cancelled;
             }
         };
-        match status.ok().and_then(|status| status.code()) {
+        match status.and_then(|status| status.code()) {
             Some(0) => Ended::Installed,
             code => {
                 let program = step

@@ -17,6 +17,7 @@
 //! | `old-models` | offers its models in the older form |
 //! | `young` | refuses to load or resume, the first time it is asked |
 //! | `more-ways` | knows three more: a command in the older form, one that leads to a page, one that is a variable |
+//! | `untrusted:METHOD` | refuses that method with an internal error whose reason is in its data |
 //!
 //! Started with the argument `login` it is what signs one in, in a terminal: the code is `open sesame`, `exit N` ends it.
 //!
@@ -51,6 +52,7 @@
 //! | `linger SECONDS`, `children N SECONDS` | a child in a session of its own; many, each in one |
 //! | `hold BYTES SECONDS` | a child that needs as much memory |
 //! | `answer-twice` | answers this prompt, and then again |
+//! | `fail-with CODE MESSAGE \| JSON` | the turn with an error that has data |
 
 #![expect(
     clippy::unwrap_used,
@@ -228,6 +230,10 @@ impl Agent {
                 }
             }
             Some("initialize") => self.initialize(&id),
+            Some(method) if self.starts_with("untrusted:") == Some(method) => {
+                let details = "Cannot enable privileged approval modes in an untrusted folder";
+                refuse(&id, -32603, "Internal error", json!({"details": details}));
+            }
             Some("session/new") if self.starts_with("refuse-new").is_some() => {
                 refuse(&id, -32603, "no new sessions today", Value::Null);
             }
@@ -459,6 +465,12 @@ impl Agent {
                 "fail" => {
                     let (code, message) = rest.split_once(' ').unwrap();
                     return refuse(id, code.parse().unwrap(), message, Value::Null);
+                }
+                "fail-with" => {
+                    let (code, rest) = rest.split_once(' ').unwrap();
+                    let (message, data) = rest.split_once(" | ").unwrap();
+                    let data = serde_json::from_str(data).unwrap();
+                    return refuse(id, code.parse().unwrap(), message, data);
                 }
                 _ => self.act(&session, command, rest, &cancelled),
             }

@@ -1,4 +1,4 @@
-//! The process between us and an agent, which leaves nothing behind.
+//! The keeper itself: the process between the server and an agent, which leaves nothing behind.
 //!
 //! Agents start servers, watchers and shells, some in sessions of their own, where killing a process
 //! group does not reach them. The keeper is started in the agent's place, starts the agent with its
@@ -6,7 +6,8 @@
 //! everything below it first, when the agent ends, when it is asked to (SIGTERM), or when the server
 //! is gone, however that came about.
 //!
-//! It runs single-threaded in a process of its own: our binary with `keeper --parent PID -- COMMAND`.
+//! It runs single-threaded in a process of its own: our binary with `keeper --store ID --parent PID -- COMMAND`. With a
+//! store it marks what it starts, so that the server can end that if the keeper is killed.
 
 use std::ffi::OsString;
 use std::io::{self, Read, Write};
@@ -15,13 +16,16 @@ use std::os::unix::net::UnixStream;
 use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, Signal, WaitOptions, WaitStatus, getpid, getppid, kill_process, wait};
 use signal_hook::consts::{SIGCHLD, SIGHUP, SIGINT, SIGTERM};
 use signal_hook::flag;
 use signal_hook::low_level::pipe;
+
+use super::mark::{Mark, StoreId};
+use super::table::{descendants, kill_until_none};
 
 /// What a shell answers when it could not start a command.
 const COULD_NOT_START: u8 = 127;
@@ -34,13 +38,17 @@ const LOOK_AGAIN: Timespec = Timespec {
 const KILL_DEADLINE: Duration = Duration::from_secs(10);
 
 /// Keeps the command until its end and returns its exit code (128 + signal for one that was killed).
-pub fn keep(parent: u32, command: &[OsString]) -> u8 {
+pub fn keep(parent: u32, store: Option<StoreId>, command: &[OsString]) -> u8 {
     let mut stderr = io::stderr();
     let Some((program, args)) = command.split_first() else {
         let _ = writeln!(stderr, "keeper: no command");
         return COULD_NOT_START;
     };
     adopt_orphans();
+    if let Some(store) = store {
+        // Without a mark the processes below are still found by their group and by their descent.
+        let _ = Mark::new(store, std::process::id()).carry();
+    }
     let watch = match Watch::start(parent) {
         Ok(watch) => watch,
         Err(error) => {
@@ -164,61 +172,14 @@ fn exit_code(status: WaitStatus) -> u8 {
     }
 }
 
-/// Kills until nothing is left: those whose parent dies become our children, and are seen next time.
+/// Those whose parent dies become our children, and are seen next time.
 fn end_everything_below() {
-    let deadline = Instant::now() + KILL_DEADLINE;
-    // While we look from one to the next, one may have gone to another parent: nobody there, twice, is nobody.
-    let mut nobody = 0;
-    while nobody < 2 && Instant::now() < deadline {
-        let below = descendants(getpid());
-        for pid in &below {
-            let _ = kill_process(*pid, Signal::KILL);
-        }
-        reap(0);
-        nobody = if below.is_empty() { nobody + 1 } else { 0 };
-        std::thread::sleep(Duration::from_millis(2));
-    }
-}
-
-/// Everything started by this process or by what it started.
-pub(super) fn descendants(ancestor: Pid) -> Vec<Pid> {
-    let parents = parents_of_all();
-    let mut found = vec![];
-    let mut next = vec![ancestor.as_raw_nonzero().get()];
-    while let Some(parent) = next.pop() {
-        for process in parents.iter().filter(|process| process.parent == parent) {
-            next.push(process.pid);
-            if !process.ended {
-                found.extend(Pid::from_raw(process.pid));
-            }
-        }
-    }
-    found
-}
-
-struct Process {
-    pid: i32,
-    parent: i32,
-    /// Its first thread has. The others may still be about to, and until then its children are still its own.
-    ended: bool,
-}
-
-/// Each process with its parent. Empty where there is no `/proc`.
-fn parents_of_all() -> Vec<Process> {
-    let Ok(entries) = std::fs::read_dir("/proc") else {
-        return vec![];
-    };
-    let look = |pid: i32| -> Option<Process> {
-        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-        // The name stands in parentheses and may itself contain anything.
-        let (_, after_name) = stat.rsplit_once(')')?;
-        let mut fields = after_name.split_ascii_whitespace();
-        let ended = matches!(fields.next()?, "Z" | "X");
-        let parent = fields.next()?.parse().ok()?;
-        Some(Process { pid, parent, ended })
-    };
-    let pids = entries
-        .flatten()
-        .filter_map(|entry| entry.file_name().to_str()?.parse().ok());
-    pids.filter_map(look).collect()
+    let below = || descendants(getpid());
+    kill_until_none(
+        below,
+        |_| {
+            reap(0);
+        },
+        KILL_DEADLINE,
+    );
 }

@@ -1,0 +1,148 @@
+//! The processes of this machine, from `/proc`; none where there is no `/proc`.
+
+use std::collections::HashSet;
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process};
+
+/// How often a process that does not end is killed again.
+const PAUSE: Duration = Duration::from_millis(2);
+
+pub(super) struct Process {
+    pub(super) pid: i32,
+    pub(super) parent: i32,
+    pub(super) group: i32,
+    /// Its first thread has. The others may still be about to, and until then its children are still its own.
+    pub(super) ended: bool,
+}
+
+/// Every process, with its parent.
+pub(super) fn processes() -> Vec<Process> {
+    pids().filter_map(process).collect()
+}
+
+pub(super) fn pids() -> impl Iterator<Item = i32> {
+    let entries = std::fs::read_dir("/proc").into_iter().flatten().flatten();
+    entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok())
+}
+
+fn process(pid: i32) -> Option<Process> {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    // The name stands in parentheses and may itself contain anything.
+    let (_, after_name) = stat.rsplit_once(')')?;
+    let mut fields = after_name.split_ascii_whitespace();
+    Some(Process {
+        pid,
+        ended: matches!(fields.next()?, "Z" | "X"),
+        parent: fields.next()?.parse().ok()?,
+        group: fields.next()?.parse().ok()?,
+    })
+}
+
+/// Everything started by this process or by what it started.
+pub(in crate::agents) fn descendants(ancestor: Pid) -> Vec<Pid> {
+    let ancestor = ancestor.as_raw_nonzero().get();
+    let mut found = with_descendants(&processes(), vec![ancestor], &HashSet::new());
+    found.retain(|pid| pid.as_raw_nonzero().get() != ancestor);
+    found
+}
+
+/// These processes and everything below them, without those that have ended and those that are spared.
+pub(super) fn with_descendants(
+    table: &[Process],
+    roots: Vec<i32>,
+    spared: &HashSet<i32>,
+) -> Vec<Pid> {
+    let mut seen = spared.clone();
+    let mut next = roots;
+    let mut found = vec![];
+    while let Some(pid) = next.pop() {
+        if !seen.insert(pid) {
+            continue;
+        }
+        let process = table.iter().find(|process| process.pid == pid);
+        if process.is_some_and(|process| !process.ended) {
+            found.extend(Pid::from_raw(pid));
+        }
+        let children = table.iter().filter(|process| process.parent == pid);
+        next.extend(children.map(|process| process.pid));
+    }
+    found
+}
+
+/// This process and those that it was started by.
+pub(super) fn own_line(table: &[Process]) -> HashSet<i32> {
+    let mut line = HashSet::new();
+    let mut next = Some(std::process::id() as i32);
+    while let Some(pid) = next.filter(|pid| line.insert(*pid)) {
+        let process = table.iter().find(|process| process.pid == pid);
+        next = process.map(|process| process.parent);
+    }
+    line
+}
+
+/// What became of processes that were to be killed.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Killed {
+    pub(super) count: usize,
+    /// Some are still there at the deadline.
+    pub(super) left: usize,
+}
+
+/// Kills what `look` finds until it finds nothing twice: a process may start others until it is dead, and while the table
+/// is read, one may go to another parent. `after` runs each time, with everything that was killed so far.
+pub(super) fn kill_until_none(
+    mut look: impl FnMut() -> Vec<Pid>,
+    mut after: impl FnMut(&HashSet<Pid>),
+    deadline: Duration,
+) -> Killed {
+    let deadline = Instant::now() + deadline;
+    let mut killed = HashSet::new();
+    let mut empty = 0;
+    loop {
+        let mut found = look();
+        // A process of another user is not ours to kill.
+        found.retain(|pid| kill_process(*pid, Signal::KILL) != Err(rustix::io::Errno::PERM));
+        empty = if found.is_empty() { empty + 1 } else { 0 };
+        let left = found.len();
+        killed.extend(found);
+        after(&killed);
+        if empty == 2 || Instant::now() >= deadline {
+            return Killed {
+                count: killed.len(),
+                left,
+            };
+        }
+        std::thread::sleep(PAUSE);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn process(pid: i32, parent: i32) -> Process {
+        Process {
+            pid,
+            parent,
+            group: pid,
+            ended: pid == 13,
+        }
+    }
+
+    #[test]
+    fn descendants_of_ended_processes_are_found_and_spared_ones_are_not() {
+        let table = [(10, 1), (11, 10), (12, 10), (13, 11), (14, 13), (15, 12)]
+            .map(|(pid, parent)| process(pid, parent));
+        let found = |roots: &[i32], spared: &[i32]| {
+            let spared = spared.iter().copied().collect();
+            let found = with_descendants(&table, roots.to_vec(), &spared);
+            let mut pids: Vec<i32> = found.iter().map(|pid| pid.as_raw_nonzero().get()).collect();
+            pids.sort_unstable();
+            pids
+        };
+        assert_eq!(found(&[10], &[]), [10, 11, 12, 14, 15]);
+        assert_eq!(found(&[10], &[12]), [10, 11, 14]);
+        assert_eq!(found(&[11, 14, 99], &[]), [11, 14]);
+    }
+}
