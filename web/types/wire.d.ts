@@ -414,7 +414,7 @@ problem?: AttachProblem, policy: PermissionPolicy,
  */
 queue: Array<QueuedMessage>, 
 /**
- * True when the queue waits for the person rather than for a turn.
+ * True when the queue is paused: after a stopped or failed turn, or a restart of the server.
  */
 queueHeld: boolean, permissions: Array<PermissionQuestion>, 
 /**
