@@ -24,7 +24,7 @@ use serde_json::Value;
 use wire::{ChatEntry, NoticeSeverity, PermissionPolicy, QueuedMessage};
 
 use self::lines::{Appending, SCAN_BYTES, append, append_to, scan, seal};
-use super::durable;
+use super::{durable, ownership};
 use crate::agents::entries::EntryChange;
 
 const VERSION: u64 = 1;
@@ -272,6 +272,10 @@ impl Transcript {
         if !begins && changes.iter().all(says_nothing) {
             return Ok(());
         }
+        match begins || self.live.file.is_none() {
+            true => ownership::check(&self.path)?,
+            false => ownership::check_known(&self.path)?,
+        }
         // After an error it is opened anew, and sealed.
         let mut live = match self.live.file.take() {
             Some(live) => live,
@@ -308,6 +312,7 @@ impl Transcript {
             Some(live) => live.sync_data(),
             None => Ok(()),
         };
+        let synced = synced.and_then(|()| ownership::check(&self.path));
         self.live.doubtful |= synced.is_err();
         synced
     }
@@ -381,8 +386,9 @@ impl Transcript {
             text.extend(aside(&Aside::Note(note))?);
         }
         let lines = write_entries(&mut text, |text| text.len() as u64, entries)?;
+        ownership::check(&self.path)?;
         if let Some(folder) = kept.parent() {
-            std::fs::create_dir_all(folder)?;
+            durable::create_private_dir(folder)?;
         }
         match std::fs::hard_link(&self.path, kept) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
@@ -419,6 +425,7 @@ impl Transcript {
         &mut self,
         write: impl FnOnce(&mut Appending) -> io::Result<T>,
     ) -> io::Result<(u64, T)> {
+        ownership::check(&self.path)?;
         if !self.ready {
             self.file = append_to(&self.path)?;
             self.size = seal(&mut self.file)?;
@@ -433,6 +440,7 @@ impl Transcript {
     }
 
     fn end_live(&mut self) -> io::Result<()> {
+        ownership::check(&self.path)?;
         self.live = LiveFile {
             doubtful: self.live.doubtful,
             ..LiveFile::default()
