@@ -249,7 +249,8 @@ test('Enter sends, Shift+Enter breaks the line, a composition keeps its Enter', 
 test('a queued message is seen, changed, removed, and sent when the turn ends', async ({ page, liminal }) => {
   const { frame, send } = await openSession(page, liminal);
   const { input, queue, said, stop } = parts(frame);
-  await send('hang');
+  const goOn = join(liminal.home, 'go-on');
+  await send(`until ${goOn}`);
   await expect(stop).toBeVisible();
   await input.fill('say second');
   await input.press('Alt+Enter');
@@ -263,10 +264,37 @@ test('a queued message is seen, changed, removed, and sent when the turn ends', 
   await texts.first().press('Enter');
   await waiting.getByRole('button', { name: 'Remove from the queue' }).last().click();
   await expect(texts).toHaveCount(1);
-  await stop.click();
+  writeFileSync(goOn, '');
   await expect(waiting).toBeHidden();
   await expect(said).toHaveCount(2);
   await expect(said.last()).toContainText('say changed');
+});
+
+test('queue of a stopped turn is paused until "Send now" is pressed', async ({ page, liminal }) => {
+  const { frame, send } = await openSession(page, liminal);
+  const { input, said, answers, stop } = parts(frame);
+  const waiting = frame.getByRole('region', { name: 'Queue' });
+  const sendNow = waiting.getByRole('button', { name: 'Send now' });
+  await send('hang');
+  await expect(stop).toBeVisible();
+  for (const text of ['say second', 'say third']) {
+    await input.fill(text);
+    await input.press('Alt+Enter');
+  }
+  await expect(waiting).toContainText('2 messages queued');
+  await expect(sendNow).toBeHidden();
+  await input.press('Escape');
+  await expect(stop).toBeHidden();
+  await expect(waiting).toContainText('Paused — 2 messages waiting');
+  await send('say new');
+  await expect(answers.last()).toContainText('new');
+  await expect(stop).toBeHidden();
+  await expect(waiting).toContainText('Paused — 2 messages waiting');
+  await expect(said).toHaveCount(2);
+  await sendNow.click();
+  await expect(waiting).toBeHidden();
+  await expect(said).toHaveText([/hang/, /say new/, /say second/, /say third/]);
+  await expect(answers.last()).toContainText('third');
 });
 
 test('slash commands are offered, chosen by keyboard, and sent away with Escape', async ({ page, liminal }) => {

@@ -1,7 +1,8 @@
 import { createHash } from 'node:crypto';
-import { writeFileSync } from 'node:fs';
+import { renameSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import { expect, test } from '../support/liminal.js';
+import { openSession, parts } from '../support/session.js';
 import { addProject, enter, projectHead, projectHeads, violations } from '../support/workspace.js';
 
 test('a killed server is noticed quietly, and what happened meanwhile is there after it', async ({
@@ -30,6 +31,24 @@ test('a killed server is noticed quietly, and what happened meanwhile is there a
   await addProject(other, liminal.folder('meanwhile'));
   await expect(status.getByText('Server connected')).toBeVisible();
   await expect(projectHeads(page)).toHaveText(['before', 'meanwhile']);
+});
+
+test('data directory that is moved away is reported in every window until it is back', async ({ page, liminal }) => {
+  const { frame, send } = await openSession(page, liminal);
+  const { said, answers } = parts(frame);
+  const [dir, away] = [`${liminal.home}/.liminal-builder`, `${liminal.home}/away`];
+  const notice = page.locator('.notice');
+  renameSync(dir, away);
+  await expect(notice).toContainText('Nothing can be saved: the data directory');
+  await expect(notice).toContainText('was moved or removed');
+  await send('say lost');
+  await expect(frame.getByText('was moved or removed')).toBeVisible();
+  await expect(answers).toHaveCount(0);
+  renameSync(away, dir);
+  await expect(notice).toHaveCount(0);
+  await expect(said).toHaveCount(1);
+  await frame.getByRole('button', { name: 'Retry' }).click();
+  await expect(answers).toContainText('lost');
 });
 
 test('a page shows its lists without asking for them, and asks for the rest', async ({ page, liminal }) => {

@@ -175,7 +175,8 @@ export function startComposer(place, actions) {
     stop.disabled = !shown?.online || shown?.info.turn?.phase === 'cancelling';
     queue.hidden = !busy;
     queue.disabled = empty || !shown?.online;
-    queue.title = 'Sent when this turn ends (Alt+Enter)';
+    const paused = Boolean(shown?.info.queueHeld);
+    queue.title = paused ? 'Added to the paused queue (Alt+Enter)' : 'Sent when this turn ends (Alt+Enter)';
     attach.hidden = !shown?.info.takesImages;
     form.classList.toggle('away', why !== '');
     const name = shown?.agentName ?? 'the agent';
@@ -293,7 +294,7 @@ export function startComposer(place, actions) {
     /** @param {Shown} now */
     show: (now) => {
       shown = now;
-      waiting.show(now.info.queue, now.info.queueHeld);
+      waiting.show(now.info.queue, now.info.queueHeld, Boolean(now.info.turn));
       const question = askedFirst(now.info);
       asked.hidden = question === undefined || !reminding;
       askedText.textContent = question === undefined ? '' : `${now.agentName} waits for you: ${question}`;

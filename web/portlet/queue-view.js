@@ -1,4 +1,4 @@
-/** Messages that wait for the turn to end: seen, changed, taken back. */
+/** Messages that wait for the turn to end, or in a paused queue: seen, changed, taken back, resumed. */
 
 import { h } from '../shared/dom.js';
 import { counted } from './format.js';
@@ -75,11 +75,14 @@ export function startQueue(actions) {
 
   return {
     element,
-    /** @param {QueuedMessage[]} queue @param {boolean} held */
-    show: (queue, held) => {
+    /** @param {QueuedMessage[]} queue @param {boolean} held @param {boolean} busy */
+    show: (queue, held, busy) => {
       element.hidden = queue.length === 0;
-      head.textContent = `${counted(queue.length, 'message')} queued${held ? ', waiting for you' : ''}`;
+      const messages = counted(queue.length, 'message');
+      head.textContent = held ? `Paused — ${messages} waiting` : `${messages} queued`;
       now.hidden = !held;
+      now.textContent = busy ? 'Resume queue' : 'Send now';
+      now.title = busy ? 'Sent when this turn ends' : 'Send the messages, one turn after the other';
       for (const [id, shown] of lines) {
         if (queue.some(({ queueId }) => queueId === id)) continue;
         shown.element.remove();

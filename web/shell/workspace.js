@@ -44,6 +44,8 @@ export function apply(workspace, message) {
       const stale = workspace.stale || (workspace.version !== '' && workspace.version !== version);
       return { ...workspace, agents, notices, bootId, version, stale };
     }
+    case 'notices':
+      return { ...workspace, notices: message.notices };
     case 'project:list': {
       const ids = new Set(message.projects.map(({ id }) => id));
       return { ...onlyProjects(workspace, (id) => ids.has(id)), projects: inOrder(message.projects) };

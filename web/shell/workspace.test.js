@@ -161,6 +161,15 @@ test('an agent is what was last said of it', () => {
   assert.deepEqual(state.agents, [{ ...agents[0], status: 'disconnected', reason: 'it crashed' }]);
 });
 
+test('notices of a running server replace those of its greeting', () => {
+  const greeting = { bootId: 'x', version: '1', agents: [], permissions: /** @type {const} */ ('allow') };
+  const state = after(
+    { type: 'hello', ...greeting, notices: ['before'] },
+    { type: 'notices', notices: ['before', 'nothing can be saved'] },
+  );
+  assert.deepEqual(state.notices, ['before', 'nothing can be saved']);
+});
+
 test('a message of a conversation changes nothing here', () => {
   const state = after(...LISTED);
   assert.equal(apply(state, { type: 'session:chunk', sessionId: 'old', entryId: 'e', content: 'x', seq: 1 }), state);

@@ -414,7 +414,7 @@ problem?: AttachProblem, policy: PermissionPolicy,
  */
 queue: Array<QueuedMessage>, 
 /**
- * True when the queue waits for the person rather than for a turn.
+ * True when the queue is paused: after a stopped or failed turn, or a restart of the server.
  */
 queueHeld: boolean, permissions: Array<PermissionQuestion>, 
 /**
@@ -600,7 +600,7 @@ leftOut: Array<string>, requestId?: string, } | { "type": "agent:memory",
 /**
  * Of those that run.
  */
-agents: Array<AgentMemory>, requestId?: string, } | { "type": "agent:sign-in", cliType: string, shown: SignInShown, } | { "type": "agent:done", cliType: string, requestId?: string, } | { "type": "agent:authenticated", cliType: string, requestId?: string, } | { "type": "error", code: ErrorCode, message: string, 
+agents: Array<AgentMemory>, requestId?: string, } | { "type": "agent:sign-in", cliType: string, shown: SignInShown, } | { "type": "agent:done", cliType: string, requestId?: string, } | { "type": "agent:authenticated", cliType: string, requestId?: string, } | { "type": "notices", notices: Array<string>, } | { "type": "error", code: ErrorCode, message: string, 
 /**
  * The session it is about, if it is about one.
  */

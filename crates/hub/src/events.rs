@@ -50,6 +50,8 @@ pub enum What {
         status: AgentState,
         reason: Option<String>,
     },
+    /// What every user of this server should know, as of now.
+    Notices(Vec<String>),
     /// Which agents there are, and how they are, has changed.
     Agents(Vec<AgentSummary>),
     AgentInstall {

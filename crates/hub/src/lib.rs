@@ -14,7 +14,8 @@ mod session;
 pub mod store;
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::time::Duration;
 
 use agents::{AgentKind, AgentSetup, Agents, Audit, News, REGISTRY_URL, Refreshed, Traffic};
 use uuid::Uuid;
@@ -33,6 +34,9 @@ pub use session::{
     UNTITLED, feed,
 };
 use store::{DataDir, Lock, OpenError, Uploads};
+
+/// How often the hub looks whether the data directory is still its own.
+const OWNERSHIP_CHECK: Duration = Duration::from_secs(1);
 
 /// How to open a hub.
 pub struct HubConfig {
@@ -64,7 +68,10 @@ struct Inner {
     audit: Audit,
     uploads: Uploads,
     searches: Searches,
+    /// What was noticed at the start.
     notices: Vec<String>,
+    /// Why nothing can be saved any more, if that is so.
+    trouble: Mutex<Option<String>>,
     /// As long as the hub lives, no other server may use the directory.
     lock: Lock,
 }
@@ -80,7 +87,7 @@ impl Hub {
         let mut notices = Vec::new();
         let dir = &config.data_dir;
         let projects = Projects::open(dir, events.clone(), &mut notices)?;
-        let audit = Audit::open(&dir.path().join("audit.jsonl")).map_err(|source| {
+        let audit = Audit::open(&dir.audit_file()).map_err(|source| {
             let path = dir.path().to_owned();
             OpenError::Directory { path, source }
         })?;
@@ -118,7 +125,7 @@ impl Hub {
             tracing::warn!("{notice}");
         }
         let _ = cleaning_up.join();
-        Ok(Self {
+        let hub = Self {
             inner: Arc::new(Inner {
                 boot_id,
                 projects,
@@ -130,9 +137,12 @@ impl Hub {
                 uploads,
                 searches: Searches::default(),
                 notices,
+                trouble: Mutex::default(),
                 lock,
             }),
-        })
+        };
+        tokio::spawn(watch_ownership(Arc::downgrade(&hub.inner)));
+        Ok(hub)
     }
 
     pub fn projects(&self) -> &Projects {
@@ -257,9 +267,9 @@ impl Hub {
         self.inner.lock.announce(url)
     }
 
-    /// What a person should know about this start.
-    pub fn notices(&self) -> &[String] {
-        &self.inner.notices
+    /// What every user should know: what was noticed at the start, and why nothing can be saved.
+    pub fn notices(&self) -> Vec<String> {
+        self.inner.notices()
     }
 
     /// Every change from now on, in the order in which it reached the disk.
@@ -314,5 +324,42 @@ impl Hub {
         self.inner.sessions.close().await;
         self.inner.projects.close().await;
         self.inner.audit.flush().await;
+    }
+}
+
+impl Inner {
+    fn notices(&self) -> Vec<String> {
+        let trouble = self.trouble.lock();
+        let trouble = trouble.unwrap_or_else(PoisonError::into_inner).clone();
+        self.notices.iter().cloned().chain(trouble).collect()
+    }
+
+    /// Informs every client when the data directory is lost, and when it is back.
+    fn check_ownership(&self) {
+        let found = self.lock.trouble();
+        let mut known = self.trouble.lock().unwrap_or_else(PoisonError::into_inner);
+        if *known == found {
+            return;
+        }
+        match &found {
+            Some(trouble) => tracing::error!("{trouble}"),
+            None => tracing::warn!("the data directory is back; changes are saved again"),
+        }
+        *known = found;
+        drop(known);
+        let what = What::Notices(self.notices());
+        self.events.publish(what, Origin::default());
+    }
+}
+
+/// Runs as long as the hub. Commands find a server by its lock file, so one that was removed must not wait for a change.
+async fn watch_ownership(hub: Weak<Inner>) {
+    loop {
+        tokio::time::sleep(OWNERSHIP_CHECK).await;
+        let Some(hub) = hub.upgrade() else {
+            return;
+        };
+        // Disks can be slow, and removed network disks never answer.
+        let _ = tokio::task::spawn_blocking(move || hub.check_ownership()).await;
     }
 }

@@ -32,7 +32,7 @@ impl Versioned for ProjectsFile {
 
 /// What is wrong with the list in this data directory, if anything, without touching it.
 pub(crate) fn problem(data_dir: &Path) -> Option<String> {
-    store::problem::<ProjectsFile>(&data_dir.join(DataDir::PROJECTS))
+    store::problem::<ProjectsFile>(&data_dir.join(store::names::PROJECTS))
 }
 
 pub struct Projects {

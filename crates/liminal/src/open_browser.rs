@@ -4,7 +4,6 @@
 //! private file that leads on to the address with the token.
 
 use std::io::IsTerminal;
-use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
 use hub::store::DataDir;
@@ -24,19 +23,15 @@ pub(crate) fn is_wanted() -> bool {
     screen && std::io::stdout().is_terminal()
 }
 
-fn page(dir: &DataDir) -> PathBuf {
-    dir.path().join("open.html")
-}
-
 /// Takes the token off the disk again, once the browser has had its time, or we stop.
 pub(crate) fn clean_up(dir: &DataDir) {
-    let _ = std::fs::remove_file(page(dir));
+    let _ = std::fs::remove_file(dir.open_page());
 }
 
 /// Best effort: the address stands on stdout in any case. (A browser that runs confined, as a snap
 /// for instance, may not be allowed to read the file.)
 pub(crate) fn open(dir: &DataDir, url: &str) {
-    let path = page(dir);
+    let path = dir.open_page();
     let content = format!(
         "<!doctype html><meta charset=\"utf-8\"><title>Liminal Builder</title>\
          <meta name=\"referrer\" content=\"no-referrer\"><meta http-equiv=\"refresh\" content=\"0; url={url}\">\

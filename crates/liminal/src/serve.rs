@@ -85,7 +85,7 @@ pub(crate) async fn serve(settings: Settings, ends_with_stdin: bool) -> anyhow::
             hub: hub.clone(),
             door,
             strangers: Arc::new(Semaphore::new(gateway::STRANGERS_MAX)),
-            scratch: dir.path().join("scratch"),
+            scratch: dir.scratch_folder(),
             personas: agent::Directories::within(dir.path()).personas,
             model: std::env::var("LIMINAL_AGENT_MODEL").ok(),
             token: current.clone(),

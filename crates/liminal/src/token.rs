@@ -79,7 +79,7 @@ impl Token {
             let usable = Self::parse(text).map(|_| "LIMINAL_TOKEN");
             return usable.ok_or_else(|| TokenError::Unusable("LIMINAL_TOKEN").to_string());
         }
-        let path = data_dir.join(DataDir::TOKEN);
+        let path = data_dir.join(hub::store::names::TOKEN);
         match std::fs::read_to_string(&path) {
             Ok(text) => match Self::parse(text.trim()) {
                 Some(_) => Ok("the file `token` in the data directory"),

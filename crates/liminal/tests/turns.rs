@@ -95,8 +95,10 @@ async fn a_message_during_a_turn_waits_and_is_sent_when_it_ends() -> Result<()> 
 
 #[tokio::test]
 async fn what_waits_can_be_changed_and_taken_back() -> Result<()> {
-    let (_setup, _server, mut person, mut talk) = one("").await?;
-    person.send(&talk, "say first\nhang").await?;
+    let (setup, _server, mut person, mut talk) = one("").await?;
+    let go_on = setup.home().join("go-on");
+    let first = format!("say first\nuntil {}", go_on.display());
+    person.send(&talk, &first).await?;
     person.until_said(&mut talk, "assistant: first").await?;
     for text in ["say wrong", "say never"] {
         person.send(&talk, text).await?;
@@ -113,14 +115,48 @@ async fn what_waits_can_be_changed_and_taken_back() -> Result<()> {
     let remove = json!({"type": "session:queue-remove", "queueId": id(1, &talk)});
     person.ask(&mut talk, remove.clone()).await?;
     assert_eq!(person.ask(&mut talk, remove).await?["code"], "SESSION_BUSY");
-    person
-        .ask(&mut talk, json!({"type": "session:cancel"}))
-        .await?;
+    std::fs::write(go_on, "")?;
     person.until_turns(&mut talk, 2).await?;
     assert_eq!(
         talk.said()[3..],
         ["user: say right", "assistant: right", "turn ended"]
     );
+    Ok(())
+}
+
+#[tokio::test]
+async fn cancelled_turn_leaves_its_queue_paused_until_it_is_resumed() -> Result<()> {
+    let (setup, _server, mut person, mut talk) = one("").await?;
+    person.send(&talk, "say first\nhang").await?;
+    person.until_said(&mut talk, "assistant: first").await?;
+    person.send(&talk, "say later").await?;
+    let waits = |seen: &Conversation| seen.info["queue"].as_array().map(Vec::len) == Some(1);
+    person.until(&mut talk, waits).await?;
+    let cancel = json!({"type": "session:cancel"});
+    person.ask(&mut talk, cancel).await?;
+    person.until_turns(&mut talk, 1).await?;
+    assert_eq!(talk.info["queueHeld"], true);
+    // A new message does not wait behind the paused ones, and its end does not send them.
+    person.turn(&mut talk, "say new").await?;
+    assert_eq!(
+        talk.said()[2..],
+        [
+            "turn cancelled",
+            "user: say new",
+            "assistant: new",
+            "turn ended"
+        ]
+    );
+    assert!(waits(&talk) && talk.info["queueHeld"] == true);
+    assert_eq!(prompts(&setup), 2);
+    let resume = json!({"type": "session:queue-resume"});
+    person.ask(&mut talk, resume).await?;
+    person.until_turns(&mut talk, 3).await?;
+    assert_eq!(
+        talk.said()[6..],
+        ["user: say later", "assistant: later", "turn ended"]
+    );
+    assert_eq!(talk.info["queueHeld"], false);
     Ok(())
 }
 

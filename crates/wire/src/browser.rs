@@ -526,6 +526,9 @@ pub enum ServerMessage {
         #[ts(optional)]
         request_id: Option<String>,
     },
+    /// What every user of the server should know; takes the place of the greeting's.
+    #[serde(rename = "notices")]
+    Notices { notices: Vec<String> },
     #[serde(rename = "error")]
     Error {
         code: ErrorCode,

@@ -51,7 +51,7 @@ pub struct SessionInfo {
     pub policy: PermissionPolicy,
     /// Messages that wait for the turn to end.
     pub queue: Vec<QueuedMessage>,
-    /// True when the queue waits for the person rather than for a turn.
+    /// True when the queue is paused: after a stopped or failed turn, or a restart of the server.
     pub queue_held: bool,
     pub permissions: Vec<PermissionQuestion>,
     /// What the agent asks that is not about permission; the entries have the forms.

@@ -49,11 +49,15 @@ impl FileStore {
             names: Mutex::default(),
         };
         for directory in [directory, &store.sessions, &store.expired] {
+            let is_new = !directory.exists();
             DirBuilder::new()
                 .recursive(true)
                 .mode(PRIVATE_DIRECTORY)
                 .create(directory)?;
             fs::set_permissions(directory, Permissions::from_mode(PRIVATE_DIRECTORY))?;
+            if let Some(parent) = directory.parent().filter(|_| is_new) {
+                File::open(parent)?.sync_all()?;
+            }
         }
         Ok(store)
     }

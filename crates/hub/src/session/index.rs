@@ -18,7 +18,9 @@ use super::title::{self, UNTITLED};
 use crate::error::HubError;
 use crate::events::{Events, Origin, What};
 use crate::store::transcript::{Header, Note, Transcript, live_path};
-use crate::store::{DataDir, Document, Versioned, durable, migrations};
+use crate::store::{
+    DataDir, Document, Versioned, create_private_dir, durable, migrations, names, ownership,
+};
 
 /// Deleted sessions that can be brought back.
 const DELETED_MAX: usize = 1000;
@@ -90,7 +92,7 @@ impl Versioned for SessionsFile {
 
 /// What is wrong with the index in this data directory, if anything, without touching it.
 pub(crate) fn problem(data_dir: &Path) -> Option<String> {
-    crate::store::problem::<SessionsFile>(&data_dir.join(DataDir::SESSIONS))
+    crate::store::problem::<SessionsFile>(&data_dir.join(names::SESSIONS))
 }
 
 pub(crate) struct Index {
@@ -262,6 +264,11 @@ impl Index {
         };
         self.edit(id, move |meta| meta.archived = archived, told, origin)
             .await
+    }
+
+    /// Fails when the data directory is not this server's any more.
+    pub(crate) fn check_ownership(&self) -> Result<(), HubError> {
+        ownership::check(&self.folder).map_err(|error| HubError::Write(Arc::new(error)))
     }
 
     /// Takes a session out of the index and moves its files to the trash folder.
@@ -469,13 +476,14 @@ fn bring_up_to_date(file: &mut SessionsFile, news: &HashMap<String, News>) {
 
 /// The folder for transcripts of deleted sessions.
 pub(super) fn trash(folder: &Path) -> PathBuf {
-    folder.with_file_name("trash")
+    folder.with_file_name(names::TRASH_FOLDER)
 }
 
 /// Moves the files of a session, durably. A file already at the destination keeps its bytes under another name.
 fn move_files(key: &str, from: &Path, to: &Path) -> Result<(), HubError> {
     let moved = || -> std::io::Result<()> {
-        std::fs::create_dir_all(to)?;
+        ownership::check(from)?;
+        create_private_dir(to)?;
         let name = format!("{key}.jsonl");
         for name in [live_path(Path::new(&name)), PathBuf::from(name)] {
             move_file(&from.join(&name), &to.join(&name))?;

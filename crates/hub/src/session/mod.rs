@@ -407,6 +407,8 @@ impl Sessions {
     /// Ends what it is doing and moves it to the trash folder.
     pub async fn delete(&self, id: &str, origin: Origin) -> Result<(), HubError> {
         self.index.find(id).ok_or(HubError::SessionNotFound)?;
+        // Afterwards the session's task would wait for a disk that it may not write.
+        self.index.check_ownership()?;
         let running = self.running().remove(id);
         if let Some(running) = running {
             stop(&running, true).await;

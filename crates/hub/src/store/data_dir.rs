@@ -1,38 +1,12 @@
-//! The data directory: where things are, who may read it, and that only one server uses it.
+//! The data directory: where things are, and who may read it.
 
-use std::fs::{self, DirBuilder, File, Permissions, TryLockError};
-use std::io::{self, Read, Seek, Write};
-use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
+use std::fs::{self, Permissions};
+use std::io;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
-use rustix::fs::Access;
-use serde::{Deserialize, Serialize};
-
-use super::{OpenError, durable};
-
-const PRIVATE_DIRECTORY: u32 = 0o700;
-const LOCK_FILE: &str = "lock";
-const LOCK_ATTEMPTS: u32 = 5;
-const LOCK_PAUSE: Duration = Duration::from_millis(50);
-
-/// What else may be there before the first start, or after a moved one.
-const OURS: [&str; 14] = [
-    "agent",
-    "agents",
-    "agents.json",
-    "audit.jsonl",
-    "config.toml",
-    "lost+found",
-    "open.html",
-    "projects.json",
-    "sessions",
-    "sessions.json",
-    "token",
-    "trash",
-    "uploads",
-    "workspace",
-];
+use super::ownership::Lock;
+use super::{OpenError, durable, names};
 
 /// A directory that exists, is ours, and is private.
 #[derive(Debug, Clone)]
@@ -40,38 +14,9 @@ pub struct DataDir {
     path: PathBuf,
 }
 
-/// Proof that no other server uses the directory. Released when dropped, also by `kill -9`.
-#[derive(Debug)]
-pub struct Lock {
-    file: File,
-}
-
-/// Who uses a data directory, as far as can be seen without touching it.
-#[derive(Debug)]
-pub enum Holding {
-    Missing,
-    /// Why it cannot be used, as a sentence.
-    Unusable(String),
-    Free,
-    /// A server; the text names it.
-    Held(String),
-}
-
-/// What the lock file says about its holder.
-#[derive(Debug, Serialize, Deserialize)]
-struct Holder {
-    pid: u32,
-    #[serde(default)]
-    url: Option<String>,
-}
-
 impl DataDir {
-    pub(crate) const PROJECTS: &'static str = "projects.json";
-    pub(crate) const SESSIONS: &'static str = "sessions.json";
-    pub const TOKEN: &'static str = "token";
-
-    /// Creates the directory or makes the existing one private. A directory with somebody else's
-    /// files is refused, before anything in it is touched.
+    /// Creates the directory or makes the existing one private. A directory with files of other programs is refused, before
+    /// anything in it is touched.
     pub fn prepare(path: &Path) -> Result<Self, OpenError> {
         let fail = |source| OpenError::Directory {
             path: path.to_owned(),
@@ -81,20 +26,17 @@ impl DataDir {
             if !path.is_dir() {
                 return Err(fail(io::ErrorKind::NotADirectory.into()));
             }
-            if !looks_like_ours(path).map_err(fail)? {
+            if !names::looks_like_ours(path).map_err(fail)? {
                 return Err(OpenError::NotOurs {
                     path: path.to_owned(),
                 });
             }
         } else {
-            DirBuilder::new()
-                .recursive(true)
-                .mode(PRIVATE_DIRECTORY)
-                .create(path)
-                .map_err(fail)?;
+            durable::create_private_dir(path).map_err(fail)?;
         }
         let path = path.canonicalize().map_err(fail)?;
-        fs::set_permissions(&path, Permissions::from_mode(PRIVATE_DIRECTORY)).map_err(fail)?;
+        let private = Permissions::from_mode(durable::PRIVATE_DIRECTORY);
+        fs::set_permissions(&path, private).map_err(fail)?;
         Ok(Self { path })
     }
 
@@ -103,35 +45,48 @@ impl DataDir {
     }
 
     pub fn token_file(&self) -> PathBuf {
-        self.path.join(Self::TOKEN)
+        self.path.join(names::TOKEN)
+    }
+
+    /// The page that leads the browser to the address with the token.
+    pub fn open_page(&self) -> PathBuf {
+        self.path.join(names::OPEN_PAGE)
+    }
+
+    /// Where sessions work that a program started without naming a folder; not made.
+    pub fn scratch_folder(&self) -> PathBuf {
+        self.path.join(names::SCRATCH_FOLDER)
+    }
+
+    pub(crate) fn audit_file(&self) -> PathBuf {
+        self.path.join(names::AUDIT)
     }
 
     pub(crate) fn projects_file(&self) -> PathBuf {
-        self.path.join(Self::PROJECTS)
+        self.path.join(names::PROJECTS)
     }
 
     pub(crate) fn sessions_file(&self) -> PathBuf {
-        self.path.join(Self::SESSIONS)
+        self.path.join(names::SESSIONS)
     }
 
     /// Where the transcripts are; made if need be.
     pub(crate) fn sessions_folder(&self) -> Result<PathBuf, OpenError> {
-        self.folder("sessions")
+        self.folder(names::SESSIONS_FOLDER)
     }
 
     pub(crate) fn uploads_folder(&self) -> Result<PathBuf, OpenError> {
-        self.folder("uploads")
+        self.folder(names::UPLOADS_FOLDER)
     }
 
     /// A private folder in here; made if need be.
     fn folder(&self, name: &str) -> Result<PathBuf, OpenError> {
         let path = self.path.join(name);
-        let made = DirBuilder::new()
-            .recursive(true)
-            .mode(PRIVATE_DIRECTORY)
-            .create(&path);
-        let private = || fs::set_permissions(&path, Permissions::from_mode(PRIVATE_DIRECTORY));
-        match made.and_then(|()| private()) {
+        let private = || {
+            let mode = Permissions::from_mode(durable::PRIVATE_DIRECTORY);
+            fs::set_permissions(&path, mode)
+        };
+        match durable::create_private_dir(&path).and_then(|()| private()) {
             Ok(()) => Ok(path),
             Err(source) => Err(OpenError::Directory { path, source }),
         }
@@ -147,109 +102,8 @@ impl DataDir {
 
     /// Claims the directory for this process.
     pub fn lock(&self) -> Result<Lock, OpenError> {
-        let fail = |source| OpenError::Directory {
-            path: self.path.clone(),
-            source,
-        };
-        let file = durable::open_private(&self.path.join(LOCK_FILE)).map_err(fail)?;
-        let mut attempts_left = LOCK_ATTEMPTS;
-        loop {
-            attempts_left -= 1;
-            match file.try_lock() {
-                Ok(()) => return Ok(Lock { file }),
-                // The one before us may be on its way out.
-                Err(TryLockError::WouldBlock) if attempts_left > 0 => {
-                    std::thread::sleep(LOCK_PAUSE);
-                }
-                Err(TryLockError::WouldBlock) => {
-                    let (path, holder) = (self.path.clone(), holder(&file));
-                    return Err(OpenError::Locked { path, holder });
-                }
-                Err(TryLockError::Error(source)) => return Err(fail(source)),
-            }
-        }
+        Lock::claim(&self.path)
     }
-}
-
-/// Looks at a data directory without creating, changing or claiming anything.
-pub fn look(path: &Path) -> Holding {
-    if !path.exists() {
-        return Holding::Missing;
-    }
-    let access = Access::READ_OK | Access::WRITE_OK | Access::EXEC_OK;
-    let usable = rustix::fs::access(path, access).map_err(io::Error::from);
-    let problem = match usable.and_then(|()| looks_like_ours(path)) {
-        Ok(true) => None,
-        Ok(false) => Some(OpenError::NotOurs {
-            path: path.to_owned(),
-        }),
-        Err(source) => Some(OpenError::Directory {
-            path: path.to_owned(),
-            source,
-        }),
-    };
-    if let Some(problem) = problem {
-        return Holding::Unusable(problem.to_string());
-    }
-    match File::open(path.join(LOCK_FILE)) {
-        Ok(file) if matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock)) => {
-            Holding::Held(holder(&file))
-        }
-        _ => Holding::Free,
-    }
-}
-
-/// Where the server that uses a data directory can be reached, if one does.
-pub fn address_of_server(path: &Path) -> Option<String> {
-    let mut file = File::open(path.join(LOCK_FILE)).ok()?;
-    if !matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock)) {
-        return None;
-    }
-    let mut text = String::new();
-    file.read_to_string(&mut text).ok()?;
-    let holder: Holder = serde_json::from_str(&text).ok()?;
-    holder.url
-}
-
-/// Who the lock file names, to be put behind a noun; empty when it has not said yet.
-fn holder(mut file: &File) -> String {
-    let mut text = String::new();
-    let read = file.rewind().and_then(|()| file.read_to_string(&mut text));
-    match read.ok().and_then(|_| serde_json::from_str(&text).ok()) {
-        Some(Holder {
-            pid,
-            url: Some(url),
-        }) => format!(" (process {pid}, {url})"),
-        Some(Holder { pid, url: None }) => format!(" (process {pid})"),
-        None => String::new(),
-    }
-}
-
-impl Lock {
-    /// Says in the lock file where this server can be reached. Never holds a secret.
-    pub fn announce(&self, url: &str) -> io::Result<()> {
-        let holder = Holder {
-            pid: std::process::id(),
-            url: Some(url.to_owned()),
-        };
-        let text = serde_json::to_string(&holder)?;
-        self.file.set_len(0)?;
-        let mut file = &self.file;
-        file.rewind()?;
-        file.write_all(text.as_bytes())
-    }
-}
-
-/// A directory in which a server of ours has run, or in which there is nothing else's.
-fn looks_like_ours(path: &Path) -> io::Result<bool> {
-    let has_run = std::fs::read_to_string(path.join(LOCK_FILE))
-        .is_ok_and(|text| text.is_empty() || serde_json::from_str::<Holder>(&text).is_ok());
-    let mut only_ours = true;
-    for entry in fs::read_dir(path)? {
-        let name = entry?.file_name();
-        only_ours &= name == LOCK_FILE || OURS.iter().any(|ours| name == *ours);
-    }
-    Ok(has_run || only_ours)
 }
 
 #[cfg(test)]

@@ -1,16 +1,50 @@
 //! Private files that survive a crash: replaced whole, renamed durably, set aside.
 
 use std::ffi::OsString;
-use std::fs::{self, File, OpenOptions, Permissions};
+use std::fs::{self, DirBuilder, File, OpenOptions, Permissions};
 use std::io::{self, Write};
-use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
+use super::ownership;
+
 const PRIVATE_FILE: u32 = 0o600;
+pub(super) const PRIVATE_DIRECTORY: u32 = 0o700;
+/// Ends the name of a file that is about to replace another.
+pub(super) const TEMPORARY: &str = ".tmp";
+/// Stands between the name of a file that was set aside and the time of that.
+pub(super) const SET_ASIDE: &str = ".unreadable-";
+
+/// Creates a private directory and its missing parents; an existing one is left as it is. After `Ok` their names are on disk.
+pub fn create_private_dir(path: &Path) -> io::Result<()> {
+    let create = || DirBuilder::new().mode(PRIVATE_DIRECTORY).create(path);
+    let created = create().or_else(|error| match (error.kind(), path.parent()) {
+        (io::ErrorKind::NotFound, Some(parent)) if !parent.as_os_str().is_empty() => {
+            create_private_dir(parent)?;
+            create()
+        }
+        _ => Err(error),
+    });
+    match created {
+        Ok(()) => {
+            // The mode above is cut by the umask.
+            fs::set_permissions(path, Permissions::from_mode(PRIVATE_DIRECTORY))?;
+            match sync_directory_of(path) {
+                // Who may create a name in a directory may still not be allowed to open it.
+                Err(error) if error.kind() == io::ErrorKind::PermissionDenied => Ok(()),
+                synced => synced,
+            }
+        }
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists && path.is_dir() => Ok(()),
+        Err(error) => Err(error),
+    }
+}
 
 /// Replaces the file's content, durably. After a crash or an error the file is the old one or the new one, whole.
 pub(crate) fn replace(path: &Path, content: &[u8]) -> io::Result<()> {
-    let temporary = beside(path, ".tmp");
+    // If the directory is exchanged after this, the temporary file is not there to be renamed.
+    ownership::check(path)?;
+    let temporary = beside(path, TEMPORARY);
     let written = write_new(&temporary, content).and_then(|()| fs::rename(&temporary, path));
     if written.is_err() {
         let _ = fs::remove_file(&temporary);
@@ -55,10 +89,11 @@ pub(crate) fn set_aside(path: &Path) -> io::Result<PathBuf> {
     let stamp = jiff::Timestamp::now()
         .strftime("%Y%m%dT%H%M%SZ")
         .to_string();
-    let mut aside = beside(path, &format!(".unreadable-{stamp}"));
+    ownership::check(path)?;
+    let mut aside = beside(path, &format!("{SET_ASIDE}{stamp}"));
     let mut number = 2;
     while aside.symlink_metadata().is_ok() {
-        aside = beside(path, &format!(".unreadable-{stamp}-{number}"));
+        aside = beside(path, &format!("{SET_ASIDE}{stamp}-{number}"));
         number += 1;
     }
     fs::rename(path, &aside)?;
@@ -69,7 +104,7 @@ pub(crate) fn set_aside(path: &Path) -> io::Result<PathBuf> {
 /// Gives the file a second name beside it, under which it stays when the first is removed.
 pub(crate) fn keep_beside(path: &Path) -> io::Result<PathBuf> {
     let stamp = jiff::Timestamp::now().as_millisecond();
-    let kept = beside(path, &format!(".unreadable-{stamp}"));
+    let kept = beside(path, &format!("{SET_ASIDE}{stamp}"));
     fs::hard_link(path, &kept)?;
     Ok(kept)
 }
@@ -82,6 +117,7 @@ fn beside(path: &Path, suffix: &str) -> PathBuf {
 
 /// Renames a file, durably. Fails with `AlreadyExists` where there is a file at `to`: what is there is never replaced.
 pub(crate) fn rename_new(from: &Path, to: &Path) -> io::Result<()> {
+    ownership::check(to)?;
     rename_no_replace(from, to)?;
     // Where it is now first: a cut between the two leaves both names rather than none.
     sync_directory_of(to)?;
@@ -118,6 +154,7 @@ fn rename_if_absent(from: &Path, to: &Path) -> io::Result<()> {
 /// Makes the name of a file durable, or its removal.
 pub(crate) fn sync_directory_of(path: &Path) -> io::Result<()> {
     match path.parent() {
+        Some(directory) if directory.as_os_str().is_empty() => File::open(".")?.sync_all(),
         Some(directory) => File::open(directory)?.sync_all(),
         None => Ok(()),
     }

@@ -1,22 +1,25 @@
 //! Files in the data directory.
 //!
-//! `data_dir` owns the directory itself and its lock, `document` keeps one versioned JSON file,
-//! `transcript` one conversation, `uploads` pictures, `durable` replaces a file so that a crash leaves the old one or the
+//! `data_dir` owns the directory itself, `ownership` its lock, `names` lists what is in it, `document` keeps one versioned
+//! JSON file, `transcript` one conversation, `uploads` pictures, `durable` replaces a file so that a crash leaves the old one or the
 //! new one, `migrations` turns old versions into new ones. Everything is readable by its owner only, whatever the umask.
 
 mod data_dir;
 mod document;
 pub(crate) mod durable;
 pub(crate) mod migrations;
+pub mod names;
+pub(crate) mod ownership;
 pub(crate) mod transcript;
 mod uploads;
 
 use std::io;
 use std::path::PathBuf;
 
-pub use data_dir::{DataDir, Holding, Lock, address_of_server, look};
+pub use data_dir::DataDir;
 pub(crate) use document::{Document, Versioned, problem};
-pub use durable::make_private;
+pub use durable::{create_private_dir, make_private};
+pub use ownership::{Holding, Lock, address_of_server, look};
 #[cfg(fuzzing)]
 pub use transcript::fuzz as fuzz_transcript;
 pub use uploads::{NotTaken, PICTURE_BYTES_MAX, Upload, Uploads};

@@ -64,6 +64,7 @@ pub(super) fn of_event(event: Event, connection: u64) -> Option<ServerMessage> {
             status,
             reason,
         },
+        What::Notices(notices) => ServerMessage::Notices { notices },
         What::Agents(agents) => ServerMessage::AgentList { agents, request_id },
         What::AgentInstall { cli_type, news } => of_install(cli_type, news),
     })

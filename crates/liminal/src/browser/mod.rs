@@ -231,7 +231,7 @@ impl Connection {
             version: env!("CARGO_PKG_VERSION").to_owned(),
             agents: hub.agents().summaries(),
             permissions: self.context.permissions,
-            notices: hub.notices().to_vec(),
+            notices: hub.notices(),
         }
     }
 

@@ -146,7 +146,7 @@ pub(super) static METHODS: LazyLock<Vec<Method>> = LazyLock::new(|| {
         ),
         Method::new(
             "chat.send",
-            "Sends a message, or queues it while a turn runs. The session is followed.",
+            "Sends a message, or queues it while a turn runs (also behind a paused queue). The session is followed.",
             chat::send,
         ),
         Method::new(
@@ -157,12 +157,12 @@ pub(super) static METHODS: LazyLock<Vec<Method>> = LazyLock::new(|| {
         Method::new("chat.message", "One message, whole.", chat::message),
         Method::new(
             "chat.abort",
-            "Stops a run, or takes it back if it still waits.",
+            "Stops a run and pauses the queue of its session, or takes back a run that still waits.",
             chat::abort,
         ),
         Method::new(
             "chat.queue",
-            "The messages that wait for the turn to end; takes one back, or lets them go on.",
+            "The messages that wait for the turn to end; takes one back, or sends them when they are paused.",
             chat::queue,
         ),
         Method::new(

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use hub::store::create_private_dir;
 use hub::{Named, UNTITLED};
 use jiff::Timestamp;
 use serde_json::json;
@@ -34,8 +35,11 @@ pub(super) async fn create(caller: Caller, params: CreateParams) -> Result<NewSe
         (None, Some(cwd)) => project_at(&caller, Path::new(&cwd.0)).await?,
         (None, None) => {
             let scratch = caller.context.scratch.clone();
-            tokio::fs::create_dir_all(&scratch)
+            let folder = scratch.clone();
+            tokio::task::spawn_blocking(move || create_private_dir(&folder))
                 .await
+                .map_err(std::io::Error::other)
+                .flatten()
                 .map_err(|error| Problem::new(Problem::INTERNAL, error.to_string()))?;
             project_at(&caller, &scratch).await?
         }

@@ -109,6 +109,30 @@ async fn a_run_is_stopped_and_one_that_waits_is_taken_back() -> Result<()> {
 }
 
 #[tokio::test]
+async fn aborted_run_leaves_the_queue_paused_until_it_is_resumed() -> Result<()> {
+    let setup = setup()?;
+    let server = setup.start().await?;
+    let mut program = Program::at(&server).await?;
+    let key = program.create(&setup).await?;
+    let running = program.send(&key, "say begun\nhang").await?;
+    program.event_of("chat.delta").await?;
+    let waiting = program.send(&key, "say later").await?;
+    let abort = json!({"runId": running});
+    program.result("chat.abort", abort).await?;
+    program.until_end(&running).await?;
+    let of = json!({"sessionKey": key});
+    let queue = program.result("chat.queue", of).await?;
+    assert_eq!(queue["waiting"][0]["runId"], waiting.as_str());
+    assert_eq!(queue["held"], true);
+    let resume = json!({"sessionKey": key, "resume": true});
+    let queue = program.result("chat.queue", resume).await?;
+    assert_eq!(queue, json!({"waiting": [], "held": false}));
+    let events = program.until_end(&waiting).await?;
+    assert_eq!(heard_text(&events, "chat.delta"), "later");
+    Ok(())
+}
+
+#[tokio::test]
 async fn every_run_of_a_session_that_is_deleted_ends_once() -> Result<()> {
     let setup = setup()?;
     let server = setup.start().await?;

@@ -216,7 +216,7 @@ pub struct QueueParams {
     /// A waiting message to take back.
     #[serde(default)]
     pub remove: Option<String>,
-    /// Lets a queue go on that waits for somebody.
+    /// Sends the messages of a paused queue, one turn after the other.
     #[serde(default)]
     pub resume: bool,
 }

@@ -155,6 +155,7 @@ pub struct Subscribed {
 #[serde(rename_all = "camelCase")]
 pub struct Queue {
     pub waiting: Vec<QueuedRun>,
+    /// True when the queue is paused: after a stopped or failed turn, or a restart of the server.
     pub held: bool,
 }
 

@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use serde::Serialize;
 use tokio::sync::{mpsc, oneshot};
 
-use crate::store::{durable, make_private};
+use crate::store::{durable, make_private, names, ownership};
 
 const FILE_BYTES_MAX: u64 = 8 * 1024 * 1024;
 /// Lines waiting to be written, and at most so many between two syncs.
@@ -270,8 +270,9 @@ impl Writer {
 
     fn try_append(&mut self, line: &str) -> io::Result<()> {
         if self.size > 0 && self.size + line.len() as u64 >= self.limit {
+            ownership::check(&self.path)?;
             self.try_sync()?;
-            std::fs::rename(&self.path, self.path.with_extension("1.jsonl"))?;
+            std::fs::rename(&self.path, self.path.with_file_name(names::AUDIT_BEFORE))?;
             *self = Self::open(&self.path, self.limit)?;
         }
         let seal = if self.torn { "\n" } else { "" };

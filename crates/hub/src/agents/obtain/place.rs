@@ -10,10 +10,8 @@ use std::time::SystemTime;
 use serde_json::Value;
 
 use super::listing::{self, LIST_BYTES_MAX, Listed, Refreshed, Way};
-use crate::store::durable;
+use crate::store::{durable, names, ownership};
 
-const FOLDER: &str = "agents";
-const LIST: &str = "agents.json";
 /// In the folder while an installation is under way: what is there is not to be trusted.
 const UNFINISHED: &str = ".unfinished";
 const MANIFEST_BYTES_MAX: u64 = 1024 * 1024;
@@ -48,7 +46,7 @@ impl Shelf {
 
     /// Our list, with what a newer one has more or newer.
     pub(crate) fn listed(&self) -> List {
-        let path = self.data_dir.join(LIST);
+        let path = self.data_dir.join(names::AGENTS);
         let stamp = path.metadata().and_then(|file| file.modified()).ok();
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((read, list)) = &*kept
@@ -85,7 +83,7 @@ impl Shelf {
             }
         }
         durable::replace(
-            &self.data_dir.join(LIST),
+            &self.data_dir.join(names::AGENTS),
             listing::write(&agents).as_bytes(),
         )
         .map_err(|error| format!("it could not be kept: {error}"))?;
@@ -97,7 +95,9 @@ impl Shelf {
     }
 
     pub(crate) fn folder(&self, listed: &Listed) -> PathBuf {
-        self.data_dir.join(FOLDER).join(listing::our_id(&listed.id))
+        self.data_dir
+            .join(names::AGENTS_FOLDER)
+            .join(listing::our_id(&listed.id))
     }
 
     /// How it would be started, if it was brought here.
@@ -115,6 +115,7 @@ impl Shelf {
 
 /// Says that a folder is not to be trusted until `finish`.
 pub(super) fn begin(folder: &Path) -> std::io::Result<()> {
+    ownership::check(folder)?;
     std::fs::create_dir_all(folder)?;
     std::fs::write(folder.join(UNFINISHED), "")
 }
@@ -325,7 +326,7 @@ mod tests {
             .unwrap();
         assert!(shelf.keep("{").is_err());
         assert!(shelf.find("mine").is_some());
-        std::fs::write(dir.path().join(LIST), "{").unwrap();
+        std::fs::write(dir.path().join(names::AGENTS), "{").unwrap();
         let again = Shelf::new(dir.path());
         assert!(again.find("mine").is_none() && again.find("gemini").is_some());
     }

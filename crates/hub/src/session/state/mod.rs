@@ -517,14 +517,102 @@ mod tests {
         }
     }
 
+    fn send(state: &mut State, id: &str) -> Vec<Effect> {
+        let message = QueuedMessage {
+            queue_id: id.to_owned(),
+            content: id.to_owned(),
+            images: vec![],
+            request_id: None,
+        };
+        state.step(Input::Send(message), Now::default()).unwrap()
+    }
+
+    fn answer(state: &mut State, turn: u64, reason: &str) {
+        let result = Ok(serde_json::json!({"stopReason": reason}));
+        let answered = Input::Answered { turn, result };
+        state.step(answered, Now::default()).unwrap();
+    }
+
+    fn waiting(state: &State) -> (Vec<String>, bool) {
+        let info = state.info();
+        let ids = info.queue.into_iter().map(|queued| queued.queue_id);
+        (ids.collect(), info.queue_held)
+    }
+
     #[test]
-    fn a_message_to_an_agent_that_fell_asleep_is_sent_when_it_is_awake() {
+    fn cancelled_turn_pauses_the_queue_whatever_the_agent_answers() {
         let now = Now::default();
-        let awake = || Input::Attached {
+        for reason in ["cancelled", "end_turn"] {
+            let mut state = attached();
+            state.step(Input::ResumeQueue, now).unwrap();
+            send(&mut state, "q2");
+            state.step(Input::Cancel { only: None }, now).unwrap();
+            answer(&mut state, 1, reason);
+            assert_eq!(waiting(&state), (vec!["q2".to_owned()], true), "{reason}");
+            assert!(state.turn.is_none(), "{reason}");
+        }
+    }
+
+    #[test]
+    fn turn_cancelled_before_its_prompt_is_sent_pauses_the_queue() {
+        let now = Now::default();
+        let mut state = with_queued(None);
+        state.step(Input::ResumeQueue, now).unwrap();
+        send(&mut state, "q2");
+        assert_eq!(state.phase(), Some(TurnPhase::Starting));
+        state.step(Input::Cancel { only: None }, now).unwrap();
+        assert_eq!(waiting(&state), (vec!["q2".to_owned()], true));
+        assert!(state.turn.is_none());
+    }
+
+    #[test]
+    fn turn_that_the_agent_cancels_on_its_own_pauses_the_queue() {
+        let mut state = attached();
+        state.step(Input::ResumeQueue, Now::default()).unwrap();
+        send(&mut state, "q2");
+        answer(&mut state, 1, "cancelled");
+        assert_eq!(waiting(&state), (vec!["q2".to_owned()], true));
+    }
+
+    #[test]
+    fn new_message_begins_a_turn_and_leaves_a_paused_queue_paused() {
+        let now = Now::default();
+        let mut state = with_queued(None);
+        let begun = send(&mut state, "new");
+        assert!(begun.contains(&Effect::TurnBegins));
+        state.step(awake(), now).unwrap();
+        answer(&mut state, 1, "end_turn");
+        assert_eq!(waiting(&state), (vec!["q1".to_owned()], true));
+        assert!(state.turn.is_none());
+        let resumed = state.step(Input::ResumeQueue, now).unwrap();
+        assert!(resumed.contains(&Effect::TurnBegins));
+        assert_eq!(waiting(&state), (vec![], false));
+    }
+
+    #[test]
+    fn message_sent_after_a_cancel_with_an_empty_queue_is_sent_next() {
+        let now = Now::default();
+        let mut state = attached();
+        state.step(Input::ResumeQueue, now).unwrap();
+        state.step(Input::Cancel { only: None }, now).unwrap();
+        send(&mut state, "next");
+        answer(&mut state, 1, "cancelled");
+        assert_eq!(waiting(&state), (vec![], false));
+        let turn = state.turn.as_ref().unwrap();
+        assert_eq!(turn.message.queue_id, "next");
+    }
+
+    fn awake() -> Input {
+        Input::Attached {
             answer: Value::Null,
             takes_images: false,
             chosen: vec![],
-        };
+        }
+    }
+
+    #[test]
+    fn a_message_to_an_agent_that_fell_asleep_is_sent_when_it_is_awake() {
+        let now = Now::default();
         let mut state = attached();
         let sent = state.step(Input::ResumeQueue, now).unwrap();
         let prompt = |effect: &Effect| matches!(effect, Effect::Prompt { turn: 1, .. });
@@ -541,12 +629,7 @@ mod tests {
 
     fn attached() -> State {
         let mut state = with_queued(None);
-        let answer = Input::Attached {
-            answer: Value::Null,
-            takes_images: false,
-            chosen: vec![],
-        };
-        state.step(answer, Now::default()).unwrap();
+        state.step(awake(), Now::default()).unwrap();
         state
     }
 

@@ -16,7 +16,7 @@ const QUEUE_MAX: usize = 100;
 #[derive(Debug, Clone)]
 pub(super) struct Queue {
     waiting: VecDeque<QueuedMessage>,
-    /// Until a person says that it may go on.
+    /// True until the user resumes the queue.
     held: bool,
     accepted: VecDeque<String>,
 }
@@ -75,6 +75,7 @@ impl Queue {
         Ok(())
     }
 
+    /// Pauses what waits. An empty queue is not paused.
     pub(super) fn hold(&mut self) {
         self.held = !self.waiting.is_empty();
     }

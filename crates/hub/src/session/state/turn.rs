@@ -113,7 +113,11 @@ impl State {
         effects.push(Effect::Info);
     }
 
+    /// Cancels the turn and pauses the queue. A message sent after this is not part of what is paused.
     pub(super) fn cancel(&mut self, now: Now, effects: &mut Vec<Effect>) {
+        if self.turn.is_some() {
+            self.queue.hold();
+        }
         match self.phase() {
             // Nothing was sent yet.
             Some(TurnPhase::Starting) => {
@@ -128,7 +132,8 @@ impl State {
                 self.close_questions(QuestionOutcome::Cancelled, effects);
                 effects.push(Effect::Info);
             }
-            None | Some(TurnPhase::Cancelling) => {}
+            Some(TurnPhase::Cancelling) => effects.push(Effect::Info),
+            None => {}
         }
     }
 
@@ -173,7 +178,9 @@ impl State {
         });
         effects.extend([Effect::Fold, Effect::Touch]);
         self.failed = outcome.is_failure();
-        if self.failed {
+        // A cancel of ours has paused the queue when it was requested.
+        let agent_cancelled = outcome == TurnOutcome::Cancelled && turn.phase == TurnPhase::Working;
+        if self.failed || agent_cancelled {
             self.queue.hold();
         } else {
             self.next_queued(now, effects);

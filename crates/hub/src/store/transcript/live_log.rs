@@ -16,7 +16,7 @@ use wire::ChatEntry;
 use super::lines::{append, append_to, seal};
 use super::live;
 use crate::agents::entries::{EntryChange, entry_number};
-use crate::store::durable;
+use crate::store::{durable, ownership};
 
 /// Size above which a live log is rewritten, and the growth since the last rewrite that it takes: entries that
 /// change often are in it once per change.
@@ -85,6 +85,11 @@ impl LiveLog {
         if !begins_turn && changes.iter().all(is_empty) {
             return Ok(());
         }
+        // A look at the disk per chunk would cost too much.
+        match begins_turn || self.file.is_none() {
+            true => ownership::check(&self.path)?,
+            false => ownership::check_known(&self.path)?,
+        }
         // After an error the file is opened again, and a torn last line ended.
         let mut file = match self.file.take() {
             Some(file) => file,
@@ -129,6 +134,7 @@ impl LiveLog {
         if synced.is_ok() && !self.name_is_durable {
             synced = durable::sync_directory_of(&self.path);
         }
+        let synced = synced.and_then(|()| ownership::check(&self.path));
         self.doubtful |= synced.is_err();
         synced?;
         self.name_is_durable = true;
@@ -214,6 +220,7 @@ impl LiveLog {
 
     /// Removes the file. A removal that a power cut undoes does no harm, so it is not synced.
     pub(super) fn remove(&mut self) -> io::Result<()> {
+        ownership::check(&self.path)?;
         let doubtful = self.doubtful;
         *self = Self {
             doubtful,

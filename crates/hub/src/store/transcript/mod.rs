@@ -28,7 +28,7 @@ use self::lines::{Appending, SCAN_BYTES, append, append_to_existing, scan, seal}
 use self::live::Live;
 use self::live_log::LiveLog;
 pub(crate) use self::live_log::live_path;
-use super::durable;
+use super::{durable, ownership};
 use crate::agents::entries::{EntryChange, entry_number};
 
 const VERSION: u64 = 1;
@@ -335,8 +335,9 @@ impl Transcript {
             text.extend(aside(&Aside::Note(note))?);
         }
         let lines = write_entries(&mut text, |text| text.len() as u64, entries)?;
+        ownership::check(&self.path)?;
         if let Some(folder) = kept.parent() {
-            std::fs::create_dir_all(folder)?;
+            durable::create_private_dir(folder)?;
         }
         match std::fs::hard_link(&self.path, kept) {
             Ok(()) => durable::sync_directory_of(kept)?,
@@ -375,6 +376,7 @@ impl Transcript {
         &mut self,
         write: impl FnOnce(&mut Appending) -> io::Result<T>,
     ) -> io::Result<(u64, T)> {
+        ownership::check(&self.path)?;
         if !self.ready {
             self.file = append_to_existing(&self.path)?;
             self.size = seal(&mut self.file)?;
