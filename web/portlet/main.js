@@ -5,7 +5,7 @@
 
 import { h, part } from '../shared/dom.js';
 import '../shared/exact-time.js';
-import { hearSignIn } from '../shared/sign-in.js';
+import { showSignInProgress } from '../shared/sign-in.js';
 import { startAnnouncer } from './announcer.js';
 import { connectBridge, Refusal } from './bridge.js';
 import { startClosed } from './closed.js';
@@ -218,7 +218,7 @@ function takeKeyboard() {
 /** @param {import('../types/wire.js').ServerMessage} message */
 function fold(message) {
   if (message.type === 'error') return composer.complain(message.message);
-  if (message.type === 'agent:sign-in') return hearSignIn(message);
+  if (message.type === 'agent:sign-in') return showSignInProgress(message);
   const first = message.type === 'session:history' && !transcript.known;
   const change = apply(transcript, message, performance.now());
   everything ||= change.all;

@@ -2,7 +2,7 @@
 
 import { icon, part } from '../shared/dom.js';
 import '../shared/exact-time.js';
-import { hearSignIn } from '../shared/sign-in.js';
+import { showSignInProgress } from '../shared/sign-in.js';
 import { recall, remember } from '../shared/storage.js';
 import { startTheme } from '../shared/theme.js';
 import { startAddProject } from './add-project.js';
@@ -161,7 +161,7 @@ function onMessage(message) {
   portlets.receive(message);
   waiting.receive(message);
   launch.receive(message);
-  if (message.type === 'agent:sign-in') hearSignIn(message);
+  if (message.type === 'agent:sign-in') showSignInProgress(message);
   if (workspace === before) return;
   // Also after a reconnect: whatever happened meanwhile is in the lists.
   if (message.type === 'hello') {
