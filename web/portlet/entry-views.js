@@ -1,4 +1,4 @@
-/** From a row of the conversation to an element, for each kind of entry. */
+/** The views of conversation rows: one per entry type. */
 
 import { h } from '../shared/dom.js';
 import { signInView } from '../shared/sign-in.js';
@@ -9,7 +9,7 @@ import { mediaView } from './media-view.js';
 import { copyButton, disclosure } from './stage.js';
 import { textView } from './text-view.js';
 import { groupView, toolView } from './tool-view.js';
-import { grows } from './transcript.js';
+import { mayGrow } from './transcript.js';
 
 /**
  * @typedef {import('./transcript.js').Item} Item
@@ -37,7 +37,7 @@ export function rowView(first, stage) {
   const heading = h('h2', { class: 'sr-only' });
   const element = h('div', { class: `row row-${first.items[0].entry.type}` }, heading);
   const group = first.items.length > 1 ? groupView(stage) : null;
-  // A newer server may say things that we do not know yet.
+  // A newer server may send entry types that this page does not know.
   const view = group ? null : (VIEWS[first.items[0].entry.type] ?? unknownView)(stage);
   element.append((group ?? view)?.element ?? '');
   return {
@@ -54,7 +54,7 @@ export function rowView(first, stage) {
   };
 }
 
-/** What somebody wrote is shown whole up to this: they know what the rest says. */
+/** A user message longer than this is collapsed; limits in characters and in lines. */
 const TEXT_SHOWN = 3000;
 const LINES_SHOWN = 20;
 
@@ -132,7 +132,7 @@ function assistantView(stage) {
       const entry = /** @type {Extract<ChatEntry, { type: 'assistant' }>} */ (item.entry);
       content = entry.content;
       text.update(item, content);
-      element.classList.toggle('growing', grows(stage.transcript, item));
+      element.classList.toggle('growing', mayGrow(stage.transcript, item));
     },
   };
 }
@@ -148,7 +148,7 @@ function thinkingView(stage) {
     element: fold.element,
     update: (item) => {
       const entry = /** @type {Extract<ChatEntry, { type: 'thinking' }>} */ (item.entry);
-      const growing = grows(stage.transcript, item);
+      const growing = mayGrow(stage.transcript, item);
       const spent = item.began !== null && item.ended !== null ? item.ended - item.began : 0;
       const took = spent >= 1000 ? ` for ${duration(spent)}` : '';
       const said = growing ? 'Thinking…' : `Thought${took}`;
@@ -231,26 +231,26 @@ const ADVICE = {
   signIn: 'Once you have signed in, the message is sent again.',
 };
 
-/** Agents say it in many words; those that have methods for it say it in some of these. */
+/** Error texts that ask the user to sign in; agents have no common error code for this. */
 const SIGN_IN = /\b(sign|log)(ged)?[ -]?in\b|\bauthenticat|\bunauthori[sz]ed\b/i;
 
 /** @param {Stage} stage @returns {View} */
 function turnView(stage) {
-  /** Kept while its methods stay, so that what it says stays too. */
-  let known = '';
+  /** The sign-in methods the form was built for. The form and its progress are kept while they stay the same. */
+  let builtFor = '';
   /** @type {HTMLElement | null} */
-  let ways = null;
+  let signInForm = null;
   /** @param {Stage} stage @param {HTMLButtonElement} send */
   const signIn = ({ signIn: methods, signInRequest, copy, agentName, cliType }, send) => {
-    const offered = JSON.stringify(methods());
-    if (!ways || offered !== known) {
+    const current = JSON.stringify(methods());
+    if (!signInForm || current !== builtFor) {
       const agent = { cliType: cliType(), name: agentName() };
-      // What was wanted goes on by itself.
-      ways = signInView(agent, methods(), { request: signInRequest, copy, onSignedIn: () => again?.click() });
+      // After the sign-in the failed message is sent again automatically.
+      signInForm = signInView(agent, methods(), { request: signInRequest, copy, onSignedIn: () => again?.click() });
     }
-    known = offered;
+    builtFor = current;
     again = send;
-    return ways;
+    return signInForm;
   };
   /** @type {HTMLButtonElement | null} */
   let again = null;
@@ -265,31 +265,32 @@ function turnView(stage) {
         turn.durationMs === undefined ? '' : duration(turn.durationMs),
         turn.tokens === undefined ? '' : `${short(turn.tokens)} ${counted(turn.tokens, 'token').split(' ')[1]}`,
       ].filter(Boolean);
-      const locked = bad && SIGN_IN.test(turn.message ?? '');
-      // The ways in parentheses stand below, as buttons.
-      const message = locked && stage.signIn().length > 0 ? turn.message?.replace(/ \([^()]*\)$/, '') : turn.message;
+      const needsSignIn = bad && SIGN_IN.test(turn.message ?? '');
+      // The error lists the sign-in methods in parentheses; they are shown below as buttons.
+      const message =
+        needsSignIn && stage.signIn().length > 0 ? turn.message?.replace(/ \([^()]*\)$/, '') : turn.message;
       const said = [OUTCOMES[turn.outcome], message].filter(Boolean).join(': ');
       element.dataset.at = turn.timestamp;
-      // Somebody may be signing in.
-      const focused = ways?.contains(document.activeElement) ? document.activeElement : null;
+      // The user may be typing in the sign-in form: keep its focus.
+      const focused = signInForm?.contains(document.activeElement) ? document.activeElement : null;
       element.replaceChildren(
         said ? h('span', { class: 'turn-said' }, said) : '',
         h('span', { class: 'turn-figures' }, figures.join(' · ')),
       );
       if (!bad) return;
       const last = stage.transcript.items.at(-1) === item;
-      const advice = locked && last ? 'signIn' : /** @type {keyof typeof ADVICE} */ (turn.outcome);
+      const advice = needsSignIn && last ? 'signIn' : /** @type {keyof typeof ADVICE} */ (turn.outcome);
       element.append(h('p', { class: 'hint' }, ADVICE[advice]));
-      const again = last && lastWords(stage);
+      const again = last && lastUserMessage(stage);
       if (!again) return;
       const send = h(
         'button',
         { class: 'button', type: 'button', onclick: () => stage.sendAgain(again) },
         'Send again',
       );
-      if (locked) element.append(signIn(stage, send));
+      if (needsSignIn) element.append(signIn(stage, send));
       element.append(send);
-      if (turn.outcome === 'failed' && !locked) {
+      if (turn.outcome === 'failed' && !needsSignIn) {
         element.append(h('button', { class: 'button', type: 'button', onclick: stage.reconnect }, 'Restart agent'));
       }
       if (focused instanceof HTMLElement && focused.isConnected) focused.focus();
@@ -298,7 +299,7 @@ function turnView(stage) {
 }
 
 /** @param {Stage} stage */
-function lastWords(stage) {
+function lastUserMessage(stage) {
   return stage.transcript.items.findLast(({ entry }) => entry.type === 'user');
 }
 

@@ -1,4 +1,4 @@
-/** Content that is not text: pictures and sound from an agent, resources and links it names. */
+/** The view of non-text content from an agent: images, audio, resources and links. */
 
 import { h } from '../shared/dom.js';
 import { size } from './format.js';
@@ -7,8 +7,9 @@ import { cappedText } from './stage.js';
 
 /** @typedef {import('../types/wire.js').MediaBlock} MediaBlock */
 
+/** Maximum length of base64 data that is shown, in characters. */
 const DATA_MAX = 20 * 1024 * 1024;
-/** What we let the browser decode; a picture with script in it is not among them. */
+/** Image types the browser may decode. SVG is excluded because it can contain scripts. */
 const PICTURES = ['image/png', 'image/jpeg', 'image/gif', 'image/webp', 'image/avif', 'image/bmp'];
 
 /** @param {MediaBlock} block @param {import('./stage.js').Stage} stage @param {string} key @returns {HTMLElement} */

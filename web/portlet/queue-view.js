@@ -1,4 +1,4 @@
-/** Messages that wait for the turn to end: seen, changed, taken back. */
+/** The list of queued messages, which the user can edit and remove. */
 
 import { h } from '../shared/dom.js';
 import { counted } from './format.js';

@@ -1,14 +1,14 @@
-/** What an agent does: one line a call, which opens; a run of finished ones in one line. */
+/** The views of tool calls: one collapsible line per call, and one per group of finished calls. */
 
 import { h } from '../shared/dom.js';
-import { counted, diffView } from './diff-view.js';
+import { diffView, lineCounts } from './diff-view.js';
 import { duration, within } from './format.js';
 import { glyph } from './icons.js';
 import { exact, titled } from './markup.js';
 import { mediaView } from './media-view.js';
 import { questionView } from './question-view.js';
-import { summary as kindsOf } from './rows.js';
-import { cappedText, copyButton, disclosure, unseen } from './stage.js';
+import { summary as summaryOf } from './rows.js';
+import { cappedText, copyButton, disclosure, screenReaderText } from './stage.js';
 import { terminalView } from './terminal-view.js';
 
 /**
@@ -26,8 +26,8 @@ export function toolView(stage) {
   const fold = disclosure(stage, 'tool');
   const asked = h('div', { class: 'asked' });
   const element = h('div', { class: 'tool-place' }, fold.element, asked);
-  const insides = insidesView(stage);
-  fold.body.append(insides.element);
+  const details = detailsView(stage);
+  fold.body.append(details.element);
   let questionId = '';
 
   return {
@@ -39,7 +39,7 @@ export function toolView(stage) {
       fold.summary.replaceChildren(...line(call, item, stage, Boolean(question)));
       const live = call.status === 'running' && (call.content ?? []).some(({ type }) => type === 'terminal');
       const open = Boolean(question) || call.status === 'error' || live;
-      fold.show(`tool-${call.entryId}`, open, () => insides.update(item, Boolean(question)));
+      fold.show(`tool-${call.entryId}`, open, () => details.update(item, Boolean(question)));
       if (question?.permissionId !== questionId || !question) {
         const had = asked.contains(document.activeElement);
         asked.replaceChildren(question ? questionView(question, stage) : '');
@@ -56,14 +56,16 @@ function line(call, item, stage, asks) {
   const spent = item.began !== null && item.ended !== null ? item.ended - item.began : 0;
   const took = spent >= 1000 ? duration(spent) : '';
   const state = h('span', { class: `tool-state ${call.status}` });
-  // Some agents call it done whatever the command said of itself.
-  const code = call.status === 'complete' ? failedWith(call) : undefined;
+  // Some agents report a call as complete although its command failed.
+  const code = call.status === 'complete' ? failedExitCode(call) : undefined;
   if (asks) state.append(glyph('question'));
   else if (call.status === 'running') state.append(h('span', { class: 'spinner', 'aria-hidden': 'true' }));
   else state.append(glyph(call.status === 'complete' && code === undefined ? 'done' : 'failed'));
   state.classList.toggle('error', code !== undefined);
   if (code !== undefined) state.append(h('span', {}, `exit code ${code}`));
-  state.append(call.status === 'complete' ? unseen(STATES.complete) : h('span', {}, asks ? ASKS : STATES[call.status]));
+  state.append(
+    call.status === 'complete' ? screenReaderText(STATES.complete) : h('span', {}, asks ? ASKS : STATES[call.status]),
+  );
   return [
     glyph(call.kind, 'kind'),
     h('span', { class: call.name === commandOf(call.rawInput) ? 'tool-name mono' : 'tool-name' }, ...titled(call.name)),
@@ -76,21 +78,21 @@ function line(call, item, stage, asks) {
   ];
 }
 
-/** How many lines the files it changed have gained and lost. @param {ToolCall} call */
+/** Total lines added and removed by the call. @param {ToolCall} call */
 function changes(call) {
-  const counts = (call.content ?? []).flatMap((part) => (part.type === 'diff' ? [counted(part)] : []));
+  const counts = (call.content ?? []).flatMap((part) => (part.type === 'diff' ? [lineCounts(part)] : []));
   if (counts.length === 0) return [];
   const sum = (/** @type {'added' | 'removed'} */ which) => counts.reduce((all, one) => all + one[which], 0);
   return [h('span', { class: 'added' }, `+${sum('added')}`), h('span', { class: 'removed' }, `−${sum('removed')}`)];
 }
 
-/** The exit code of a command that failed. @param {ToolCall} call */
-function failedWith(call) {
+/** The exit code of the first command that failed, if any. @param {ToolCall} call */
+function failedExitCode(call) {
   const codes = (call.content ?? []).map((part) => (part.type === 'terminal' ? part.exit?.code : undefined));
   return codes.find((code) => code !== undefined && code !== 0);
 }
 
-/** The command or the file, unless the title says it. @param {ToolCall} call @param {Stage} stage */
+/** The command or the file of a call; empty if its title contains it. @param {ToolCall} call @param {Stage} stage */
 function detailOf(call, stage) {
   const command = commandOf(call.rawInput);
   if (call.kind === 'execute' && command && !call.name.includes(command)) return command;
@@ -114,8 +116,8 @@ function commandOf(input) {
   return Array.isArray(command) ? command.map(String).join(' ') : '';
 }
 
-/** What a call shows when it is open. @param {Stage} stage */
-function insidesView(stage) {
+/** The expanded content of a call. @param {Stage} stage */
+function detailsView(stage) {
   const element = h('div', { class: 'tool-insides' });
   /** @type {{ kind: string, element: HTMLElement, update: (part: any, beside: any) => void }[]} */
   let parts = [];
@@ -138,7 +140,7 @@ function insidesView(stage) {
 
   return {
     element,
-    /** @param {Item} item @param {boolean} asks  the exact command is to be seen */
+    /** @param {Item} item @param {boolean} asks  whether it needs permission; the exact command is then shown */
     update: (item, asks) => {
       const call = /** @type {ToolCall} */ (item.entry);
       const content = shownContent(call);
@@ -164,11 +166,11 @@ function insidesView(stage) {
 function shownContent(call) {
   const content = call.content ?? [];
   const said = call.error ?? call.result;
-  const alreadyThere = content.some(
+  const alreadyShown = content.some(
     (part) =>
       (part.type === 'text' && part.text === said) || (part.type === 'terminal' && part.output.trim() === said?.trim()),
   );
-  return said && !alreadyThere ? [...content, { type: 'text', text: said }] : content;
+  return said && !alreadyShown ? [...content, { type: 'text', text: said }] : content;
 }
 
 /** @param {ToolCall} call @param {Stage} stage */
@@ -202,7 +204,7 @@ function extras(call, stage) {
   return found;
 }
 
-/** A run of finished calls. @param {Stage} stage */
+/** The collapsible line of a group of finished calls. @param {Stage} stage */
 export function groupView(stage) {
   const fold = disclosure(stage, 'tool group');
   /** @type {Map<string, import('./stage.js').View>} */
@@ -213,9 +215,9 @@ export function groupView(stage) {
     update: (items, id) => {
       fold.summary.replaceChildren(
         glyph('group', 'kind'),
-        h('span', { class: 'tool-name' }, kindsOf(items)),
+        h('span', { class: 'tool-name' }, summaryOf(items)),
         h('span', { class: 'tool-time' }),
-        h('span', { class: 'tool-state complete' }, glyph('done'), unseen(STATES.complete)),
+        h('span', { class: 'tool-state complete' }, glyph('done'), screenReaderText(STATES.complete)),
         glyph('chevron', 'opener'),
       );
       fold.show(id, false, () => {
