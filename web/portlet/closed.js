@@ -8,11 +8,11 @@ import { signInView } from '../shared/sign-in.js';
  *
  * @typedef {object} Actions
  * @property {() => Promise<unknown>} attach  asks the agent to open the session again
- * @property {import('./stage.js').Stage} stage
+ * @property {import('./stage.js').ViewContext} context
  */
 
 /** @param {HTMLElement} place @param {Actions} actions */
-export function startClosed(place, { attach, stage }) {
+export function startClosed(place, { attach, context }) {
   const message = h('p', { class: 'closed-said', role: 'alert' });
   const signInPlace = h('div', {});
   const retry = h('button', { class: 'button', type: 'button' }, 'Try again');
@@ -44,7 +44,7 @@ export function startClosed(place, { attach, stage }) {
     /** @param {AttachProblem | undefined} problem */
     show: (problem) => {
       const needsSignIn = problem?.code === 'SIGN_IN_NEEDED';
-      const methods = needsSignIn ? stage.signIn() : [];
+      const methods = needsSignIn ? context.signIn() : [];
       // An unchanged problem is not rendered again, so that a sign-in in progress is kept.
       const state = problem ? JSON.stringify([problem, methods]) : '';
       if (state === shown) return;
@@ -53,8 +53,8 @@ export function startClosed(place, { attach, stage }) {
       // The error lists the sign-in methods in parentheses; they are shown below as buttons.
       message.textContent =
         (methods.length > 0 ? problem?.message.replace(/ \([^()]*\)$/, '') : problem?.message) ?? '';
-      const agent = { cliType: stage.cliType(), name: stage.agentName() };
-      const { signInRequest: request, copy } = stage;
+      const agent = { cliType: context.cliType(), name: context.agentName() };
+      const { signInRequest: request, copy } = context;
       signInPlace.replaceChildren(needsSignIn ? signInView(agent, methods, { request, copy, onSignedIn: open }) : '');
     },
   };

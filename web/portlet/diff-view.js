@@ -32,8 +32,8 @@ export function lineCounts(change) {
   return known;
 }
 
-/** @param {import('./stage.js').Stage} stage */
-export function diffView(stage) {
+/** @param {import('./stage.js').ViewContext} context */
+export function diffView(context) {
   const element = h('figure', { class: 'diff' });
   /** @type {FileChange | null} */
   let shown = null;
@@ -47,7 +47,7 @@ export function diffView(stage) {
     const head = h(
       'figcaption',
       { class: 'diff-head' },
-      h('span', { class: 'mono path' }, ...exact(within(shown.path, stage.projectPath()))),
+      h('span', { class: 'mono path' }, ...exact(within(shown.path, context.projectPath()))),
       h('span', { class: 'added' }, `+${added}`),
       h('span', { class: 'removed' }, `−${removed}`),
     );

@@ -7,7 +7,7 @@ import { exact } from './markup.js';
 import { copyButton, disclosure, screenReaderText } from './stage.js';
 
 /**
- * @typedef {import('./stage.js').Stage} Stage
+ * @typedef {import('./stage.js').ViewContext} ViewContext
  * @typedef {import('./form.js').FormField} FormField
  * @typedef {import('./form.js').Filled} Filled
  * @typedef {Extract<import('../types/wire.js').ChatEntry, { type: 'question' }>} Question
@@ -27,10 +27,10 @@ const OUTCOMES = {
   interrupted: 'interrupted',
 };
 
-/** @param {Stage} stage @returns {import('./stage.js').View} */
-export function questionEntryView(stage) {
+/** @param {ViewContext} context @returns {import('./stage.js').View} */
+export function questionEntryView(context) {
   const element = h('div', { class: 'question-place' });
-  const fold = disclosure(stage, 'answered');
+  const fold = disclosure(context, 'answered');
   let shown = '';
   return {
     element,
@@ -42,7 +42,7 @@ export function questionEntryView(stage) {
       if (state === shown) return;
       shown = state;
       const had = element.contains(document.activeElement);
-      element.replaceChildren(question.outcome ? fold.element : openView(question, stage));
+      element.replaceChildren(question.outcome ? fold.element : openView(question, context));
       if (had && question.outcome) fold.summary.focus();
     },
   };
@@ -81,12 +81,12 @@ function showAnswers(fold, question) {
   });
 }
 
-/** @param {Question} question @param {Stage} stage */
-function openView(question, stage) {
+/** @param {Question} question @param {ViewContext} context */
+function openView(question, context) {
   const { ask, questionId, entryId } = question;
   const problem = h('p', { class: 'field-error', role: 'alert' });
   const fields = ask.type === 'form' ? ask.fields : [];
-  const drafts = draftOf(stage, questionId, fields);
+  const drafts = draftOf(context, questionId, fields);
   const views = fields.map((field, at) => fieldView(field, `${entryId}-${at}`, drafts));
   /** @type {HTMLButtonElement[]} */
   const buttons = [];
@@ -96,8 +96,8 @@ function openView(question, stage) {
     problem.textContent = '';
     for (const button of buttons) button.disabled = true;
     try {
-      await stage.answer(questionId, action, content);
-      stage.drafts.delete(questionId);
+      await context.answer(questionId, action, content);
+      context.drafts.delete(questionId);
     } catch (error) {
       const message = error instanceof Error ? error.message : String(error);
       const at = fields.findIndex((field) => message.startsWith(`“${labelOf(field)}”`));
@@ -142,13 +142,13 @@ function openView(question, stage) {
       'p',
       { class: 'question-title', id: titleId },
       glyph('question'),
-      h('strong', {}, `${stage.agentName()} asks`),
+      h('strong', {}, `${context.agentName()} asks`),
       screenReaderText(': '),
       h('span', { class: 'question-message' }, ...exact(question.message)),
     ),
     ask.type === 'form' && ask.title ? h('p', { class: 'form-title' }, ...exact(ask.title)) : '',
     ask.type === 'form' && ask.description ? h('p', { class: 'hint' }, ...exact(ask.description)) : '',
-    ask.type === 'link' ? linkOf(ask.url, stage) : '',
+    ask.type === 'link' ? linkOf(ask.url, context) : '',
     ...views.map((view) => view.element),
     h('div', { class: 'question-options' }, ...buttons),
     problem,
@@ -158,7 +158,7 @@ function openView(question, stage) {
     if (event.key === 'Escape' && event.target instanceof HTMLElement) {
       // Escape would otherwise stop the turn, and the form with it.
       event.preventDefault();
-      stage.leave();
+      context.leave();
     }
     const field = event.target instanceof HTMLInputElement || event.target instanceof HTMLTextAreaElement;
     if (event.key === 'Enter' && field && !event.shiftKey && !event.isComposing) {
@@ -176,8 +176,8 @@ function hints(type, needed) {
   return needed ? [h('span', { class: 'needed', 'aria-hidden': 'true' }, '*'), ' is needed. ', ...keys] : keys;
 }
 
-/** A link with its full address, after its host. @param {string} url @param {Stage} [stage]  adds a copy button */
-function linkOf(url, stage) {
+/** A link with its full address, after its host. @param {string} url @param {ViewContext} [context]  adds a copy button */
+function linkOf(url, context) {
   const host = URL.canParse(url) ? new URL(url).host : '';
   return h(
     'p',
@@ -186,20 +186,20 @@ function linkOf(url, stage) {
     h('strong', {}, ...exact(host)),
     ': ',
     h('a', { href: url, class: 'mono', rel: 'noreferrer' }, ...exact(url)),
-    stage ? copyButton(stage, () => url, 'address') : '',
+    context ? copyButton(context, () => url, 'address') : '',
   );
 }
 
 /**
  * The content of the form's fields, kept while the form is scrolled out of the page.
- * @param {Stage} stage @param {string} id @param {FormField[]} fields
+ * @param {ViewContext} context @param {string} id @param {FormField[]} fields
  */
-function draftOf(stage, id, fields) {
-  const known = stage.drafts.get(id);
+function draftOf(context, id, fields) {
+  const known = context.drafts.get(id);
   if (known) return known;
   /** @type {Map<string, Filled>} */
   const draft = new Map(fields.map((field) => [field.name, initialValue(field)]));
-  stage.drafts.set(id, draft);
+  context.drafts.set(id, draft);
   return draft;
 }
 

@@ -67,8 +67,8 @@ let lastSeen = -1;
 
 const bridge = connectBridge(receive);
 
-/** @type {import('./stage.js').Stage} */
-const stage = {
+/** @type {import('./stage.js').ViewContext} */
+const context = {
   transcript,
   agentName: () => init?.agent.name ?? 'The agent',
   projectPath: () => init?.projectPath ?? '',
@@ -105,11 +105,11 @@ const scroller = part('scroller', HTMLElement);
 const latest = part('latest', HTMLButtonElement);
 const empty = h('div', { class: 'empty-session' });
 const view = startWindow(scroller, conversation, {
-  make: (row) => rowView(row, stage),
+  make: (row) => rowView(row, context),
   onNearTop: loadOlder,
   onMoved: moved,
 });
-const head = startHead(part('head', HTMLElement), stage.reconnect);
+const head = startHead(part('head', HTMLElement), context.reconnect);
 const announcer = startAnnouncer(part('announcer', HTMLElement));
 const line = h('div', { class: 'status-line' });
 part('composer', HTMLElement).append(line);
@@ -117,7 +117,7 @@ const composer = startComposer(part('composer', HTMLElement), {
   send,
   queue: (content, images) => bridge.request({ type: 'session:send', content, images }, requestId()),
   stop: () => bridge.request({ type: 'session:cancel' }),
-  restart: stage.reconnect,
+  restart: context.reconnect,
   draft: (text) => bridge.send({ type: 'draft', text }),
   upload: bridge.upload,
   prompts: () => transcript.items.flatMap(({ entry }) => (entry.type === 'user' ? [entry.content] : [])),
@@ -134,7 +134,7 @@ const composer = startComposer(part('composer', HTMLElement), {
 });
 const closed = startClosed(part('composer', HTMLElement), {
   attach: () => bridge.request({ type: 'session:attach' }),
-  stage,
+  context,
 });
 const find = startFind(part('chat', HTMLElement), {
   items: () => transcript.items,
@@ -365,7 +365,7 @@ function showInfo() {
   infoChanged = false;
   if (!init) return;
   const { session, projectName } = init;
-  const agentName = stage.agentName();
+  const agentName = context.agentName();
   head.show({ title: session.title, agentName, projectName, status, reason, online });
   showEmpty();
   if (!transcript.info) return;
@@ -380,7 +380,7 @@ function showInfo() {
 function showEmpty() {
   const nothing = transcript.known && rows.length === 0;
   if (nothing && !empty.isConnected) {
-    empty.replaceChildren(...welcome(stage.agentName(), init?.projectPath || init?.projectName || ''));
+    empty.replaceChildren(...welcome(context.agentName(), init?.projectPath || init?.projectName || ''));
     scroller.append(empty);
   } else if (!nothing) {
     empty.remove();
@@ -437,7 +437,7 @@ function showItem(item) {
     `tool-${entry.entryId}`,
     ...(row.items.length > 1 ? [row.id] : []),
   ];
-  for (const key of opens) stage.opened.set(key, true);
+  for (const key of opens) context.opened.set(key, true);
   markChanged(item);
   view.toRow(row.id);
   view.refresh(() => row, [row.id]);
@@ -507,7 +507,7 @@ function openLinkInShell(event) {
   const link = event.target instanceof Element ? event.target.closest('a[href]') : null;
   if (!link || event.defaultPrevented) return;
   event.preventDefault();
-  stage.openLink(link.getAttribute('href') ?? '');
+  context.openLink(link.getAttribute('href') ?? '');
 }
 
 addEventListener('focus', takeFocus);
@@ -515,7 +515,7 @@ startKeys({
   find: () => !find.has() && find.open(),
   question: () => transcript.info?.permissions[0],
   answer: ({ permissionId }, { optionId }) => {
-    stage.permit(permissionId, optionId).catch((error) => composer.complain(error.message));
+    context.permit(permissionId, optionId).catch((error) => composer.complain(error.message));
   },
   stop: () => {
     if (transcript.info?.turn) composer.stop();

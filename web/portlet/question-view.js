@@ -10,8 +10,8 @@ import { screenReaderText } from './stage.js';
 /** Number of options that have a shortcut key. */
 const KEYS = 4;
 
-/** @param {PermissionQuestion} question @param {import('./stage.js').Stage} stage */
-export function questionView(question, stage) {
+/** @param {PermissionQuestion} question @param {import('./stage.js').ViewContext} context */
+export function questionView(question, context) {
   const problem = h('p', { class: 'field-error', role: 'alert' });
   let answering = false;
   const buttons = question.options.map((option, index) => {
@@ -22,7 +22,7 @@ export function questionView(question, stage) {
       answering = true;
       for (const button of buttons) button.setAttribute('aria-disabled', 'true');
       try {
-        await stage.permit(question.permissionId, option.optionId);
+        await context.permit(question.permissionId, option.optionId);
       } catch (error) {
         problem.textContent = error instanceof Error ? error.message : String(error);
         for (const button of buttons) button.removeAttribute('aria-disabled');
@@ -39,12 +39,12 @@ export function questionView(question, stage) {
   });
   return h(
     'section',
-    { class: 'question', 'aria-label': `${stage.agentName()} asks`, 'data-permission': question.permissionId },
+    { class: 'question', 'aria-label': `${context.agentName()} asks`, 'data-permission': question.permissionId },
     h(
       'p',
       { class: 'question-title' },
       glyph('question'),
-      h('strong', {}, `${stage.agentName()} asks`),
+      h('strong', {}, `${context.agentName()} asks`),
       screenReaderText(': '),
       h('span', {}, ...titled(question.title || 'whether it may do this')),
     ),

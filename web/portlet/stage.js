@@ -1,10 +1,10 @@
 /**
- * The context that every entry view receives (`Stage`), and the elements these views share.
+ * The context that every entry view receives (`ViewContext`), and the elements these views share.
  *
  * @typedef {import('./transcript.js').Item} Item
  * @typedef {import('./transcript.js').Transcript} Transcript
  *
- * @typedef {object} Stage
+ * @typedef {object} ViewContext
  * @property {Transcript} transcript
  * @property {() => string} agentName
  * @property {() => string} projectPath
@@ -36,13 +36,13 @@ import { exact } from './markup.js';
 /** How long a button confirms its action, in milliseconds. */
 const CONFIRMATION_MS = 1500;
 
-/** @param {Stage} stage @param {() => string} text @param {string} what */
-export function copyButton(stage, text, what) {
+/** @param {ViewContext} context @param {() => string} text @param {string} what */
+export function copyButton(context, text, what) {
   const label = `Copy ${what}`;
   const button = h('button', { class: 'icon-button copy', type: 'button', 'aria-label': label, title: label });
   button.append(glyph('copy'));
   button.addEventListener('click', () => {
-    stage.copy(text());
+    context.copy(text());
     button.replaceChildren(glyph('done'));
     button.setAttribute('aria-label', 'Copied');
     setTimeout(() => {
@@ -55,17 +55,17 @@ export function copyButton(stage, text, what) {
 
 /**
  * A collapsible element. Its body is filled only while it is open.
- * @param {Stage} stage
+ * @param {ViewContext} context
  * @param {string} className
  */
-export function disclosure(stage, className) {
+export function disclosure(context, className) {
   const summary = h('summary', {});
   const body = h('div', { class: 'body' });
   const element = h('details', { class: className }, summary, body);
   let key = '';
   /** @type {() => void} */
   let fill = () => {};
-  summary.addEventListener('click', () => stage.opened.set(key, !element.open));
+  summary.addEventListener('click', () => context.opened.set(key, !element.open));
   element.addEventListener('toggle', () => {
     if (element.open) fill();
   });
@@ -77,7 +77,7 @@ export function disclosure(stage, className) {
     show: (id, otherwise, fillBody) => {
       key = id;
       fill = fillBody;
-      const open = stage.opened.get(id) ?? otherwise;
+      const open = context.opened.get(id) ?? otherwise;
       if (element.open !== open) element.open = open;
       if (open) fill();
     },
@@ -100,16 +100,16 @@ export function screenReaderText(text) {
 
 /**
  * A text that is collapsed to its first lines if it is long.
- * @param {Stage} stage @param {string} key @param {number} [max]
+ * @param {ViewContext} context @param {string} key @param {number} [max]
  */
-export function cappedText(stage, key, max = 20) {
+export function cappedText(context, key, max = 20) {
   const shown = h('pre', { class: 'output', tabindex: '0' });
   const more = h('button', { class: 'link-button', type: 'button' });
   const element = h('div', { class: 'capped' }, shown, more);
   let text = '';
   const render = () => {
     const lines = text.split('\n');
-    const all = stage.opened.get(key) ?? false;
+    const all = context.opened.get(key) ?? false;
     const cut = !all && lines.length > max;
     const part = cut ? lines.slice(0, max).join('\n') : text;
     shown.replaceChildren(...(part.includes(ESCAPE) ? ansiLines(part) : exact(part)));
@@ -117,7 +117,7 @@ export function cappedText(stage, key, max = 20) {
     more.textContent = cut ? `Show all ${lines.length} lines` : 'Show less';
   };
   more.addEventListener('click', () => {
-    stage.opened.set(key, !(stage.opened.get(key) ?? false));
+    context.opened.set(key, !(context.opened.get(key) ?? false));
     render();
   });
   return {

@@ -9,8 +9,8 @@ import { lineOf } from '../shared/terminal-lines.js';
 const LINES_SHOWN = 20;
 const LINES_MAX = 2000;
 
-/** @param {import('./stage.js').Stage} stage @param {string} key */
-export function terminalView(stage, key) {
+/** @param {import('./stage.js').ViewContext} context @param {string} key */
+export function terminalView(context, key) {
   const screen = h('pre', { class: 'output terminal', tabindex: '0', 'aria-label': 'Output' });
   const more = h('button', { class: 'link-button', type: 'button' });
   const exit = h('p', { class: 'exit' });
@@ -22,7 +22,7 @@ export function terminalView(stage, key) {
   let top = 0;
 
   const render = () => {
-    const all = stage.opened.get(key) ?? false;
+    const all = context.opened.get(key) ?? false;
     const lines = terminal.lines.at(-1)?.length === 0 ? terminal.lines.slice(0, -1) : terminal.lines;
     const from = Math.max(0, lines.length - (all ? LINES_MAX : LINES_SHOWN));
     // Keep the elements of lines above the first change, unless the first shown line is a different one.
@@ -38,7 +38,7 @@ export function terminalView(stage, key) {
     screen.hidden = lines.length === 0;
   };
   more.addEventListener('click', () => {
-    stage.opened.set(key, !(stage.opened.get(key) ?? false));
+    context.opened.set(key, !(context.opened.get(key) ?? false));
     terminal.changed = 0;
     top = -1;
     render();

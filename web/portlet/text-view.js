@@ -12,8 +12,8 @@ const BLOCK_CHARACTERS = 2000;
 /** How long the copy button confirms its action, in milliseconds. */
 const CONFIRMATION_MS = 1500;
 
-/** @param {import('./stage.js').Stage} stage */
-export function textView(stage) {
+/** @param {import('./stage.js').ViewContext} context */
+export function textView(context) {
   const element = h('div', { class: 'prose' });
   let generation = 0;
   let markup = false;
@@ -39,7 +39,7 @@ export function textView(stage) {
     const button = target instanceof Element ? target.closest('figure.code .copy') : null;
     const code = button?.closest('figure')?.querySelector('pre');
     if (!button || !code) return;
-    stage.copy(code.textContent ?? '');
+    context.copy(code.textContent ?? '');
     button.textContent = 'Copied';
     setTimeout(() => {
       button.textContent = 'Copy';

@@ -13,7 +13,7 @@ import { terminalView } from './terminal-view.js';
 
 /**
  * @typedef {import('./transcript.js').Item} Item
- * @typedef {import('./stage.js').Stage} Stage
+ * @typedef {import('./stage.js').ViewContext} ViewContext
  * @typedef {Extract<import('../types/wire.js').ChatEntry, { type: 'tool-call' }>} ToolCall
  * @typedef {import('../types/wire.js').ToolContent} ToolContent
  */
@@ -21,12 +21,12 @@ import { terminalView } from './terminal-view.js';
 const STATES = { running: 'running', complete: 'done', error: 'failed' };
 const ASKS = 'waits for you';
 
-/** @param {Stage} stage @returns {import('./stage.js').View} */
-export function toolView(stage) {
-  const fold = disclosure(stage, 'tool');
+/** @param {ViewContext} context @returns {import('./stage.js').View} */
+export function toolView(context) {
+  const fold = disclosure(context, 'tool');
   const asked = h('div', { class: 'asked' });
   const element = h('div', { class: 'tool-place' }, fold.element, asked);
-  const details = detailsView(stage);
+  const details = detailsView(context);
   fold.body.append(details.element);
   let questionId = '';
 
@@ -34,25 +34,25 @@ export function toolView(stage) {
     element,
     update: (item) => {
       const call = /** @type {ToolCall} */ (item.entry);
-      const question = stage.transcript.info?.permissions.find(({ toolCallId }) => toolCallId === call.toolCallId);
+      const question = context.transcript.info?.permissions.find(({ toolCallId }) => toolCallId === call.toolCallId);
       fold.element.dataset.status = question ? 'asks' : call.status;
-      fold.summary.replaceChildren(...line(call, item, stage, Boolean(question)));
+      fold.summary.replaceChildren(...line(call, item, context, Boolean(question)));
       const live = call.status === 'running' && (call.content ?? []).some(({ type }) => type === 'terminal');
       const open = Boolean(question) || call.status === 'error' || live;
       fold.show(`tool-${call.entryId}`, open, () => details.update(item, Boolean(question)));
       if (question?.permissionId !== questionId || !question) {
         const had = asked.contains(document.activeElement);
-        asked.replaceChildren(question ? questionView(question, stage) : '');
+        asked.replaceChildren(question ? questionView(question, context) : '');
         questionId = question?.permissionId ?? '';
-        if (had) stage.leave();
+        if (had) context.leave();
       }
     },
   };
 }
 
-/** @param {ToolCall} call @param {Item} item @param {Stage} stage @param {boolean} asks */
-function line(call, item, stage, asks) {
-  const detail = detailOf(call, stage);
+/** @param {ToolCall} call @param {Item} item @param {ViewContext} context @param {boolean} asks */
+function line(call, item, context, asks) {
+  const detail = detailOf(call, context);
   const spent = item.began !== null && item.ended !== null ? item.ended - item.began : 0;
   const took = spent >= 1000 ? duration(spent) : '';
   const state = h('span', { class: `tool-state ${call.status}` });
@@ -92,13 +92,13 @@ function failedExitCode(call) {
   return codes.find((code) => code !== undefined && code !== 0);
 }
 
-/** The command or the file of a call; empty if its title contains it. @param {ToolCall} call @param {Stage} stage */
-function detailOf(call, stage) {
+/** The command or the file of a call; empty if its title contains it. @param {ToolCall} call @param {ViewContext} context */
+function detailOf(call, context) {
   const command = commandOf(call.rawInput);
   if (call.kind === 'execute' && command && !call.name.includes(command)) return command;
   const path = call.locations?.[0]?.path ?? firstDiff(call)?.path;
   if (!path) return '';
-  const short = within(path, stage.projectPath());
+  const short = within(path, context.projectPath());
   return call.name.includes(short) ? '' : short;
 }
 
@@ -116,8 +116,8 @@ function commandOf(input) {
   return Array.isArray(command) ? command.map(String).join(' ') : '';
 }
 
-/** The expanded content of a call. @param {Stage} stage */
-function detailsView(stage) {
+/** The expanded content of a call. @param {ViewContext} context */
+function detailsView(context) {
   const element = h('div', { class: 'tool-insides' });
   /** @type {{ kind: string, element: HTMLElement, update: (part: any, beside: any) => void }[]} */
   let parts = [];
@@ -128,12 +128,12 @@ function detailsView(stage) {
   /** @param {ToolContent} part @param {string} key */
   const make = (part, key) => {
     if (part.type === 'text') {
-      const text = cappedText(stage, key);
+      const text = cappedText(context, key);
       return { kind: 'text', element: text.element, update: /** @param {any} now */ (now) => text.update(now.text) };
     }
-    if (part.type === 'diff') return { kind: 'diff', ...diffView(stage) };
-    if (part.type === 'terminal') return { kind: `terminal-${part.terminalId}`, ...terminalView(stage, key) };
-    return { kind: 'media', element: mediaView(part.block, stage, key), update: () => {} };
+    if (part.type === 'diff') return { kind: 'diff', ...diffView(context) };
+    if (part.type === 'terminal') return { kind: `terminal-${part.terminalId}`, ...terminalView(context, key) };
+    return { kind: 'media', element: mediaView(part.block, context, key), update: () => {} };
   };
   const kindOf = /** @param {ToolContent} part */ (part) =>
     part.type === 'terminal' ? `terminal-${part.terminalId}` : part.type;
@@ -156,7 +156,7 @@ function detailsView(stage) {
       const text = commandOf(call.rawInput);
       command.replaceChildren(...exact(text));
       command.hidden = !text || (!asks && call.kind !== 'execute');
-      end.replaceChildren(...extras(call, stage));
+      end.replaceChildren(...extras(call, context));
       if (!element.firstChild) element.append(command, rest, end);
     },
   };
@@ -173,13 +173,13 @@ function shownContent(call) {
   return said && !alreadyShown ? [...content, { type: 'text', text: said }] : content;
 }
 
-/** @param {ToolCall} call @param {Stage} stage */
-function extras(call, stage) {
+/** @param {ToolCall} call @param {ViewContext} context */
+function extras(call, context) {
   const said = new Set((call.content ?? []).flatMap((part) => (part.type === 'diff' ? [part.path] : [])));
   const places = (call.locations ?? [])
     .filter(({ path }) => !said.has(path))
     .map(({ path, line: at }) =>
-      h('li', { class: 'mono' }, ...exact(within(path, stage.projectPath()) + (at === undefined ? '' : `:${at}`))),
+      h('li', { class: 'mono' }, ...exact(within(path, context.projectPath()) + (at === undefined ? '' : `:${at}`))),
     );
   const found = [];
   if (places.length > 0) found.push(h('ul', { class: 'places', 'aria-label': 'Files' }, ...places));
@@ -188,15 +188,15 @@ function extras(call, stage) {
     ['Raw output', call.rawOutput],
   ])) {
     if (value === undefined || value === null) continue;
-    const fold = disclosure(stage, 'raw');
+    const fold = disclosure(context, 'raw');
     fold.summary.append(name, glyph('chevron', 'opener'));
     fold.show(`${call.entryId}-${name}`, false, () => {
       const text = JSON.stringify(value, null, 2);
-      const capped = cappedText(stage, `${call.entryId}-${name}-all`);
+      const capped = cappedText(context, `${call.entryId}-${name}-all`);
       capped.update(text);
       fold.body.replaceChildren(
         capped.element,
-        copyButton(stage, () => text, name.toLowerCase()),
+        copyButton(context, () => text, name.toLowerCase()),
       );
     });
     found.push(fold.element);
@@ -204,9 +204,9 @@ function extras(call, stage) {
   return found;
 }
 
-/** The collapsible line of a group of finished calls. @param {Stage} stage */
-export function groupView(stage) {
-  const fold = disclosure(stage, 'tool group');
+/** The collapsible line of a group of finished calls. @param {ViewContext} context */
+export function groupView(context) {
+  const fold = disclosure(context, 'tool group');
   /** @type {Map<string, import('./stage.js').View>} */
   const views = new Map();
   return {
@@ -224,7 +224,7 @@ export function groupView(stage) {
         for (const item of items) {
           let view = views.get(item.id);
           if (!view) {
-            view = toolView(stage);
+            view = toolView(context);
             views.set(item.id, view);
             fold.body.append(view.element);
           }
