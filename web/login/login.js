@@ -1,4 +1,4 @@
-/** Exchanges the token for a cookie: at once when the address carries it, else when it is typed. */
+/** The login page: exchanges the token for a cookie, automatically if the address contains it, otherwise on submit. */
 
 import { part } from '../shared/dom.js';
 
@@ -9,7 +9,7 @@ const problem = part('login-error', HTMLElement);
 
 /**
  * @param {string} token
- * @returns {Promise<string>} what went wrong, or nothing
+ * @returns {Promise<string>} the error message, empty on success
  */
 async function login(token) {
   try {
@@ -50,20 +50,20 @@ form.addEventListener('submit', (event) => {
   else show('Paste the token first.');
 });
 
-/** @returns {boolean} whether the address carried a token */
+/** @returns {boolean} whether the address contained a token */
 function enterFromAddress() {
-  const carried = new URLSearchParams(location.hash.slice(1)).get('token');
-  if (!carried) return false;
-  // Out of the address bar and the history before anything else.
+  const token = new URLSearchParams(location.hash.slice(1)).get('token');
+  if (!token) return false;
+  // Remove the token from the address bar and the history first.
   history.replaceState(null, '', '/');
-  enter(carried);
+  enter(token);
   return true;
 }
 
-// Pasting the printed address over this page changes only its fragment, and loads nothing.
+// Pasting the printed address while this page is open changes only the fragment and does not reload the page.
 addEventListener('hashchange', enterFromAddress);
 if (!enterFromAddress()) {
-  // A link on another site brings a known browser here without its cookie; on our own it has it.
+  // After a link from another site the browser omits its SameSite cookie, but sends it with this request.
   const known = await fetch('/auth').then(
     ({ status }) => status === 204,
     () => false,

@@ -1,10 +1,10 @@
-/** Says once, to who listens rather than looks, that a turn began, ended, or waits for an answer. */
+/** Screen reader announcements: a turn has started or ended, or the agent needs an answer. Each is announced once. */
 
 /** @param {HTMLElement} place */
 export function startAnnouncer(place) {
   let working = false;
   /** @type {Set<string>} */
-  const asked = new Set();
+  const announced = new Set();
   let known = false;
 
   return {
@@ -13,22 +13,22 @@ export function startAnnouncer(place) {
      * @param {import('../types/wire.js').ChatEntry | undefined} last
      * @param {string} agent
      */
-    hear: (info, last, agent) => {
-      const said = [];
+    update: (info, last, agent) => {
+      const announcements = [];
       for (const { permissionId, title } of info.permissions) {
-        if (!asked.has(permissionId)) said.push(`${agent} asks: ${title}`);
-        asked.add(permissionId);
+        if (!announced.has(permissionId)) announcements.push(`${agent} asks: ${title}`);
+        announced.add(permissionId);
       }
       for (const { questionId, message } of info.questions) {
-        if (!asked.has(questionId)) said.push(`${agent} asks: ${message}`);
-        asked.add(questionId);
+        if (!announced.has(questionId)) announcements.push(`${agent} asks: ${message}`);
+        announced.add(questionId);
       }
       const now = Boolean(info.turn);
-      if (known && now && !working) said.push(`${agent} is working`);
-      if (known && !now && working) said.push(ending(last, agent));
+      if (known && now && !working) announcements.push(`${agent} is working`);
+      if (known && !now && working) announcements.push(ending(last, agent));
       working = now;
       known = true;
-      if (said.length > 0) place.textContent = said.join('. ');
+      if (announcements.length > 0) place.textContent = announcements.join('. ');
     },
   };
 }

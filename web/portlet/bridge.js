@@ -1,8 +1,8 @@
 /**
- * The only way out of this page: a port to the shell.
+ * The connection from a session's page to the shell, over a MessagePort. The page has no other connection.
  *
- * The shell is whoever holds our frame, and it has our own address; nobody else is listened to, and
- * after the port has come nothing that arrives at the window is.
+ * The port is accepted only from the parent window and only from the page's own origin. Once it has arrived, all other
+ * messages to the window are ignored.
  *
  * @typedef {import('../types/bridge.js').ToPortlet} ToPortlet
  * @typedef {import('../types/bridge.js').FromPortlet} FromPortlet
@@ -11,10 +11,10 @@
  */
 
 /** @template T @typedef {T extends unknown ? Omit<T, 'sessionId' | 'projectId' | 'cliType'> : never} WithoutIds */
-/** What to ask; the session is always our own, and the shell knows which. @typedef {WithoutIds<PortletRequest>} Request */
+/** A request without ids; the shell adds those of this page's session. @typedef {WithoutIds<PortletRequest>} Request */
 
-/** An error of the server or of the shell, in words for a person. */
-export class Refusal extends Error {
+/** An error response of the server or the shell; its message can be shown to the user. */
+export class RequestError extends Error {
   /** @param {string} code @param {string} message */
   constructor(code, message) {
     super(message);
@@ -22,49 +22,49 @@ export class Refusal extends Error {
   }
 }
 
-/** @param {(message: ToPortlet) => void} receive  everything but answers */
+/** @param {(message: ToPortlet) => void} receive  receives every message that is not a response */
 export function connectBridge(receive) {
   /** @type {MessagePort | null} */
   let port = null;
   let lastId = 0;
-  /** @type {Map<number, { resolve: (value: any) => void, reject: (error: Refusal) => void }>} */
-  const waiting = new Map();
+  /** @type {Map<number, { resolve: (value: any) => void, reject: (error: RequestError) => void }>} */
+  const pendingRequests = new Map();
 
   /** @param {FromPortlet} message */
   const send = (message) => port?.postMessage(message);
 
   /** @param {ToPortlet} message */
-  const take = (message) => {
+  const onPortMessage = (message) => {
     if (message.type !== 'answer' && message.type !== 'uploaded') return receive(message);
-    const asked = waiting.get(message.id);
-    waiting.delete(message.id);
-    if (!asked) return;
+    const pending = pendingRequests.get(message.id);
+    pendingRequests.delete(message.id);
+    if (!pending) return;
     if (message.type === 'uploaded') {
-      if (message.imageId) asked.resolve(message.imageId);
-      else asked.reject(new Refusal('UPLOAD', message.error ?? 'The picture could not be kept.'));
+      if (message.imageId) pending.resolve(message.imageId);
+      else pending.reject(new RequestError('UPLOAD', message.error ?? 'The picture could not be kept.'));
     } else if (message.message.type === 'error') {
-      asked.reject(new Refusal(message.message.code, message.message.message));
+      pending.reject(new RequestError(message.message.code, message.message.message));
     } else {
-      asked.resolve(message.message);
+      pending.resolve(message.message);
     }
   };
 
   /** @param {MessageEvent} event */
-  const meet = (event) => {
+  const acceptPort = (event) => {
     const ours = event.source === window.parent && event.origin === location.origin;
     if (port || !ours || event.data?.type !== 'portlet:port' || event.ports.length !== 1) return;
-    removeEventListener('message', meet);
+    removeEventListener('message', acceptPort);
     port = event.ports[0];
-    port.onmessage = ({ data }) => take(data);
+    port.onmessage = ({ data }) => onPortMessage(data);
   };
-  addEventListener('message', meet);
+  addEventListener('message', acceptPort);
   if (window.parent !== window) window.parent.postMessage({ type: 'portlet:ready' }, location.origin);
 
   /** @param {(id: number) => FromPortlet} message @returns {Promise<any>} */
-  const ask = (message) =>
+  const sendRequest = (message) =>
     new Promise((resolve, reject) => {
       lastId += 1;
-      waiting.set(lastId, { resolve, reject });
+      pendingRequests.set(lastId, { resolve, reject });
       send(message(lastId));
     });
 
@@ -73,10 +73,10 @@ export function connectBridge(receive) {
     /** @param {Request} message @param {string} [requestId] @returns {Promise<ServerMessage>} */
     request: (message, requestId) => {
       const whole = /** @type {PortletRequest} */ (message);
-      return ask((id) => ({ type: 'request', id, message: whole, requestId }));
+      return sendRequest((id) => ({ type: 'request', id, message: whole, requestId }));
     },
     /** @param {Blob} file @returns {Promise<string>} the id of the picture */
-    upload: (file) => ask((id) => ({ type: 'upload', id, file })),
+    upload: (file) => sendRequest((id) => ({ type: 'upload', id, file })),
   };
 }
 

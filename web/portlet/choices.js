@@ -1,6 +1,6 @@
 /**
- * What the agent lets one choose, as ACP writes it: lists (flat or in groups) and switches. Pure;
- * whatever is not understood is left out.
+ * The agent's config options, parsed from ACP: lists (flat or grouped) and switches. Pure; an invalid or unknown option
+ * is omitted.
  *
  * @typedef {{ value: string, name: string, description: string }} Option
  *
@@ -11,7 +11,7 @@
  * @property {string} category
  * @property {'select' | 'boolean'} kind
  * @property {string | boolean} current
- * @property {{ name: string, options: Option[] }[]} groups  one without a name where there are no groups
+ * @property {{ name: string, options: Option[] }[]} groups  options of a flat list are in one group with an empty name
  */
 
 /** @param {Record<string, unknown>[]} options @returns {Choice[]} */
@@ -44,17 +44,17 @@ function grouped(list) {
     if (typeof entry !== 'object' || entry === null) continue;
     const one = /** @type {Record<string, unknown>} */ (entry);
     if (Array.isArray(one.options)) {
-      groups.push({ name: text(one.name) || text(one.group), options: one.options.flatMap(single) });
+      groups.push({ name: text(one.name) || text(one.group), options: one.options.flatMap(optionOf) });
       continue;
     }
     if (groups.at(-1)?.name !== '') groups.push({ name: '', options: [] });
-    groups.at(-1)?.options.push(...single(one));
+    groups.at(-1)?.options.push(...optionOf(one));
   }
   return groups;
 }
 
 /** @param {unknown} entry @returns {Option[]} */
-function single(entry) {
+function optionOf(entry) {
   const { value, name, description } = /** @type {Record<string, unknown>} */ (entry ?? {});
   return typeof value === 'string' ? [{ value, name: text(name) || value, description: text(description) }] : [];
 }

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { choices } from './choices.js';
 
-test('a flat list, groups and a switch are understood', () => {
+test('flat lists, grouped lists and switches are parsed', () => {
   const [model, effort, web] = choices([
     {
       id: 'model',
@@ -35,7 +35,7 @@ test('a flat list, groups and a switch are understood', () => {
   assert.deepEqual([web.kind, web.current], ['boolean', true]);
 });
 
-test('what is not understood is left out', () => {
+test('invalid and unknown options are omitted', () => {
   assert.deepEqual(
     choices([
       {},

@@ -1,28 +1,28 @@
 /**
- * What the word before the caret could become, offered while it is typed: one of the agent's slash commands, or
- * with `@` a file of the project.
+ * Completion of the word before the caret while the user types: the agent's slash commands after `/`, project files
+ * after `@`.
  *
  * @typedef {import('../types/wire.js').SlashCommand} SlashCommand
  *
  * @typedef {object} Word
  * @property {'command' | 'file'} kind
- * @property {string} part  what is typed of it
- * @property {number} from  where it begins, its sign included
+ * @property {string} part  the text typed so far, without the `/` or `@`
+ * @property {number} from  index of the `/` or `@`
  *
  * @typedef {object} Choice
- * @property {string} text  what takes the place of the word
- * @property {(Node | string)[]} shown
+ * @property {string} text  replacement for the word
+ * @property {(Node | string)[]} shown  content of the list item
  *
  * @typedef {object} Sources
  * @property {() => SlashCommand[]} commands
- * @property {(part: string) => Promise<string[]>} files  paths, the best first
+ * @property {(part: string) => Promise<string[]>} files  paths, best match first
  */
 
 import { h } from '../shared/dom.js';
 
 const SHOWN_MAX = 50;
 
-/** The word that ends at the caret, if it is one that can be completed. @param {string} text @param {number} caret @returns {Word | null} */
+/** The completable word before the caret. @param {string} text @param {number} caret @returns {Word | null} */
 export function wordAt(text, caret) {
   const before = text.slice(0, caret);
   const command = /^\/(\S*)$/.exec(before);
@@ -33,17 +33,17 @@ export function wordAt(text, caret) {
   return { kind: 'file', part, from: before.lastIndexOf('@', caret - part.length) };
 }
 
-/** @param {SlashCommand[]} commands @param {string} part */
-export function fitting(commands, part) {
+/** Commands whose name contains `part`, prefix matches first. @param {SlashCommand[]} commands @param {string} part */
+export function matchingCommands(commands, part) {
   const word = part.toLowerCase();
-  const begins = commands.filter(({ name }) => name.toLowerCase().startsWith(word));
-  const holds = commands.filter(
-    ({ name }) => !begins.some((one) => one.name === name) && name.toLowerCase().includes(word),
+  const prefixMatches = commands.filter(({ name }) => name.toLowerCase().startsWith(word));
+  const otherMatches = commands.filter(
+    ({ name }) => !prefixMatches.some((one) => one.name === name) && name.toLowerCase().includes(word),
   );
-  return [...begins, ...holds].slice(0, SHOWN_MAX);
+  return [...prefixMatches, ...otherMatches].slice(0, SHOWN_MAX);
 }
 
-/** How a file is named in a message. @param {string} path */
+/** The `@` mention of a file, quoted if its path contains a space or a quote. @param {string} path */
 export function mention(path) {
   return /[\s"]/.test(path) ? `@"${path}"` : `@${path}`;
 }
@@ -60,36 +60,36 @@ export function startCompletion(input, sources, replace, send) {
   /** @type {Choice[]} */
   let offered = [];
   let chosen = 0;
-  /** What was typed when the person sent the list away. */
+  /** Text of the input when the user closed the list with Escape; no completions are offered for it. */
   let dismissed = '';
-  /** Counts what was asked, so that a late answer is known for one. */
-  let asked = 0;
-  /** Whether what is offered is for less than what is typed by now. */
+  /** Number of the latest request; the answer to an older request is dropped. */
+  let latestRequest = 0;
+  /** Whether the list shows choices for an earlier state of the input. */
   let stale = false;
-  /** What was pressed meanwhile: it is for the answer, not for what the list still shows. */
+  /** The key pressed while the list was stale; it is applied to the new choices once they arrive. */
   let pressed = '';
 
   const close = () => {
-    asked += 1;
+    latestRequest += 1;
     stale = false;
     list.hidden = true;
     offered = [];
     input.removeAttribute('aria-activedescendant');
   };
-  const mark = () => {
+  const showSelection = () => {
     for (const [at, option] of [...list.children].entries())
       option.setAttribute('aria-selected', String(at === chosen));
     list.children[chosen]?.scrollIntoView({ block: 'nearest' });
     input.setAttribute('aria-activedescendant', `completion-${chosen}`);
   };
-  const take = () => {
+  const acceptChoice = () => {
     const choice = offered[chosen];
     const word = wordAt(input.value, input.selectionStart);
     const to = input.selectionStart;
     close();
     if (choice && word) replace(word.from, to, `${choice.text} `);
   };
-  /** Whether what is chosen stands there already. */
+  /** Whether the input already contains the text of the selected choice. */
   const isTyped = () => {
     const word = wordAt(input.value, input.selectionStart);
     return word !== null && input.value.slice(word.from, input.selectionStart) === offered[chosen]?.text;
@@ -107,62 +107,63 @@ export function startCompletion(input, sources, replace, send) {
         option.addEventListener('pointermove', () => {
           if (chosen === at) return;
           chosen = at;
-          mark();
+          showSelection();
         });
-        // Before the input loses the focus.
+        // `pointerdown` fires before the input loses focus, and the loss of focus would close the list.
         option.addEventListener('pointerdown', (event) => {
           event.preventDefault();
           chosen = at;
-          take();
+          acceptChoice();
         });
         return option;
       }),
     );
     list.hidden = false;
-    mark();
+    showSelection();
   };
   /** @param {string} part */
   const findFiles = async (part) => {
-    asked += 1;
-    const mine = asked;
-    // What is shown stays until the answer is there: a list that comes and goes with each letter flickers.
+    latestRequest += 1;
+    const request = latestRequest;
+    // The list stays open until the answer arrives; closing it on each keystroke would make it flicker.
     stale = !list.hidden;
     pressed = '';
     const paths = await sources.files(part).catch(() => []);
-    if (mine !== asked || document.activeElement !== input) return;
+    if (request !== latestRequest || document.activeElement !== input) return;
     stale = false;
-    show('Files', paths.map(ofFile));
-    if (pressed) finish(pressed);
+    show('Files', paths.map(fileChoice));
+    if (pressed) acceptOrSend(pressed);
   };
-  /** Enter sends what there is nothing to complete in. @param {string} key */
-  const finish = (key) => {
-    if (offered.length > 0 && !(key === 'Enter' && isTyped())) return take();
+  /** Accepts the selected choice. Enter sends the message if there is nothing to complete. @param {string} key */
+  const acceptOrSend = (key) => {
+    if (offered.length > 0 && !(key === 'Enter' && isTyped())) return acceptChoice();
     close();
     if (key === 'Enter') send();
   };
 
   return {
     element: list,
-    /** Looks at what is typed. */
+    /** Shows the completions for the current text and caret position. */
     offer: () => {
       const text = input.value;
       const word = text === dismissed ? null : wordAt(text, input.selectionStart);
-      if (word?.kind === 'command') show('Commands', fitting(sources.commands(), word.part).map(ofCommand));
+      if (word?.kind === 'command')
+        show('Commands', matchingCommands(sources.commands(), word.part).map(commandChoice));
       else if (word?.kind === 'file') findFiles(word.part);
       else close();
     },
     close,
-    /** Whether the key was for the list. @param {KeyboardEvent} event */
+    /** Handles a key press for the list; returns whether the list used it. @param {KeyboardEvent} event */
     key: (event) => {
       if (list.hidden) return false;
       const moves = { ArrowDown: 1, ArrowUp: -1 };
       const move = moves[/** @type {'ArrowDown'} */ (event.key)];
       if (move) {
         chosen = (chosen + move + offered.length) % offered.length;
-        mark();
+        showSelection();
       } else if ((event.key === 'Enter' || event.key === 'Tab') && !event.shiftKey && !event.altKey) {
         if (stale) pressed = event.key;
-        else finish(event.key);
+        else acceptOrSend(event.key);
       } else if (event.key === 'Escape') {
         dismissed = input.value;
         close();
@@ -175,7 +176,7 @@ export function startCompletion(input, sources, replace, send) {
 }
 
 /** @param {SlashCommand} command @returns {Choice} */
-function ofCommand({ name, description, hint }) {
+function commandChoice({ name, description, hint }) {
   return {
     text: `/${name}`,
     shown: [
@@ -187,7 +188,7 @@ function ofCommand({ name, description, hint }) {
 }
 
 /** @param {string} path @returns {Choice} */
-function ofFile(path) {
+function fileChoice(path) {
   const name = path.lastIndexOf('/') + 1;
   return {
     text: mention(path),

@@ -1,7 +1,7 @@
 /**
- * Where the person writes: the input, what can be done with it now, and the turn that runs.
+ * The composer: the message input, its buttons, and the state of the running turn.
  *
- * Writing is never blocked; only sending is, and then the button says why.
+ * The input is never disabled. Only sending can be, and then the button's tooltip gives the reason.
  *
  * @typedef {import('../types/wire.js').SessionInfo} SessionInfo
  * @typedef {import('../types/wire.js').AgentState} AgentState
@@ -33,7 +33,7 @@ import { ACCEPT, LIMITS, startPictures } from './pictures.js';
 import { promptHistory } from './prompt-history.js';
 import { startQueue } from './queue-view.js';
 
-/** Where there may be no keys to name. */
+/** Touch devices, which may have no keyboard; shortcuts are then not mentioned. */
 const TOUCH = matchMedia('(pointer: coarse)');
 
 /** @param {HTMLElement} place @param {Actions} actions */
@@ -41,9 +41,9 @@ export function startComposer(place, actions) {
   /** @type {Shown | null} */
   let shown = null;
   let reminding = false;
-  /** Whether it was to be sent before it could. */
+  /** Whether the user sent the message before the session was loaded. */
   let eager = false;
-  /** When somebody last pressed Enter in a running turn, which sends nothing. */
+  /** When the user last pressed Enter during a running turn, which does not send the message. */
   let refused = -Infinity;
   const history = promptHistory(actions.prompts);
 
@@ -130,7 +130,7 @@ export function startComposer(place, actions) {
 
   const grow = () => {
     const most = Math.round(innerHeight * 0.4);
-    // Only a box that keeps its height meanwhile leaves the conversation above it where it is.
+    // The box keeps its height while the input is measured, so that the conversation above does not move.
     form.style.minHeight = `${form.offsetHeight}px`;
     input.style.height = 'auto';
     const wanted = input.scrollHeight;
@@ -154,7 +154,7 @@ export function startComposer(place, actions) {
 
   const hasContent = () => (input.value.trim() !== '' || pictures.count() > 0) && pictures.ready();
 
-  /** Why nothing can be sent right now; empty if it can. */
+  /** Why sending is not possible now; empty if it is. */
   const hindrance = () => {
     if (!shown) return 'The session is still loading';
     if (!shown.online) return 'The server is away';
@@ -192,7 +192,7 @@ export function startComposer(place, actions) {
     completion.close();
   };
   const doSend = () => {
-    // Who writes faster than the session loads need not press it again.
+    // The message is sent as soon as the session has loaded.
     eager = !shown && hasContent();
     if (!queue.hidden && !queue.disabled) {
       refused = Date.now();
@@ -208,7 +208,7 @@ export function startComposer(place, actions) {
     if (queue.hidden || queue.disabled) return;
     const [text, images] = [input.value, pictures.take()];
     clear();
-    // Nothing written is lost.
+    // If queueing fails, the text returns to the input.
     if (!(await attempt(actions.queue(text, images))) && input.value === '') setText(text);
   };
   const doStop = () => {
@@ -221,7 +221,7 @@ export function startComposer(place, actions) {
   });
   input.addEventListener('blur', completion.close);
   input.addEventListener('keydown', (event) => {
-    // The Enter that ends a composition belongs to it.
+    // The Enter key that ends an IME composition does not send the message.
     if (event.isComposing || event.keyCode === 229) return;
     if (completion.key(event)) {
       event.preventDefault();
@@ -301,12 +301,12 @@ export function startComposer(place, actions) {
       refresh();
       if (eager) doSend();
     },
-    /** Whether what is asked is out of sight. @param {boolean} isAway */
+    /** Shows the reminder bar while open requests are scrolled out of view. @param {boolean} isAway */
     remind: (isAway) => {
       reminding = isAway;
       asked.hidden = !isAway || !shown || askedFirst(shown.info) === undefined;
     },
-    /** What the turn is doing; called each second, and when something changed. @param {number} now */
+    /** Updates the state of the turn. Called every second and after each change. @param {number} now */
     tick,
     /** @param {string} text */
     fill: (text) => {
@@ -317,14 +317,14 @@ export function startComposer(place, actions) {
   };
 }
 
-/** What the agent waits for an answer to. @param {import('../types/wire.js').SessionInfo} info */
+/** The text of the first open permission request or elicitation. @param {import('../types/wire.js').SessionInfo} info */
 const askedFirst = ({ permissions, questions }) => permissions[0]?.title ?? questions[0]?.message;
 
 const AWAY = 'The server is away. What you write is kept, and all goes on when it is back.';
 const ADVICE = TOUCH.matches
   ? 'A turn is running: Queue sends the message after it.'
   : 'Alt+Enter queues the message, Escape stops the turn.';
-/** How long it stands there. */
+/** How long the advice is shown, in milliseconds. */
 const ADVICE_MS = 6000;
 
 /** @param {import('../types/wire.js').RunningTurn | undefined} turn @param {boolean} starting @param {boolean} asks @param {string} name @param {number} now */

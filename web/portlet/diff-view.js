@@ -1,20 +1,19 @@
 /**
- * A change to a file, as a person reads one: name, counts, lines in the colours of their language, and the words
- * that changed.
+ * The view of a file change: path, line counts, highlighted lines, and marks on the words that changed.
  */
 
 import { h } from '../shared/dom.js';
 import { diff } from './diff.js';
 import { within } from './format.js';
 import { exact, fragment } from './markup.js';
-import { unseen } from './stage.js';
+import { screenReaderText } from './stage.js';
 
 /**
  * @typedef {Extract<import('../types/wire.js').ToolContent, { type: 'diff' }>} FileChange
  * @typedef {import('../types/wire.js').ColouredDiff} ColouredDiff
  */
 
-/** More lines than anybody reads at once; the rest is one click away. */
+/** Maximum lines shown at first; a button shows the rest. */
 const LINES_MAX = 200;
 const SIGNS = { same: ' ', removed: '−', added: '+' };
 const WORDS = { same: '', removed: 'removed: ', added: 'added: ' };
@@ -22,8 +21,8 @@ const WORDS = { same: '', removed: 'removed: ', added: 'added: ' };
 /** @type {WeakMap<FileChange, { added: number, removed: number }>} */
 const counts = new WeakMap();
 
-/** How many lines came and went; once for each change. @param {FileChange} change */
-export function counted(change) {
+/** Numbers of lines added and removed by a change; computed once per change. @param {FileChange} change */
+export function lineCounts(change) {
   let known = counts.get(change);
   if (!known) {
     const { added, removed } = diff(change.oldText, change.newText);
@@ -33,8 +32,8 @@ export function counted(change) {
   return known;
 }
 
-/** @param {import('./stage.js').Stage} stage */
-export function diffView(stage) {
+/** @param {import('./stage.js').ViewContext} context */
+export function diffView(context) {
   const element = h('figure', { class: 'diff' });
   /** @type {FileChange | null} */
   let shown = null;
@@ -48,7 +47,7 @@ export function diffView(stage) {
     const head = h(
       'figcaption',
       { class: 'diff-head' },
-      h('span', { class: 'mono path' }, ...exact(within(shown.path, stage.projectPath()))),
+      h('span', { class: 'mono path' }, ...exact(within(shown.path, context.projectPath()))),
       h('span', { class: 'added' }, `+${added}`),
       h('span', { class: 'removed' }, `−${removed}`),
     );
@@ -92,7 +91,7 @@ function lineOf(line, colours) {
     { class: `diff-line ${kind}` },
     h('span', { class: 'diff-number', 'aria-hidden': 'true' }, String(now ?? old ?? '')),
     h('span', { class: 'diff-sign', 'aria-hidden': 'true' }, SIGNS[kind]),
-    WORDS[kind] && unseen(WORDS[kind]),
+    WORDS[kind] && screenReaderText(WORDS[kind]),
     textOf(line, colours),
   );
 }
@@ -104,7 +103,7 @@ function textOf({ old = 0, new: now, parts }, colours) {
     colours && (now === undefined ? colours.old[old - 1 - colours.first] : colours.new[now - 1 - colours.first]);
   if (html) text.append(fragment(html));
   const plain = parts.map((part) => part.text).join('');
-  // Colours must not change a word of what the person decides upon.
+  // The user decides on this text, so highlighting that alters it is dropped.
   if (text.textContent === plain) markWords(text, parts);
   else
     text.replaceChildren(
@@ -113,7 +112,7 @@ function textOf({ old = 0, new: now, parts }, colours) {
   return text;
 }
 
-/** Marks the parts that changed within what is coloured. @param {HTMLElement} line @param {import('./diff.js').Part[]} parts */
+/** Marks the changed parts of a highlighted line. @param {HTMLElement} line @param {import('./diff.js').Part[]} parts */
 function markWords(line, parts) {
   if (!parts.some(({ changed }) => changed)) return;
   const walker = document.createTreeWalker(line, NodeFilter.SHOW_TEXT);

@@ -1,6 +1,6 @@
 /**
- * Two texts as a unified diff: which lines went and came, and which words of them. Pure, and bounded:
- * texts too different to be compared in reasonable time are shown as all out, all in.
+ * The unified diff of two texts, with the changed words of changed lines. Pure, and bounded: if the texts differ too
+ * much to be compared in reasonable time, all old lines are removed and all new lines are added.
  *
  * @typedef {object} Part
  * @property {string} text
@@ -8,8 +8,8 @@
  *
  * @typedef {object} Line
  * @property {'same' | 'removed' | 'added'} kind
- * @property {number} [old]  line number, from 1
- * @property {number} [new]
+ * @property {number} [old]  line number in the old text, from 1
+ * @property {number} [new]  line number in the new text, from 1
  * @property {Part[]} parts
  *
  * @typedef {object} Diff
@@ -18,10 +18,13 @@
  * @property {number} removed
  */
 
+/** Unchanged lines shown before and after a change. */
 const CONTEXT = 3;
-/** Differences beyond which looking for the shortest way is given up. */
+/** Maximum number of edits (added plus removed lines) for which the shortest edit script is computed. */
 const EDITS_MAX = 1000;
+/** The same for the words of one line. */
 const WORD_EDITS_MAX = 60;
+/** Maximum line length in characters for a comparison by words. */
 const WORD_LINE_MAX = 500;
 
 /** @param {string | undefined} before  missing for a new file  @param {string} after @returns {Diff} */
@@ -47,7 +50,7 @@ export function diff(before, after) {
   return { hunks: hunks(all), added: count('added'), removed: count('removed') };
 }
 
-/** A final line end ends the last line; it does not begin another. @param {string} text */
+/** The lines of a text. A final newline does not add an empty line. @param {string} text */
 function lines(text) {
   if (text === '') return [];
   const all = text.split('\n');
@@ -56,7 +59,7 @@ function lines(text) {
 }
 
 /**
- * The shortest way from one list to the other (Myers), common ends first.
+ * The shortest edit script from one list to the other (Myers), after the common prefix and suffix are removed.
  * @param {string[]} old @param {string[]} now @param {number} max
  * @returns {Line['kind'][]}
  */
@@ -79,10 +82,10 @@ export function compare(old, now, max) {
 function shortest(old, now, max) {
   const [n, m] = [old.length, now.length];
   /** @type {Line['kind'][]} */
-  const allOutAllIn = [...Array(n).fill('removed'), ...Array(m).fill('added')];
-  if (n === 0 || m === 0) return allOutAllIn;
+  const replaceAll = [...Array(n).fill('removed'), ...Array(m).fill('added')];
+  if (n === 0 || m === 0) return replaceAll;
   const limit = Math.min(max, n + m);
-  // How far each diagonal has come, per number of edits: only the diagonals that this number can reach.
+  // Furthest x on each diagonal, per number of edits; only the diagonals reachable with that number are stored.
   /** @type {Int32Array[]} */
   const trace = [];
   const reach = new Int32Array(2 * limit + 3);
@@ -100,7 +103,7 @@ function shortest(old, now, max) {
     }
     trace.push(reach.slice(zero - edits, zero + edits + 1));
   }
-  return allOutAllIn;
+  return replaceAll;
 }
 
 /** @param {Int32Array[]} trace @param {number} n @param {number} m */
@@ -128,7 +131,10 @@ function walkBack(trace, n, m) {
   return steps.reverse();
 }
 
-/** Which words of a changed line changed: lines that stand against each other, one to one. @param {Line[]} all */
+/**
+ * Marks the changed words where as many lines were removed as added; these lines are compared in pairs.
+ * @param {Line[]} all
+ */
 function markWords(all) {
   for (let at = 0; at < all.length; ) {
     let middle = at;
@@ -149,7 +155,7 @@ function markPair(removed, added) {
   const [old, now] = [words(from), words(to)];
   const steps = compare(old, now, WORD_EDITS_MAX);
   const same = steps.filter((step) => step === 'same').length;
-  // Lines with little in common are two lines, not one that was changed.
+  // Lines with few common words are treated as unrelated.
   if (same * 3 < Math.max(old.length, now.length)) return;
   removed.parts = parts(old, steps, 'removed');
   added.parts = parts(now, steps, 'added');
@@ -174,7 +180,7 @@ function parts(tokens, steps, own) {
   return found;
 }
 
-/** Changes with a few lines around them. @param {Line[]} all */
+/** Groups changes into hunks with context lines. @param {Line[]} all */
 function hunks(all) {
   /** @type {Line[][]} */
   const found = [];

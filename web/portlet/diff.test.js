@@ -7,7 +7,7 @@ const SIGNS = { same: ' ', removed: '-', added: '+' };
 const shown = ({ hunks }) =>
   hunks.map((lines) => lines.map(({ kind, parts }) => SIGNS[kind] + parts.map(({ text }) => text).join('')));
 
-test('a new file is all added', () => {
+test('all lines of a new file are added', () => {
   const result = diff(undefined, 'a\nb\n');
   assert.deepEqual(shown(result), [['+a', '+b']]);
   assert.deepEqual([result.added, result.removed], [2, 0]);
@@ -17,7 +17,7 @@ test('equal texts have no hunks', () => {
   assert.deepEqual(diff('a\nb', 'a\nb\n').hunks, []);
 });
 
-test('changes far apart are two hunks with their line numbers', () => {
+test('distant changes form separate hunks with correct line numbers', () => {
   const old = Array.from({ length: 30 }, (_, line) => `line ${line + 1}`);
   const now = old.with(4, 'changed').toSpliced(20, 1);
   const { hunks, added, removed } = diff(old.join('\n'), now.join('\n'));
@@ -27,7 +27,7 @@ test('changes far apart are two hunks with their line numbers', () => {
   assert.deepEqual([hunks[1][0].old, hunks[1].at(-1)?.new], [18, 23]);
 });
 
-test('the words that changed are marked, unless nearly all did', () => {
+test('changed words are marked unless most words changed', () => {
   const [[removed, added]] = diff('let total = price * 2;', 'let total = price * count;').hunks;
   assert.deepEqual(
     removed.parts.filter(({ changed }) => changed),
@@ -41,7 +41,7 @@ test('the words that changed are marked, unless nearly all did', () => {
   assert.deepEqual(before.parts, [{ text: 'one two three', changed: false }]);
 });
 
-test('whatever the way, it leads from the old text to the new one', () => {
+test('every edit script transforms the old list into the new one', () => {
   let seed = 7;
   const random = /** @param {number} below */ (below) => {
     seed = (seed * 1103515245 + 12345) % 2147483648;
@@ -61,7 +61,7 @@ test('whatever the way, it leads from the old text to the new one', () => {
   }
 });
 
-test('texts with nothing in common do not take for ever', () => {
+test('a diff of two large unrelated texts is bounded in time', () => {
   const text = /** @param {string} word */ (word) =>
     Array.from({ length: 20_000 }, (_, n) => `${word} ${n}`).join('\n');
   const began = performance.now();

@@ -1,4 +1,4 @@
-/** From a row of the conversation to an element, for each kind of entry. */
+/** The views of conversation rows: one per entry type. */
 
 import { h } from '../shared/dom.js';
 import { signInView } from '../shared/sign-in.js';
@@ -9,17 +9,17 @@ import { mediaView } from './media-view.js';
 import { copyButton, disclosure } from './stage.js';
 import { textView } from './text-view.js';
 import { groupView, toolView } from './tool-view.js';
-import { grows } from './transcript.js';
+import { mayGrow } from './transcript.js';
 
 /**
  * @typedef {import('./transcript.js').Item} Item
- * @typedef {import('./stage.js').Stage} Stage
+ * @typedef {import('./stage.js').ViewContext} ViewContext
  * @typedef {import('./stage.js').View} View
  * @typedef {import('../types/wire.js').ChatEntry} ChatEntry
  * @typedef {{ element: HTMLElement, update: (row: import('./rows.js').Row) => void }} RowView
  */
 
-/** @type {Record<ChatEntry['type'], (stage: Stage) => View>} */
+/** @type {Record<ChatEntry['type'], (context: ViewContext) => View>} */
 const VIEWS = {
   user: userView,
   assistant: assistantView,
@@ -32,13 +32,13 @@ const VIEWS = {
   turn: turnView,
 };
 
-/** @param {import('./rows.js').Row} first @param {Stage} stage @returns {RowView} */
-export function rowView(first, stage) {
+/** @param {import('./rows.js').Row} first @param {ViewContext} context @returns {RowView} */
+export function rowView(first, context) {
   const heading = h('h2', { class: 'sr-only' });
   const element = h('div', { class: `row row-${first.items[0].entry.type}` }, heading);
-  const group = first.items.length > 1 ? groupView(stage) : null;
-  // A newer server may say things that we do not know yet.
-  const view = group ? null : (VIEWS[first.items[0].entry.type] ?? unknownView)(stage);
+  const group = first.items.length > 1 ? groupView(context) : null;
+  // A newer server may send entry types that this page does not know.
+  const view = group ? null : (VIEWS[first.items[0].entry.type] ?? unknownView)(context);
   element.append((group ?? view)?.element ?? '');
   return {
     element,
@@ -47,19 +47,19 @@ export function rowView(first, stage) {
       element.dataset.entryId = item.entry.entryId;
       const user = item.entry.type === 'user';
       heading.hidden = !user && !row.headed;
-      heading.textContent = user ? 'You' : stage.agentName();
+      heading.textContent = user ? 'You' : context.agentName();
       group?.update(row.items, row.id);
       view?.update(item);
     },
   };
 }
 
-/** What somebody wrote is shown whole up to this: they know what the rest says. */
+/** A user message longer than this is collapsed; limits in characters and in lines. */
 const TEXT_SHOWN = 3000;
 const LINES_SHOWN = 20;
 
-/** @param {Stage} stage @returns {View} */
-function userView(stage) {
+/** @param {ViewContext} context @returns {View} */
+function userView(context) {
   const text = h('div', { class: 'plain' });
   const more = h('button', { class: 'link-button', type: 'button' });
   const pictures = h('div', { class: 'pictures' });
@@ -72,15 +72,15 @@ function userView(stage) {
   const showMore = () => {
     more.hidden = !long;
     if (!long) return;
-    const whole = stage.opened.get(key()) ?? false;
+    const whole = context.opened.get(key()) ?? false;
     text.classList.toggle('cut', !whole);
     more.textContent = whole ? 'Show less' : 'Show all';
   };
   more.addEventListener('click', () => {
-    stage.opened.set(key(), !(stage.opened.get(key()) ?? false));
+    context.opened.set(key(), !(context.opened.get(key()) ?? false));
     showMore();
   });
-  const tools = h('div', { class: 'tools' }, copyButton(stage, content, 'message'));
+  const tools = h('div', { class: 'tools' }, copyButton(context, content, 'message'));
   return {
     element: h('article', { class: 'said' }, text, more, pictures, state, tools),
     update: (item) => {
@@ -99,8 +99,8 @@ function userView(stage) {
       if (item.sending === 'refused') {
         state.replaceChildren(
           h('span', { class: 'field-error' }, item.problem),
-          h('button', { class: 'button', type: 'button', onclick: () => stage.sendAgain(item) }, 'Retry'),
-          h('button', { class: 'button', type: 'button', onclick: () => stage.discard(item) }, 'Discard'),
+          h('button', { class: 'button', type: 'button', onclick: () => context.sendAgain(item) }, 'Retry'),
+          h('button', { class: 'button', type: 'button', onclick: () => context.discard(item) }, 'Discard'),
         );
       }
     },
@@ -116,14 +116,14 @@ function pictureOf(id) {
   return image;
 }
 
-/** @param {Stage} stage @returns {View} */
-function assistantView(stage) {
-  const text = textView(stage);
+/** @param {ViewContext} context @returns {View} */
+function assistantView(context) {
+  const text = textView(context);
   let content = '';
   const tools = h(
     'div',
     { class: 'tools' },
-    copyButton(stage, () => content, 'answer'),
+    copyButton(context, () => content, 'answer'),
   );
   const element = h('article', { class: 'answer' }, text.element, tools);
   return {
@@ -132,15 +132,15 @@ function assistantView(stage) {
       const entry = /** @type {Extract<ChatEntry, { type: 'assistant' }>} */ (item.entry);
       content = entry.content;
       text.update(item, content);
-      element.classList.toggle('growing', grows(stage.transcript, item));
+      element.classList.toggle('growing', mayGrow(context.transcript, item));
     },
   };
 }
 
-/** @param {Stage} stage @returns {View} */
-function thinkingView(stage) {
-  const fold = disclosure(stage, 'thinking');
-  const text = textView(stage);
+/** @param {ViewContext} context @returns {View} */
+function thinkingView(context) {
+  const fold = disclosure(context, 'thinking');
+  const text = textView(context);
   const label = h('span', {});
   fold.summary.append(glyph('think', 'kind'), label, glyph('chevron', 'opener'));
   fold.body.append(text.element);
@@ -148,7 +148,7 @@ function thinkingView(stage) {
     element: fold.element,
     update: (item) => {
       const entry = /** @type {Extract<ChatEntry, { type: 'thinking' }>} */ (item.entry);
-      const growing = grows(stage.transcript, item);
+      const growing = mayGrow(context.transcript, item);
       const spent = item.began !== null && item.ended !== null ? item.ended - item.began : 0;
       const took = spent >= 1000 ? ` for ${duration(spent)}` : '';
       const said = growing ? 'Thinking…' : `Thought${took}`;
@@ -187,15 +187,15 @@ function planView() {
   };
 }
 
-/** @param {Stage} stage @returns {View} */
-function mediaEntryView(stage) {
+/** @param {ViewContext} context @returns {View} */
+function mediaEntryView(context) {
   const element = h('div', { class: 'media' });
   return {
     element,
     update: (item) => {
       const entry = /** @type {Extract<ChatEntry, { type: 'media' }>} */ (item.entry);
       element.classList.toggle('said', entry.author === 'user');
-      element.replaceChildren(mediaView(entry.block, stage, entry.entryId));
+      element.replaceChildren(mediaView(entry.block, context, entry.entryId));
     },
   };
 }
@@ -231,26 +231,26 @@ const ADVICE = {
   signIn: 'Once you have signed in, the message is sent again.',
 };
 
-/** Agents say it in many words; those that have methods for it say it in some of these. */
+/** Error texts that ask the user to sign in; agents have no common error code for this. */
 const SIGN_IN = /\b(sign|log)(ged)?[ -]?in\b|\bauthenticat|\bunauthori[sz]ed\b/i;
 
-/** @param {Stage} stage @returns {View} */
-function turnView(stage) {
-  /** Kept while its methods stay, so that what it says stays too. */
-  let known = '';
+/** @param {ViewContext} context @returns {View} */
+function turnView(context) {
+  /** The sign-in methods the form was built for. The form and its progress are kept while they stay the same. */
+  let builtFor = '';
   /** @type {HTMLElement | null} */
-  let ways = null;
-  /** @param {Stage} stage @param {HTMLButtonElement} send */
+  let signInForm = null;
+  /** @param {ViewContext} context @param {HTMLButtonElement} send */
   const signIn = ({ signIn: methods, signInRequest, copy, agentName, cliType }, send) => {
-    const offered = JSON.stringify(methods());
-    if (!ways || offered !== known) {
+    const current = JSON.stringify(methods());
+    if (!signInForm || current !== builtFor) {
       const agent = { cliType: cliType(), name: agentName() };
-      // What was wanted goes on by itself.
-      ways = signInView(agent, methods(), { request: signInRequest, copy, onSignedIn: () => again?.click() });
+      // After the sign-in the failed message is sent again automatically.
+      signInForm = signInView(agent, methods(), { request: signInRequest, copy, onSignedIn: () => again?.click() });
     }
-    known = offered;
+    builtFor = current;
     again = send;
-    return ways;
+    return signInForm;
   };
   /** @type {HTMLButtonElement | null} */
   let again = null;
@@ -265,41 +265,42 @@ function turnView(stage) {
         turn.durationMs === undefined ? '' : duration(turn.durationMs),
         turn.tokens === undefined ? '' : `${short(turn.tokens)} ${counted(turn.tokens, 'token').split(' ')[1]}`,
       ].filter(Boolean);
-      const locked = bad && SIGN_IN.test(turn.message ?? '');
-      // The ways in parentheses stand below, as buttons.
-      const message = locked && stage.signIn().length > 0 ? turn.message?.replace(/ \([^()]*\)$/, '') : turn.message;
+      const needsSignIn = bad && SIGN_IN.test(turn.message ?? '');
+      // The error lists the sign-in methods in parentheses; they are shown below as buttons.
+      const message =
+        needsSignIn && context.signIn().length > 0 ? turn.message?.replace(/ \([^()]*\)$/, '') : turn.message;
       const said = [OUTCOMES[turn.outcome], message].filter(Boolean).join(': ');
       element.dataset.at = turn.timestamp;
-      // Somebody may be signing in.
-      const focused = ways?.contains(document.activeElement) ? document.activeElement : null;
+      // The user may be typing in the sign-in form: keep its focus.
+      const focused = signInForm?.contains(document.activeElement) ? document.activeElement : null;
       element.replaceChildren(
         said ? h('span', { class: 'turn-said' }, said) : '',
         h('span', { class: 'turn-figures' }, figures.join(' · ')),
       );
       if (!bad) return;
-      const last = stage.transcript.items.at(-1) === item;
-      const advice = locked && last ? 'signIn' : /** @type {keyof typeof ADVICE} */ (turn.outcome);
+      const last = context.transcript.items.at(-1) === item;
+      const advice = needsSignIn && last ? 'signIn' : /** @type {keyof typeof ADVICE} */ (turn.outcome);
       element.append(h('p', { class: 'hint' }, ADVICE[advice]));
-      const again = last && lastWords(stage);
+      const again = last && lastUserMessage(context);
       if (!again) return;
       const send = h(
         'button',
-        { class: 'button', type: 'button', onclick: () => stage.sendAgain(again) },
+        { class: 'button', type: 'button', onclick: () => context.sendAgain(again) },
         'Send again',
       );
-      if (locked) element.append(signIn(stage, send));
+      if (needsSignIn) element.append(signIn(context, send));
       element.append(send);
-      if (turn.outcome === 'failed' && !locked) {
-        element.append(h('button', { class: 'button', type: 'button', onclick: stage.reconnect }, 'Restart agent'));
+      if (turn.outcome === 'failed' && !needsSignIn) {
+        element.append(h('button', { class: 'button', type: 'button', onclick: context.reconnect }, 'Restart agent'));
       }
       if (focused instanceof HTMLElement && focused.isConnected) focused.focus();
     },
   };
 }
 
-/** @param {Stage} stage */
-function lastWords(stage) {
-  return stage.transcript.items.findLast(({ entry }) => entry.type === 'user');
+/** @param {ViewContext} context */
+function lastUserMessage(context) {
+  return context.transcript.items.findLast(({ entry }) => entry.type === 'user');
 }
 
 /** @returns {View} */

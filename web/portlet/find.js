@@ -1,26 +1,26 @@
 /**
- * Finding in the whole conversation. Only a part of it is in the page, so the browser's own search would miss the
- * rest: this one looks through what is known, and asks for what is older until it has found something.
+ * Search in the whole conversation. The page contains only a part of it, so the browser's own search would miss the
+ * rest. This search covers the loaded entries and loads older ones until it finds a match.
  *
  * @typedef {import('./transcript.js').Item} Item
  *
  * @typedef {object} Needs
  * @property {() => Item[]} items
- * @property {() => boolean} more  whether there are older entries than these
- * @property {() => Promise<void>} older  asks for some of them
- * @property {(item: Item) => HTMLElement | null} show  brings it into view, open, and gives its element
- * @property {(range: Range) => void} reveal  brings a piece of its text into view
- * @property {() => void} left  the person is done
+ * @property {() => boolean} more  whether older entries can be loaded
+ * @property {() => Promise<void>} older  loads a page of older entries
+ * @property {(item: Item) => HTMLElement | null} show  scrolls the entry into view, expands it and returns its element
+ * @property {(range: Range) => void} reveal  scrolls a range of text into view
+ * @property {() => void} left  called when the user closes the search
  */
 
 import { h } from '../shared/dom.js';
 import { glyph } from './icons.js';
 
 const HIGHLIGHT = 'found';
-const HERE = 'found-here';
+const CURRENT_HIGHLIGHT = 'found-here';
 
-/** The words of an entry that can be seen. @param {Item} item */
-export function wordsOf({ entry }) {
+/** The searchable text of an entry. @param {Item} item */
+export function textOfEntry({ entry }) {
   switch (entry.type) {
     case 'user':
     case 'assistant':
@@ -50,15 +50,15 @@ export function wordsOf({ entry }) {
   }
 }
 
-/** The entries that hold a text, whatever the case. @param {Item[]} items @param {string} text */
-export function holding(items, text) {
+/** The entries that contain a text, ignoring case. @param {Item[]} items @param {string} text */
+export function matchingItems(items, text) {
   const wanted = text.toLowerCase();
-  return wanted === '' ? [] : items.filter((item) => wordsOf(item).toLowerCase().includes(wanted));
+  return wanted === '' ? [] : items.filter((item) => textOfEntry(item).toLowerCase().includes(wanted));
 }
 
-/** How often an entry holds a text. @param {Item} item @param {string} text */
-export function timesIn(item, text) {
-  return text === '' ? 0 : wordsOf(item).toLowerCase().split(text.toLowerCase()).length - 1;
+/** Number of matches in an entry. @param {Item} item @param {string} text */
+export function matchCount(item, text) {
+  return text === '' ? 0 : textOfEntry(item).toLowerCase().split(text.toLowerCase()).length - 1;
 }
 
 /** @param {HTMLElement} place @param {Needs} needs */
@@ -94,21 +94,21 @@ export function startFind(place, { items, more, older, show, reveal, left }) {
   let current = null;
   /** @type {HTMLElement | null} */
   let element = null;
-  /** Which of the places in the current entry. */
-  let here = 0;
-  /** Counts what was wanted, so that a search that was overtaken stops loading. */
-  let wanted = 0;
+  /** Index of the current match within the current entry. */
+  let matchIndex = 0;
+  /** Number of the latest search; an older search that is still loading stops. */
+  let latestSearch = 0;
 
   const close = () => {
-    wanted += 1;
+    latestSearch += 1;
     bar.hidden = true;
     current = null;
     element = null;
-    mark([]);
+    highlight([]);
     left();
   };
 
-  /** Where the text stands in the current entry. @returns {Range[]} */
+  /** The matches in the current entry's element. @returns {Range[]} */
   const ranges = () => {
     const text = field.value.toLowerCase();
     if (!element || !text) return [];
@@ -128,65 +128,68 @@ export function startFind(place, { items, more, older, show, reveal, left }) {
   };
 
   /** @param {Range[]} all */
-  const mark = (all) => {
+  const highlight = (all) => {
     if (globalThis.CSS?.highlights) {
       CSS.highlights.set(HIGHLIGHT, new Highlight(...all));
-      CSS.highlights.set(HERE, new Highlight(...all.slice(here, here + 1)));
+      CSS.highlights.set(CURRENT_HIGHLIGHT, new Highlight(...all.slice(matchIndex, matchIndex + 1)));
     }
-    if (all[here]) reveal(all[here]);
+    if (all[matchIndex]) reveal(all[matchIndex]);
   };
 
-  /** At the last place in an entry, or at the first. @param {Item[]} found @param {number} at @param {boolean} last */
-  const point = (found, at, last) => {
+  /** Selects the last or first match of entry `at`. @param {Item[]} found @param {number} at @param {boolean} last */
+  const selectEntry = (found, at, last) => {
     current = found[at] ?? null;
     element = current && show(current);
     const all = ranges();
-    here = last ? Math.max(0, all.length - 1) : 0;
-    mark(all);
-    tell(found);
+    matchIndex = last ? Math.max(0, all.length - 1) : 0;
+    highlight(all);
+    showCount(found);
   };
 
   /** @param {Item[]} found */
-  const tell = (found) => {
+  const showCount = (found) => {
     if (!current) {
       count.textContent = field.value ? 'Nothing found' : '';
       return;
     }
     const at = found.findIndex(({ id }) => id === current?.id);
-    const times = found.map((item) => timesIn(item, field.value));
+    const times = found.map((item) => matchCount(item, field.value));
     const sum = (/** @type {number[]} */ numbers) => numbers.reduce((all, one) => all + one, 0);
-    // Not all of what is written is seen: an address behind a link is not.
-    const number = sum(times.slice(0, at)) + Math.min(here + 1, times[at]);
+    // The text may contain more matches than the element shows, for example in the address of a link.
+    const number = sum(times.slice(0, at)) + Math.min(matchIndex + 1, times[at]);
     count.textContent = `${number} of ${sum(times)}${more() ? '+' : ''}`;
   };
 
-  /** From the newest, or from where one is. @param {1 | -1 | 0} by */
+  /**
+   * Moves to the next (1) or previous (-1) match, or starts a search at the newest entry (0).
+   * @param {1 | -1 | 0} by
+   */
   const step = async (by) => {
-    wanted += 1;
-    const mine = wanted;
-    let found = holding(items(), field.value);
+    latestSearch += 1;
+    const search = latestSearch;
+    let found = matchingItems(items(), field.value);
     if (current && by !== 0) {
       if (!element?.isConnected) element = show(current);
       const all = ranges();
-      if (all[here + by]) {
-        here += by;
-        mark(all);
-        tell(found);
+      if (all[matchIndex + by]) {
+        matchIndex += by;
+        highlight(all);
+        showCount(found);
         return;
       }
     }
     let at = current ? found.findIndex(({ id }) => id === current?.id) + by : found.length - 1;
-    // Up past what is known: there may be more of it.
+    // No match in the loaded entries: load older ones.
     while (field.value && (found.length === 0 || at < 0) && more()) {
       count.textContent = 'Looking further back…';
       const before = items().length;
       await older();
-      if (mine !== wanted || items().length === before) break;
-      const now = holding(items(), field.value);
+      if (search !== latestSearch || items().length === before) break;
+      const now = matchingItems(items(), field.value);
       at += now.length - found.length;
       found = now;
     }
-    if (mine === wanted) point(found, (at + found.length) % (found.length || 1), by <= 0);
+    if (search === latestSearch) selectEntry(found, (at + found.length) % (found.length || 1), by <= 0);
   };
 
   field.addEventListener('input', () => {
@@ -209,7 +212,7 @@ export function startFind(place, { items, more, older, show, reveal, left }) {
       if (field.value) step(0);
       return true;
     },
-    /** Whether the person is in the field: then the browser's own search is wanted. */
+    /** Whether the search field has focus; Ctrl+F then opens the browser's own search. */
     has: () => document.activeElement === field,
   };
 }

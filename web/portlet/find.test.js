@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { holding } from './find.js';
+import { matchingItems } from './find.js';
 import { apply, emptyTranscript } from './transcript.js';
 
 /** @param {any[]} entries */
@@ -22,7 +22,7 @@ function items(entries) {
   return transcript.items;
 }
 
-test('words are found in what people and agents said and in what tools wrote, whatever the case', () => {
+test('text is found in messages, answers and tool calls, ignoring case', () => {
   const all = items([
     { type: 'user', content: 'Where is the Needle?' },
     { type: 'assistant', content: 'Nowhere.' },
@@ -31,9 +31,9 @@ test('words are found in what people and agents said and in what tools wrote, wh
     { type: 'turn', outcome: 'ended' },
   ]);
   assert.deepEqual(
-    holding(all, 'needle').map(({ number }) => number),
+    matchingItems(all, 'needle').map(({ number }) => number),
     [0, 2, 3],
   );
-  assert.deepEqual(holding(all, 'thread'), []);
-  assert.deepEqual(holding(all, ''), []);
+  assert.deepEqual(matchingItems(all, 'thread'), []);
+  assert.deepEqual(matchingItems(all, ''), []);
 });

@@ -1,13 +1,13 @@
-/** What an agent asks with a form or a link: to be filled in while it is open, folded with its answers after. */
+/** The view of an elicitation: a form or a link while it is open, a collapsed line with the answers afterwards. */
 
 import { h } from '../shared/dom.js';
-import { inWords, labelOf, read, rulesOf, untouched } from './form.js';
+import { initialValue, labelOf, rulesOf, validate, valueText } from './form.js';
 import { glyph } from './icons.js';
 import { exact } from './markup.js';
-import { copyButton, disclosure, unseen } from './stage.js';
+import { copyButton, disclosure, screenReaderText } from './stage.js';
 
 /**
- * @typedef {import('./stage.js').Stage} Stage
+ * @typedef {import('./stage.js').ViewContext} ViewContext
  * @typedef {import('./form.js').FormField} FormField
  * @typedef {import('./form.js').Filled} Filled
  * @typedef {Extract<import('../types/wire.js').ChatEntry, { type: 'question' }>} Question
@@ -15,9 +15,9 @@ import { copyButton, disclosure, unseen } from './stage.js';
  * @typedef {{ element: HTMLElement, complain: (problem: string) => void, focus: () => void }} FieldView
  */
 
-/** More are chosen from a list that opens. */
+/** A single choice with more options than this uses a drop-down list instead of radio buttons. */
 const RADIOS_MAX = 7;
-/** Shorter texts have one line. */
+/** Text fields limited to this many characters have one line. */
 const ONE_LINE = 120;
 
 const OUTCOMES = {
@@ -27,10 +27,10 @@ const OUTCOMES = {
   interrupted: 'interrupted',
 };
 
-/** @param {Stage} stage @returns {import('./stage.js').View} */
-export function questionEntryView(stage) {
+/** @param {ViewContext} context @returns {import('./stage.js').View} */
+export function questionEntryView(context) {
   const element = h('div', { class: 'question-place' });
-  const fold = disclosure(stage, 'answered');
+  const fold = disclosure(context, 'answered');
   let shown = '';
   return {
     element,
@@ -38,11 +38,11 @@ export function questionEntryView(stage) {
       const question = /** @type {Question} */ (item.entry);
       const state = `${question.questionId} ${question.outcome ?? ''}`;
       if (question.outcome) showAnswers(fold, question);
-      // What somebody is filling in stays as it is.
+      // An unchanged elicitation is not rendered again, so that the user's input is kept.
       if (state === shown) return;
       shown = state;
       const had = element.contains(document.activeElement);
-      element.replaceChildren(question.outcome ? fold.element : openView(question, stage));
+      element.replaceChildren(question.outcome ? fold.element : openView(question, context));
       if (had && question.outcome) fold.summary.focus();
     },
   };
@@ -52,9 +52,9 @@ export function questionEntryView(stage) {
 function showAnswers(fold, question) {
   const { outcome = 'cancelled', ask, answers } = question;
   const fields = ask.type === 'form' ? ask.fields : [];
-  const told = fields.flatMap((field) => {
+  const answered = fields.flatMap((field) => {
     const value = answers?.[field.name];
-    return value === undefined ? [] : [{ label: labelOf(field), words: inWords(field, value) }];
+    return value === undefined ? [] : [{ label: labelOf(field), words: valueText(field, value) }];
   });
   const word =
     ask.type === 'link' && outcome === 'accepted' ? (ask.finished ? 'finished' : 'accepted') : OUTCOMES[outcome];
@@ -62,7 +62,7 @@ function showAnswers(fold, question) {
   fold.summary.replaceChildren(
     glyph('question', 'kind'),
     h('span', { class: 'tool-name' }, ...exact(question.message)),
-    h('span', { class: 'tool-detail' }, ...exact(told.map(({ words }) => words).join(' · '))),
+    h('span', { class: 'tool-detail' }, ...exact(answered.map(({ words }) => words).join(' · '))),
     h('span', { class: 'tool-time' }),
     h('span', { class: 'tool-state' }, glyph(outcome === 'accepted' ? 'done' : 'remove'), h('span', {}, word)),
     glyph('chevron', 'opener'),
@@ -74,19 +74,19 @@ function showAnswers(fold, question) {
       h(
         'dl',
         { class: 'answers' },
-        ...told.flatMap(({ label, words }) => [h('dt', {}, ...exact(label)), h('dd', {}, ...exact(words))]),
+        ...answered.flatMap(({ label, words }) => [h('dt', {}, ...exact(label)), h('dd', {}, ...exact(words))]),
       ),
-      told.length === 0 && ask.type === 'form' ? h('p', { class: 'hint' }, 'Nothing was filled in.') : '',
+      answered.length === 0 && ask.type === 'form' ? h('p', { class: 'hint' }, 'Nothing was filled in.') : '',
     );
   });
 }
 
-/** @param {Question} question @param {Stage} stage */
-function openView(question, stage) {
+/** @param {Question} question @param {ViewContext} context */
+function openView(question, context) {
   const { ask, questionId, entryId } = question;
   const problem = h('p', { class: 'field-error', role: 'alert' });
   const fields = ask.type === 'form' ? ask.fields : [];
-  const drafts = draftOf(stage, questionId, fields);
+  const drafts = draftOf(context, questionId, fields);
   const views = fields.map((field, at) => fieldView(field, `${entryId}-${at}`, drafts));
   /** @type {HTMLButtonElement[]} */
   const buttons = [];
@@ -96,8 +96,8 @@ function openView(question, stage) {
     problem.textContent = '';
     for (const button of buttons) button.disabled = true;
     try {
-      await stage.answer(questionId, action, content);
-      stage.drafts.delete(questionId);
+      await context.answer(questionId, action, content);
+      context.drafts.delete(questionId);
     } catch (error) {
       const message = error instanceof Error ? error.message : String(error);
       const at = fields.findIndex((field) => message.startsWith(`“${labelOf(field)}”`));
@@ -117,7 +117,7 @@ function openView(question, stage) {
     /** @type {FieldView | undefined} */
     let wrong;
     for (const [at, field] of fields.entries()) {
-      const { value, problem = '' } = read(field, drafts.get(field.name) ?? '');
+      const { value, problem = '' } = validate(field, drafts.get(field.name) ?? '');
       views[at].complain(problem);
       if (problem) wrong ??= views[at];
       else if (value !== undefined) content[field.name] = value;
@@ -134,7 +134,7 @@ function openView(question, stage) {
   );
   const needed = fields.some(({ required }) => required);
   const titleId = `${entryId}-title`;
-  // Not an element `form`: this page is in a frame that may send none.
+  // Not a `form` element: the sandbox of this frame does not allow form submission.
   const form = h(
     'div',
     { class: 'question', role: 'form', 'aria-labelledby': titleId, 'data-question': questionId },
@@ -142,13 +142,13 @@ function openView(question, stage) {
       'p',
       { class: 'question-title', id: titleId },
       glyph('question'),
-      h('strong', {}, `${stage.agentName()} asks`),
-      unseen(': '),
+      h('strong', {}, `${context.agentName()} asks`),
+      screenReaderText(': '),
       h('span', { class: 'question-message' }, ...exact(question.message)),
     ),
     ask.type === 'form' && ask.title ? h('p', { class: 'form-title' }, ...exact(ask.title)) : '',
     ask.type === 'form' && ask.description ? h('p', { class: 'hint' }, ...exact(ask.description)) : '',
-    ask.type === 'link' ? linkOf(ask.url, stage) : '',
+    ask.type === 'link' ? linkOf(ask.url, context) : '',
     ...views.map((view) => view.element),
     h('div', { class: 'question-options' }, ...buttons),
     problem,
@@ -156,9 +156,9 @@ function openView(question, stage) {
   );
   form.addEventListener('keydown', (event) => {
     if (event.key === 'Escape' && event.target instanceof HTMLElement) {
-      // It would stop the turn, and with it what was written here.
+      // Escape would otherwise stop the turn, and the form with it.
       event.preventDefault();
-      stage.leave();
+      context.leave();
     }
     const field = event.target instanceof HTMLInputElement || event.target instanceof HTMLTextAreaElement;
     if (event.key === 'Enter' && field && !event.shiftKey && !event.isComposing) {
@@ -176,8 +176,8 @@ function hints(type, needed) {
   return needed ? [h('span', { class: 'needed', 'aria-hidden': 'true' }, '*'), ' is needed. ', ...keys] : keys;
 }
 
-/** The whole address, and before it whose it is. @param {string} url @param {Stage} [stage]  to copy it */
-function linkOf(url, stage) {
+/** A link with its full address, after its host. @param {string} url @param {ViewContext} [context]  adds a copy button */
+function linkOf(url, context) {
   const host = URL.canParse(url) ? new URL(url).host : '';
   return h(
     'p',
@@ -186,17 +186,20 @@ function linkOf(url, stage) {
     h('strong', {}, ...exact(host)),
     ': ',
     h('a', { href: url, class: 'mono', rel: 'noreferrer' }, ...exact(url)),
-    stage ? copyButton(stage, () => url, 'address') : '',
+    context ? copyButton(context, () => url, 'address') : '',
   );
 }
 
-/** What stands in the fields, kept when the form leaves the view. @param {Stage} stage @param {string} id @param {FormField[]} fields */
-function draftOf(stage, id, fields) {
-  const known = stage.drafts.get(id);
+/**
+ * The content of the form's fields, kept while the form is scrolled out of the page.
+ * @param {ViewContext} context @param {string} id @param {FormField[]} fields
+ */
+function draftOf(context, id, fields) {
+  const known = context.drafts.get(id);
   if (known) return known;
   /** @type {Map<string, Filled>} */
-  const draft = new Map(fields.map((field) => [field.name, untouched(field)]));
-  stage.drafts.set(id, draft);
+  const draft = new Map(fields.map((field) => [field.name, initialValue(field)]));
+  context.drafts.set(id, draft);
   return draft;
 }
 
@@ -270,7 +273,7 @@ function textOf(input, filled) {
   const control = long
     ? h('textarea', { class: 'field', rows: '1', autocomplete: 'off' })
     : h('input', { class: 'field', type: format ? kinds[format] : 'text', autocomplete: 'off' });
-  // Not of type number: that hides what it does not understand.
+  // Not `type="number"`, because its value is empty while the text is not a number.
   if (input.type === 'number') control.setAttribute('inputmode', input.whole ? 'numeric' : 'decimal');
   if (format === 'date-time') control.setAttribute('step', '1');
   control.value = String(filled);
@@ -278,7 +281,7 @@ function textOf(input, filled) {
 }
 
 /**
- * Options that are all in view.
+ * A group of radio buttons or checkboxes.
  * @param {FormField} field @param {string} id @param {import('../shared/dom.js').Child[]} label
  * @param {{ 'aria-describedby': string }} described @param {Filled} filled @param {(now: Filled) => void} keep
  */

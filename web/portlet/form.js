@@ -1,11 +1,12 @@
 /**
- * What an agent's form allows, and what was filled in, in words. Pure.
+ * Validation of an elicitation form: which values a field allows, and what the user filled in. Pure.
  *
- * The server checks all of it again, and patterns only there: an expression of an agent could hold up this page.
+ * The server validates everything again. Patterns are checked only there, because a regular expression from an agent
+ * could block this page.
  *
  * @typedef {import('../types/wire.js').FormField} FormField
  *
- * What stands in a field: text as it was typed, whether a box is ticked, or which ones are.
+ * Current content of a field: typed text, the state of a checkbox, or the values of the ticked checkboxes.
  * @typedef {string | boolean | string[]} Filled
  * @typedef {string | number | boolean | string[]} Value
  */
@@ -13,8 +14,8 @@
 /** @param {FormField} field */
 export const labelOf = ({ title, name }) => title || name;
 
-/** What stands there before anybody has touched it. @param {FormField} field @returns {Filled} */
-export function untouched({ input }) {
+/** Initial content of a field: its default, or empty. @param {FormField} field @returns {Filled} */
+export function initialValue({ input }) {
   switch (input.type) {
     case 'boolean':
       return input.default ?? false;
@@ -30,10 +31,10 @@ export function untouched({ input }) {
 }
 
 /**
- * The answer of a field, none if it was left out, or what is wrong with it.
+ * The value of a field, or the validation error. An optional field that is empty has neither.
  * @param {FormField} field @param {Filled} filled @returns {{ value?: Value, problem?: string }}
  */
-export function read(field, filled) {
+export function validate(field, filled) {
   const { input, required } = field;
   if (filled === '' || (Array.isArray(filled) && filled.length === 0)) {
     if (required) return { problem: input.type.startsWith('choice') ? 'Choose an answer.' : 'This is needed.' };
@@ -51,7 +52,7 @@ export function read(field, filled) {
 
 /** @param {Extract<FormField['input'], { type: 'text' }>} input @param {string} text */
 function readText({ format, minLength = 0, maxLength = Infinity }, text) {
-  // As the server counts: whole characters, not halves of them.
+  // Counted in code points, as on the server, not in UTF-16 code units.
   const { length } = [...text];
   if (length < minLength) return { problem: `Write at least ${characters(minLength)}.` };
   if (length > maxLength) return { problem: `Write at most ${characters(maxLength)}; these are ${length}.` };
@@ -78,7 +79,7 @@ function readNumber({ whole, minimum = -Infinity, maximum = Infinity }, text) {
   return { value };
 }
 
-/** What a field allows, where that is not plain to see. @param {FormField} field */
+/** A hint with the limits of a field; empty if it has none to mention. @param {FormField} field */
 export function rulesOf({ input }) {
   if (input.type === 'number') {
     const { whole, minimum, maximum } = input;
@@ -98,15 +99,15 @@ export function rulesOf({ input }) {
   return '';
 }
 
-/** An answer in words. @param {FormField} field @param {Value} value */
-export function inWords({ input }, value) {
+/** The value as readable text; options are shown by title. @param {FormField} field @param {Value} value */
+export function valueText({ input }, value) {
   if (typeof value === 'boolean') return value ? 'Yes' : 'No';
   const titleOf = /** @param {string} one */ (one) =>
     ('options' in input && input.options.find((option) => option.value === one)?.title) || one;
   return Array.isArray(value) ? value.map(titleOf).join(', ') : titleOf(String(value));
 }
 
-/** As an input for date and time has it. @param {string} text */
+/** Converts an ISO time to the format of a `datetime-local` input. @param {string} text */
 function localTime(text) {
   const time = new Date(text);
   if (text === '' || Number.isNaN(time.getTime())) return '';

@@ -1,4 +1,4 @@
-/** Numbers and times in the few words this page has room for. */
+/** Compact formats for numbers, durations and paths. */
 
 /** @param {number} milliseconds */
 export function duration(milliseconds) {
@@ -10,7 +10,7 @@ export function duration(milliseconds) {
   return `${Math.floor(minutes / 60)} h ${minutes % 60} min`;
 }
 
-/** As a clock: 0:07, 12:30, 1:02:03. @param {number} milliseconds */
+/** Formats a duration as a clock: 0:07, 12:30, 1:02:03. @param {number} milliseconds */
 export function clock(milliseconds) {
   const seconds = Math.max(0, Math.floor(milliseconds / 1000));
   const [h, m, s] = [Math.floor(seconds / 3600), Math.floor(seconds / 60) % 60, seconds % 60];
@@ -18,7 +18,7 @@ export function clock(milliseconds) {
   return h > 0 ? `${h}:${two(m)}:${two(s)}` : `${m}:${two(s)}`;
 }
 
-/** 950, 12.3k, 1.2M. @param {number} count */
+/** Formats a count with at most three significant digits: 950, 12.3k, 1.2M. @param {number} count */
 export function short(count) {
   if (count < 1000) return String(count);
   if (count < 999_500) return `${trim(count / 1000)}k`;
@@ -30,7 +30,7 @@ function trim(number) {
   return number >= 100 ? String(Math.round(number)) : String(Math.round(number * 10) / 10);
 }
 
-/** @param {number} count @param {string} one @param {string} [many] */
+/** A count with its noun, such as `2 searches`. @param {number} count @param {string} one @param {string} [many] */
 export function counted(count, one, many = `${one}s`) {
   return `${count} ${count === 1 ? one : many}`;
 }
@@ -42,7 +42,7 @@ export function size(bytes) {
   return `${trim(bytes / 1024 / 1024)} MB`;
 }
 
-/** A path as it is read from inside the project. @param {string} path @param {string} project */
+/** The path relative to the project, unchanged if it is outside. @param {string} path @param {string} project */
 export function within(path, project) {
   return project && path.startsWith(`${project}/`) ? path.slice(project.length + 1) : path;
 }

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { clock, counted, duration, short, size, within } from './format.js';
 
-test('durations grow coarser', () => {
+test('longer durations are shown with coarser units', () => {
   assert.deepEqual([0, 340, 999, 1000, 59_999, 61_000, 3_720_000].map(duration), [
     '0 s',
     '0.3 s',
@@ -14,17 +14,17 @@ test('durations grow coarser', () => {
   ]);
 });
 
-test('a clock counts up', () => {
+test('a clock shows minutes and seconds, and hours from one hour on', () => {
   assert.deepEqual([-5, 7000, 750_000, 3_723_000].map(clock), ['0:00', '0:07', '12:30', '1:02:03']);
 });
 
-test('numbers and sizes stay short', () => {
+test('counts and sizes are abbreviated', () => {
   assert.deepEqual([950, 12_345, 999_499, 999_999, 1_250_000].map(short), ['950', '12.3k', '999k', '1M', '1.3M']);
   assert.deepEqual([12, 2048, 5_400_000].map(size), ['12 B', '2 KB', '5.1 MB']);
   assert.deepEqual([counted(1, 'read'), counted(2, 'search', 'searches')], ['1 read', '2 searches']);
 });
 
-test('a path inside the project loses the project, any other stays', () => {
+test('only a path inside the project is made relative', () => {
   assert.equal(within('/code/app/src/a.rs', '/code/app'), 'src/a.rs');
   assert.equal(within('/code/application/a.rs', '/code/app'), '/code/application/a.rs');
 });

@@ -1,4 +1,4 @@
-/** The session's own line: its title, its agent, and whether that agent is there. */
+/** The header of a session: its title, its agent and the state of that agent. */
 
 import { h } from '../shared/dom.js';
 
@@ -15,7 +15,7 @@ import { h } from '../shared/dom.js';
  */
 
 /** @type {Record<AgentState, string>} */
-const WORDS = {
+const STATE_LABELS = {
   idle: 'asleep',
   starting: 'starting',
   connected: 'connected',
@@ -40,8 +40,8 @@ export function startHead(place, reconnect) {
       title.textContent = text;
       title.title = text;
       agent.textContent = `${agentName} · ${projectName}`;
-      const said = online ? WORDS[state] : 'server away';
-      if (word.textContent !== said) word.textContent = said;
+      const label = online ? STATE_LABELS[state] : 'server away';
+      if (word.textContent !== label) word.textContent = label;
       status.dataset.status = online ? state : 'offline';
       const lost = online && state === 'disconnected';
       button.hidden = !lost;

@@ -1,4 +1,4 @@
-/** Line drawings of 16 by 16, one for each kind of thing. */
+/** Icons of the session page as SVG paths of 16 × 16. */
 
 const SHAPES = {
   read: 'M3 2h6l4 4v8H3zM9 2v4h4',

@@ -1,17 +1,17 @@
 /**
- * The keys of a session's page: its own, and those it has no use for, which are the shell's.
+ * Keyboard shortcuts of a session's page. Keys that it does not use are passed to the shell.
  *
  * @typedef {import('../types/wire.js').PermissionQuestion} PermissionQuestion
  *
- * @typedef {object} Does
- * @property {() => boolean} find  false leaves the key to the browser
- * @property {() => PermissionQuestion | undefined} question  the one that is open
+ * @typedef {object} Actions
+ * @property {() => boolean} find  returns false to leave the key to the browser
+ * @property {() => PermissionQuestion | undefined} question  the open permission request
  * @property {(question: PermissionQuestion, option: PermissionQuestion['options'][number]) => void} answer
- * @property {() => boolean} stop  false if there is nothing to stop
+ * @property {() => boolean} stop  returns false if no turn is running
  * @property {(key: Pick<Extract<import('../types/bridge.js').FromPortlet, { type: 'key' }>, 'key' | 'code' | 'ctrl' | 'meta' | 'alt' | 'shift'>) => void} pass  to the shell
  */
 
-/** @param {Does} does */
+/** @param {Actions} actions */
 export function startKeys({ find, question, answer, stop, pass }) {
   addEventListener('keydown', (event) => {
     if (event.defaultPrevented || event.isComposing) return;
@@ -19,7 +19,7 @@ export function startKeys({ find, question, answer, stop, pass }) {
     const writing = isField(event.target);
     const digit = /^Digit([1-4])$/.exec(code)?.[1];
     const open = question();
-    // Who writes needs two more keys: one alone writes, and with Alt it is a tab's.
+    // In a text field the shortcut needs Alt+Shift: a digit alone is text, and Alt with a digit selects a tab.
     if (digit && open && !ctrl && !meta && alt === shift && (alt || !writing)) {
       event.preventDefault();
       const option = open.options[Number(digit) - 1];
@@ -34,13 +34,13 @@ export function startKeys({ find, question, answer, stop, pass }) {
     }
     const forShell = ctrl || meta || alt || (!writing && key.length === 1) || key === 'Escape' || /^F\d+$/.test(key);
     if (!forShell) return;
-    // The browser has a use of its own for this one, which would win.
+    // Without this the browser would handle Ctrl+K itself.
     if (plain && code === 'KeyK') event.preventDefault();
     pass({ key, code, ctrl, meta, alt, shift });
   });
 }
 
-/** Whether a key pressed there writes something. @param {EventTarget | null} target */
+/** Whether keys pressed in this element are text input. @param {EventTarget | null} target */
 function isField(target) {
   if (target instanceof HTMLInputElement) return !['checkbox', 'radio', 'button'].includes(target.type);
   return target instanceof HTMLTextAreaElement || target instanceof HTMLSelectElement;

@@ -1,13 +1,13 @@
 /**
- * The page of one session: what the shell hands over is folded into the transcript at once and shown
- * once a frame. Nothing here knows how an entry looks or how a message travels.
+ * Entry module of a session's page. Messages from the shell are applied to the transcript at once and shown once per
+ * animation frame. The look of entries and the transport of messages are left to other modules.
  */
 
 import { h, part } from '../shared/dom.js';
 import '../shared/exact-time.js';
-import { hearSignIn } from '../shared/sign-in.js';
+import { showSignInProgress } from '../shared/sign-in.js';
 import { startAnnouncer } from './announcer.js';
-import { connectBridge, Refusal } from './bridge.js';
+import { connectBridge, RequestError } from './bridge.js';
 import { startClosed } from './closed.js';
 import { startComposer } from './composer.js';
 import { rowView } from './entry-views.js';
@@ -19,7 +19,7 @@ import { startKeys } from './keys.js';
 import { requestId } from './request-id.js';
 import { toRows } from './rows.js';
 import { startStatusLine } from './status-line.js';
-import { apply, awaitPage, emptyTranscript, optimistic, takeBack, touch } from './transcript.js';
+import { apply, emptyTranscript, markChanged, optimistic, removeSent, setPageRequested } from './transcript.js';
 import { welcome } from './welcome.js';
 import { startWindow } from './window.js';
 
@@ -27,14 +27,16 @@ import { startWindow } from './window.js';
 /** @typedef {import('./rows.js').Row} Row */
 /** @typedef {import('../types/bridge.js').ScrollPlace} ScrollPlace */
 
+/** Entries per page of older entries. */
 const PAGE = 200;
-/** How far up the place is looked for where it was read last. */
+/** Maximum pages loaded to find a row, such as the one at the last scroll position. */
 const PLACE_PAGES = 25;
+/** Maximum file completions. */
 const FILES = 20;
 const PLACE_DELAY_MS = 250;
-/** What the bar of the search covers. */
+/** Height of the search bar in pixels; it covers the top of the conversation. */
 const FIND_HEIGHT = 48;
-/** How long a frame may keep us waiting: a page that is not painted gets none. */
+/** Maximum wait for an animation frame; a page that is not painted gets none. */
 const FRAME_MS = 120;
 
 const transcript = emptyTranscript();
@@ -45,8 +47,8 @@ let status = 'idle';
 let reason = '';
 let online = true;
 let shown = true;
-/** The shell has sent the keyboard here, and it has not reached the input yet. */
-let wanted = false;
+/** Whether the shell has asked for focus and the input does not have it yet. */
+let focusRequested = false;
 
 /** @type {Row[]} */
 let rows = [];
@@ -55,18 +57,18 @@ const rowOfItem = new Map();
 /** @type {Set<Item>} */
 const dirty = new Set();
 let rowsFrom = Infinity;
-let everything = false;
+let allChanged = false;
 let infoChanged = false;
 let scheduled = false;
 /** @type {Promise<void> | null} */
 let loading = null;
-/** The last number that was there when the person stopped following. */
-let seen = -1;
+/** Number of the last entry when the user scrolled away from the end. */
+let lastSeen = -1;
 
 const bridge = connectBridge(receive);
 
-/** @type {import('./stage.js').Stage} */
-const stage = {
+/** @type {import('./stage.js').ViewContext} */
+const context = {
   transcript,
   agentName: () => init?.agent.name ?? 'The agent',
   projectPath: () => init?.projectPath ?? '',
@@ -83,12 +85,12 @@ const stage = {
   leave: () => composer.focus(),
   sendAgain: (item) => {
     if (item.entry.type !== 'user') return;
-    // One that was never confirmed keeps its id, so that it runs once whatever happened to it.
+    // An unconfirmed message keeps its request id, so that the server runs it only once.
     if (item.sending) transmit(item);
     else send(item.entry.content, item.entry.images ?? []);
   },
   discard: (item) => {
-    takeBack(transcript, item.id);
+    removeSent(transcript, item.id);
     if (item.entry.type === 'user') composer.fill(item.entry.content);
     rowsChanged(Infinity);
   },
@@ -103,11 +105,11 @@ const scroller = part('scroller', HTMLElement);
 const latest = part('latest', HTMLButtonElement);
 const empty = h('div', { class: 'empty-session' });
 const view = startWindow(scroller, conversation, {
-  make: (row) => rowView(row, stage),
+  make: (row) => rowView(row, context),
   onNearTop: loadOlder,
   onMoved: moved,
 });
-const head = startHead(part('head', HTMLElement), stage.reconnect);
+const head = startHead(part('head', HTMLElement), context.reconnect);
 const announcer = startAnnouncer(part('announcer', HTMLElement));
 const line = h('div', { class: 'status-line' });
 part('composer', HTMLElement).append(line);
@@ -115,7 +117,7 @@ const composer = startComposer(part('composer', HTMLElement), {
   send,
   queue: (content, images) => bridge.request({ type: 'session:send', content, images }, requestId()),
   stop: () => bridge.request({ type: 'session:cancel' }),
-  restart: stage.reconnect,
+  restart: context.reconnect,
   draft: (text) => bridge.send({ type: 'draft', text }),
   upload: bridge.upload,
   prompts: () => transcript.items.flatMap(({ entry }) => (entry.type === 'user' ? [entry.content] : [])),
@@ -132,7 +134,7 @@ const composer = startComposer(part('composer', HTMLElement), {
 });
 const closed = startClosed(part('composer', HTMLElement), {
   attach: () => bridge.request({ type: 'session:attach' }),
-  stage,
+  context,
 });
 const find = startFind(part('chat', HTMLElement), {
   items: () => transcript.items,
@@ -165,13 +167,13 @@ function receive(message) {
       infoChanged = true;
       break;
     case 'server':
-      fold(message.message);
+      applyMessage(message.message);
       break;
     case 'agent':
       status = message.status;
       reason = message.reason ?? '';
       if (init) init.agent = { ...init.agent, signIn: message.signIn };
-      // It may offer ways to sign in.
+      // The last entry may show the agent's sign-in methods.
       if (transcript.items.length > 0) dirty.add(transcript.items[transcript.items.length - 1]);
       infoChanged = true;
       break;
@@ -186,13 +188,13 @@ function receive(message) {
       break;
     case 'shown':
       shown = message.shown;
-      wanted &&= shown;
+      focusRequested &&= shown;
       if (shown) flush();
       break;
     case 'focus':
-      // On a touch screen the keyboard would cover what one came to read.
-      wanted = !matchMedia('(pointer: coarse)').matches;
-      takeKeyboard();
+      // Not on a touch screen, where the on-screen keyboard would cover the conversation.
+      focusRequested = !matchMedia('(pointer: coarse)').matches;
+      takeFocus();
       break;
     case 'do':
       if (message.what === 'stop') composer.stop();
@@ -206,39 +208,39 @@ function receive(message) {
 }
 
 /**
- * The browser brings the keyboard to this page, at its own pace, and the shell's word may be faster. An input
- * that took it before it is here would fight for it, and somebody may write elsewhere by then.
+ * Focuses the input once this frame has the focus. The shell's request may arrive before the browser has moved the
+ * focus here; focusing the input earlier could take the focus from a field the user is typing in.
  */
-function takeKeyboard() {
-  if (!wanted || !document.hasFocus()) return;
-  wanted = false;
+function takeFocus() {
+  if (!focusRequested || !document.hasFocus()) return;
+  focusRequested = false;
   composer.focus();
 }
 
 /** @param {import('../types/wire.js').ServerMessage} message */
-function fold(message) {
+function applyMessage(message) {
   if (message.type === 'error') return composer.complain(message.message);
-  if (message.type === 'agent:sign-in') return hearSignIn(message);
+  if (message.type === 'agent:sign-in') return showSignInProgress(message);
   const first = message.type === 'session:history' && !transcript.known;
   const change = apply(transcript, message, performance.now());
-  everything ||= change.all;
+  allChanged ||= change.all;
   rowsFrom = Math.min(rowsFrom, change.from);
   for (const item of change.items) dirty.add(item);
   infoChanged ||= 'info' in message;
-  if (message.type === 'session:history' || message.type === 'session:resumed') resume();
+  if (message.type === 'session:history' || message.type === 'session:resumed') resendUnconfirmed();
   if (first && init?.place) returnTo(init.place);
 }
 
-/** To where it was read last, unless the person goes elsewhere meanwhile. @param {ScrollPlace} place */
+/** Restores the last scroll position, unless the user scrolls meanwhile. @param {ScrollPlace} place */
 async function returnTo({ entryId, offset }) {
   returning = true;
-  const row = await seek(() => rowOfItem.get(entryId), view.following);
+  const row = await findRow(() => rowOfItem.get(entryId), view.following);
   returning = false;
   if (row && view.following()) view.toRow(row.id, offset);
 }
 
-/** A row, with what has to be loaded on the way to it. @param {() => Row | undefined} find @param {() => boolean} [isWanted] */
-async function seek(find, isWanted = () => true) {
+/** Finds a row, loading older pages as needed. @param {() => Row | undefined} find @param {() => boolean} [isWanted] */
+async function findRow(find, isWanted = () => true) {
   flush();
   for (let page = 0; page < PLACE_PAGES && !find() && isWanted(); page += 1) {
     const before = transcript.first;
@@ -249,8 +251,8 @@ async function seek(find, isWanted = () => true) {
   return find();
 }
 
-/** The connection is back: what was on its way is sent once more, under the same id. */
-function resume() {
+/** Resends unconfirmed messages under their ids after a reconnect. */
+function resendUnconfirmed() {
   for (const item of transcript.sent) if (item.sending === 'refused' && item.problem === AWAY) transmit(item);
 }
 
@@ -266,21 +268,21 @@ function send(content, images) {
 /** @param {Item} item */
 async function transmit(item) {
   if (item.entry.type !== 'user') return;
-  mark(item, 'sending', '');
+  setSending(item, 'sending', '');
   const { content, images } = item.entry;
   try {
     await bridge.request({ type: 'session:send', content, ...(images && { images }) }, item.id);
   } catch (error) {
-    const away = error instanceof Refusal && (error.code === 'OFFLINE' || error.code === 'LATE');
-    mark(item, 'refused', away ? AWAY : error instanceof Error ? error.message : String(error));
+    const away = error instanceof RequestError && (error.code === 'OFFLINE' || error.code === 'LATE');
+    setSending(item, 'refused', away ? AWAY : error instanceof Error ? error.message : String(error));
   }
 }
 
 /** @param {Item} item @param {Item['sending']} sending @param {string} problem */
-function mark(item, sending, problem) {
+function setSending(item, sending, problem) {
   item.sending = sending;
   item.problem = problem;
-  touch(item);
+  markChanged(item);
   rowsChanged(Infinity);
 }
 
@@ -290,7 +292,7 @@ function rowsChanged(from) {
   schedule();
 }
 
-/** At most once at a time, however many want it. */
+/** Loads a page of older entries. Concurrent calls share one request. */
 function loadOlder() {
   if (!transcript.known || transcript.first === 0 || !online) return Promise.resolve();
   loading ??= fetchOlder().finally(() => {
@@ -301,34 +303,34 @@ function loadOlder() {
 }
 
 async function fetchOlder() {
-  awaitPage(transcript, true);
+  setPageRequested(transcript, true);
   try {
-    fold(await bridge.request({ type: 'session:page', before: transcript.first, limit: PAGE }));
+    applyMessage(await bridge.request({ type: 'session:page', before: transcript.first, limit: PAGE }));
   } catch {
-    // Asked again when the person scrolls on.
+    // Requested again on the next scroll.
   }
-  awaitPage(transcript, false);
+  setPageRequested(transcript, false);
 }
 
 function schedule() {
   if (scheduled || !shown) return;
   scheduled = true;
-  const late = setTimeout(flush, FRAME_MS);
+  const fallback = setTimeout(flush, FRAME_MS);
   requestAnimationFrame(() => {
-    clearTimeout(late);
+    clearTimeout(fallback);
     if (scheduled) flush();
   });
 }
 
-/** Shows what has changed since the last time. */
+/** Renders all changes since the last call. */
 function flush() {
   scheduled = false;
   if (!init || !shown) return;
-  const structure = everything || rowsFrom !== Infinity;
+  const structure = allChanged || rowsFrom !== Infinity;
   if (structure) {
-    if (everything) rowOfItem.clear();
-    const kept = everything ? [] : rows.filter((row) => row.items[0].number >= 0);
-    const folded = toRows(kept, transcript.items, everything ? 0 : rowsFrom, asks);
+    if (allChanged) rowOfItem.clear();
+    const kept = allChanged ? [] : rows.filter((row) => row.items[0].number >= 0);
+    const folded = toRows(kept, transcript.items, allChanged ? 0 : rowsFrom, needsPermission);
     const sent = transcript.sent.map((item) => ({ id: item.id, items: [item], headed: false }));
     const before = rows;
     rows = [...folded, ...sent];
@@ -343,7 +345,7 @@ function flush() {
     );
     view.refresh((id) => ids.get(id), ids.keys());
   }
-  everything = false;
+  allChanged = false;
   rowsFrom = Infinity;
   dirty.clear();
   if (infoChanged) showInfo();
@@ -351,7 +353,7 @@ function flush() {
 }
 
 /** @param {Item} item */
-function asks(item) {
+function needsPermission(item) {
   const { entry } = item;
   return (
     entry.type === 'tool-call' &&
@@ -363,22 +365,22 @@ function showInfo() {
   infoChanged = false;
   if (!init) return;
   const { session, projectName } = init;
-  const agentName = stage.agentName();
+  const agentName = context.agentName();
   head.show({ title: session.title, agentName, projectName, status, reason, online });
   showEmpty();
   if (!transcript.info) return;
   composer.show({ info: transcript.info, agentName, status, online });
-  // One that is not there at all says so in the head.
+  // A disconnected agent is reported in the header instead.
   closed.show(status === 'connected' && online ? transcript.info.problem : undefined);
   statusLine.show(transcript.info, agentName, online);
-  announcer.hear(transcript.info, transcript.items.at(-1)?.entry, agentName);
+  announcer.update(transcript.info, transcript.items.at(-1)?.entry, agentName);
   tick();
 }
 
 function showEmpty() {
   const nothing = transcript.known && rows.length === 0;
   if (nothing && !empty.isConnected) {
-    empty.replaceChildren(...welcome(stage.agentName(), init?.projectPath || init?.projectName || ''));
+    empty.replaceChildren(...welcome(context.agentName(), init?.projectPath || init?.projectName || ''));
     scroller.append(empty);
   } else if (!nothing) {
     empty.remove();
@@ -386,15 +388,15 @@ function showEmpty() {
 }
 
 /** @type {ReturnType<typeof setTimeout> | undefined} */
-let placing;
-/** On the way to where it was read last. */
+let placeTimer;
+/** Whether the last scroll position is being restored. */
 let returning = false;
 function moved() {
   const following = view.following();
   const last = transcript.items.at(-1)?.number ?? -1;
-  if (following) seen = last;
+  if (following) lastSeen = last;
   const count = transcript.items
-    .slice(Math.max(0, seen + 1 - transcript.first))
+    .slice(Math.max(0, lastSeen + 1 - transcript.first))
     .filter(({ entry }) => entry.type !== 'turn').length;
   const label = count > 0 ? `${counted(count, 'new entry', 'new entries')}, to the latest` : 'To the latest';
   latest.hidden = following;
@@ -403,8 +405,8 @@ function moved() {
     latest.setAttribute('aria-label', label);
     latest.replaceChildren(glyph('down'), count > 0 ? `${count} new` : 'Latest');
   }
-  clearTimeout(placing);
-  placing = setTimeout(() => {
+  clearTimeout(placeTimer);
+  placeTimer = setTimeout(() => {
     if (returning) return;
     const place = view.place();
     const entryId = place && rows.find((row) => row.id === place.id)?.items[0].entry.entryId;
@@ -412,7 +414,7 @@ function moved() {
   }, PLACE_DELAY_MS);
 }
 
-/** Whether there is a question, and none in view. */
+/** Whether there are open requests to the user and all of them are out of view. */
 function isQuestionAway() {
   const { permissions = [], questions = [] } = transcript.info ?? {};
   if (permissions.length + questions.length === 0) return false;
@@ -423,7 +425,7 @@ function isQuestionAway() {
   });
 }
 
-/** Into view, and open. @param {Item} item */
+/** Expands an entry, scrolls to it and returns its element. @param {Item} item */
 function showItem(item) {
   flush();
   const { entry } = item;
@@ -435,8 +437,8 @@ function showItem(item) {
     `tool-${entry.entryId}`,
     ...(row.items.length > 1 ? [row.id] : []),
   ];
-  for (const key of opens) stage.opened.set(key, true);
-  touch(item);
+  for (const key of opens) context.opened.set(key, true);
+  markChanged(item);
   view.toRow(row.id);
   view.refresh(() => row, [row.id]);
   /** @type {NodeListOf<HTMLElement>} */
@@ -444,7 +446,7 @@ function showItem(item) {
   return [...shownRows].find((element) => element.dataset.row === row.id) ?? null;
 }
 
-/** Brings a piece of text into view, within whatever scrolls around it. @param {Range} range */
+/** Scrolls a range of text into view, in all scroll containers around it. @param {Range} range */
 function reveal(range) {
   range.startContainer.parentElement?.scrollIntoView({ block: 'nearest', inline: 'nearest' });
   const [place, text] = [scroller.getBoundingClientRect(), range.getBoundingClientRect()];
@@ -455,7 +457,7 @@ function reveal(range) {
 async function showQuestion() {
   const permission = transcript.info?.permissions[0];
   const question = transcript.info?.questions[0];
-  const row = await seek(() => {
+  const row = await findRow(() => {
     const item = transcript.items.findLast(({ entry }) =>
       permission
         ? entry.type === 'tool-call' && entry.toolCallId === permission.toolCallId
@@ -493,27 +495,27 @@ conversation.addEventListener('click', (event) => {
   const opens = event.target instanceof Element ? event.target.closest('summary, .link-button') : null;
   const row = /** @type {HTMLElement | null} */ (opens?.closest('.row') ?? null);
   if (row?.dataset.row) view.hold(row.dataset.row);
-  follow(event);
+  openLinkInShell(event);
 });
-// The middle button would open it past the shell.
+// A middle click would open the link without the shell.
 conversation.addEventListener('auxclick', (event) => {
-  if (event.button === 1) follow(event);
+  if (event.button === 1) openLinkInShell(event);
 });
 
 /** @param {MouseEvent} event */
-function follow(event) {
+function openLinkInShell(event) {
   const link = event.target instanceof Element ? event.target.closest('a[href]') : null;
   if (!link || event.defaultPrevented) return;
   event.preventDefault();
-  stage.openLink(link.getAttribute('href') ?? '');
+  context.openLink(link.getAttribute('href') ?? '');
 }
 
-addEventListener('focus', takeKeyboard);
+addEventListener('focus', takeFocus);
 startKeys({
   find: () => !find.has() && find.open(),
   question: () => transcript.info?.permissions[0],
   answer: ({ permissionId }, { optionId }) => {
-    stage.permit(permissionId, optionId).catch((error) => composer.complain(error.message));
+    context.permit(permissionId, optionId).catch((error) => composer.complain(error.message));
   },
   stop: () => {
     if (transcript.info?.turn) composer.stop();

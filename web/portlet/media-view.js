@@ -1,4 +1,4 @@
-/** Content that is not text: pictures and sound from an agent, resources and links it names. */
+/** The view of non-text content from an agent: images, audio, resources and links. */
 
 import { h } from '../shared/dom.js';
 import { size } from './format.js';
@@ -7,12 +7,13 @@ import { cappedText } from './stage.js';
 
 /** @typedef {import('../types/wire.js').MediaBlock} MediaBlock */
 
+/** Maximum length of base64 data that is shown, in characters. */
 const DATA_MAX = 20 * 1024 * 1024;
-/** What we let the browser decode; a picture with script in it is not among them. */
+/** Image types the browser may decode. SVG is excluded because it can contain scripts. */
 const PICTURES = ['image/png', 'image/jpeg', 'image/gif', 'image/webp', 'image/avif', 'image/bmp'];
 
-/** @param {MediaBlock} block @param {import('./stage.js').Stage} stage @param {string} key @returns {HTMLElement} */
-export function mediaView(block, stage, key) {
+/** @param {MediaBlock} block @param {import('./stage.js').ViewContext} context @param {string} key @returns {HTMLElement} */
+export function mediaView(block, context, key) {
   switch (block.type) {
     case 'image':
       return encoded(block, PICTURES.includes(block.mimeType.toLowerCase()), (url) =>
@@ -27,16 +28,16 @@ export function mediaView(block, stage, key) {
         'p',
         { class: 'resource' },
         glyph('link'),
-        linkTo(block.uri, block.name || block.uri, stage),
+        linkTo(block.uri, block.name || block.uri, context),
         block.description ? h('span', { class: 'hint' }, block.description) : '',
       );
     case 'resource': {
-      const text = cappedText(stage, `${key}-resource`);
+      const text = cappedText(context, `${key}-resource`);
       if (block.text !== undefined) text.update(block.text);
       return h(
         'div',
         { class: 'resource-text' },
-        h('p', { class: 'resource' }, glyph('read'), linkTo(block.uri, block.uri, stage)),
+        h('p', { class: 'resource' }, glyph('read'), linkTo(block.uri, block.uri, context)),
         block.text === undefined ? h('p', { class: 'hint' }, 'Not a text.') : text.element,
       );
     }
@@ -56,12 +57,12 @@ function encoded({ mimeType, data }, known, show) {
   return show(`data:${mimeType.toLowerCase()};base64,${data}`);
 }
 
-/** @param {string} uri @param {string} text @param {import('./stage.js').Stage} stage */
-function linkTo(uri, text, stage) {
+/** @param {string} uri @param {string} text @param {import('./stage.js').ViewContext} context */
+function linkTo(uri, text, context) {
   if (!/^(https?|mailto):/i.test(uri)) return h('span', { class: 'mono', title: uri }, text);
   const open = /** @param {Event} event */ (event) => {
     event.preventDefault();
-    stage.openLink(uri);
+    context.openLink(uri);
   };
   return h('a', { href: uri, title: uri, onclick: open }, text);
 }

@@ -1,4 +1,7 @@
-/** Pictures that go with the next message: pasted, dropped or picked, and kept by the server before it is sent. */
+/**
+ * Pictures attached to the next message: pasted, dropped or selected. Each is uploaded to the server at once, before
+ * the message is sent.
+ */
 
 import { h } from '../shared/dom.js';
 import { size } from './format.js';
@@ -30,7 +33,7 @@ export function startPictures(upload, onChange) {
 
   /** @param {File} file */
   const add = async (file) => {
-    const wrong = refusal(file, pictures.length);
+    const wrong = rejectionReason(file, pictures.length);
     problem.textContent = wrong && `${file.name || 'Not taken'}: ${wrong}`;
     if (wrong) return;
     const label = `Remove ${file.name || 'picture'}`;
@@ -74,8 +77,8 @@ export function startPictures(upload, onChange) {
   };
 }
 
-/** Why a file cannot go along; empty if it can. @param {{ type: string, size: number }} file @param {number} count */
-export function refusal(file, count) {
+/** Why a file cannot be attached; empty if it can. @param {{ type: string, size: number }} file @param {number} count */
+export function rejectionReason(file, count) {
   if (!TYPES.includes(file.type)) return `not a picture an agent takes (${LIMITS}).`;
   if (file.size > BYTES_MAX) return `it has ${size(file.size)} (${LIMITS}).`;
   if (count >= COUNT_MAX) return `one picture too many (${LIMITS}).`;

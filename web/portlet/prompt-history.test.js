@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { promptHistory } from './prompt-history.js';
 
-test('Up goes back through the prompts and Down returns', () => {
+test('Up recalls earlier prompts and Down returns to later ones', () => {
   const history = promptHistory(() => ['one', 'two']);
   assert.equal(history.step('ArrowUp', ''), 'two');
   assert.equal(history.step('ArrowUp', 'two'), 'one');
@@ -11,7 +11,7 @@ test('Up goes back through the prompts and Down returns', () => {
   assert.equal(history.step('ArrowDown', 'two'), '');
 });
 
-test('a text one is writing is left alone', () => {
+test('Up does not replace a text the user has written or edited', () => {
   const history = promptHistory(() => ['one']);
   assert.equal(history.step('ArrowUp', 'draft'), null);
   history.step('ArrowUp', '');

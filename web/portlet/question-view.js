@@ -1,28 +1,28 @@
-/** What an agent may do only if the person agrees: the question, its options as the agent named them, and their keys. */
+/** The view of a permission request: its title, its options with the agent's names, and their shortcut keys. */
 
 import { h } from '../shared/dom.js';
 import { glyph } from './icons.js';
 import { exact, titled } from './markup.js';
-import { unseen } from './stage.js';
+import { screenReaderText } from './stage.js';
 
 /** @typedef {import('../types/wire.js').PermissionQuestion} PermissionQuestion */
 
-/** Options that a key of the keyboard chooses. */
+/** Number of options that have a shortcut key. */
 const KEYS = 4;
 
-/** @param {PermissionQuestion} question @param {import('./stage.js').Stage} stage */
-export function questionView(question, stage) {
+/** @param {PermissionQuestion} question @param {import('./stage.js').ViewContext} context */
+export function questionView(question, context) {
   const problem = h('p', { class: 'field-error', role: 'alert' });
   let answering = false;
   const buttons = question.options.map((option, index) => {
     const allows = option.kind.startsWith('allow');
     const answer = async () => {
       if (answering) return;
-      // Not disabled, or the keyboard would be nowhere.
+      // `aria-disabled` instead of `disabled`, so that the button keeps the focus.
       answering = true;
       for (const button of buttons) button.setAttribute('aria-disabled', 'true');
       try {
-        await stage.permit(question.permissionId, option.optionId);
+        await context.permit(question.permissionId, option.optionId);
       } catch (error) {
         problem.textContent = error instanceof Error ? error.message : String(error);
         for (const button of buttons) button.removeAttribute('aria-disabled');
@@ -39,20 +39,20 @@ export function questionView(question, stage) {
   });
   return h(
     'section',
-    { class: 'question', 'aria-label': `${stage.agentName()} asks`, 'data-permission': question.permissionId },
+    { class: 'question', 'aria-label': `${context.agentName()} asks`, 'data-permission': question.permissionId },
     h(
       'p',
       { class: 'question-title' },
       glyph('question'),
-      h('strong', {}, `${stage.agentName()} asks`),
-      unseen(': '),
+      h('strong', {}, `${context.agentName()} asks`),
+      screenReaderText(': '),
       h('span', {}, ...titled(question.title || 'whether it may do this')),
     ),
     h('div', { class: 'question-options' }, ...buttons),
     h(
       'p',
       { class: 'hint' },
-      why(question),
+      reasonOf(question),
       ...(buttons.length > 1 ? ['Keys ', h('kbd', {}, '1'), '–'] : ['Key ']),
       h('kbd', {}, String(Math.min(buttons.length, KEYS))),
       ', while writing with ',
@@ -63,14 +63,14 @@ export function questionView(question, stage) {
   );
 }
 
-/** Why it is asked. @param {PermissionQuestion} question */
-function why(question) {
+/** Why the user is asked. @param {PermissionQuestion} question */
+function reasonOf(question) {
   if (question.guarded) return 'Asked whatever the policy: other programs run what stands there. ';
-  const otherwise = leastThatAllows(question);
+  const otherwise = narrowestAllowOption(question);
   return otherwise ? `The policy “allow” would have taken “${otherwise.name}”. ` : '';
 }
 
-/** @param {PermissionQuestion} question */
-function leastThatAllows({ options }) {
+/** The narrowest option that allows the action. @param {PermissionQuestion} question */
+function narrowestAllowOption({ options }) {
   return options.find(({ kind }) => kind === 'allow_once') ?? options.find(({ kind }) => kind === 'allow_always');
 }

@@ -1,4 +1,4 @@
-/** Messages that wait for the turn to end, or in a paused queue: seen, changed, taken back, resumed. */
+/** The list of queued messages, which the user can edit, remove and resume. */
 
 import { h } from '../shared/dom.js';
 import { counted } from './format.js';

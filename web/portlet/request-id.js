@@ -1,6 +1,6 @@
-/** Names for what is sent, so that the server carries it out once. */
+/** Request ids, by which the server recognises a repeated request and executes it once. */
 
-/** A UUID; `randomUUID` is missing where the page is not a secure context. */
+/** A random UUID. `crypto.randomUUID` is undefined if the page is not a secure context. */
 export function requestId() {
   if (crypto.randomUUID) return crypto.randomUUID();
   const bytes = crypto.getRandomValues(new Uint8Array(16));

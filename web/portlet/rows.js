@@ -1,31 +1,31 @@
 /**
- * From items to rows: what stands in the conversation as one element. Mostly an item is a row; a run
- * of finished tool calls is one row that opens. Pure.
+ * The rows of the conversation, computed from its items. A row is one element of the page. Most rows show one item; a
+ * run of finished tool calls is grouped into one collapsible row. Pure.
  *
  * @typedef {import('./transcript.js').Item} Item
  * @typedef {import('../types/wire.js').ToolKind} ToolKind
  *
  * @typedef {object} Row
  * @property {string} id
- * @property {Item[]} items  more than one: a group
- * @property {boolean} headed  the agent's part of a turn begins here
+ * @property {Item[]} items  more than one for a group
+ * @property {boolean} headed  whether this is the agent's first row of a turn
  */
 
-/** Fewer are as quickly read as the line that would stand for them. */
+/** Minimum number of tool calls in a group; fewer are as quick to read as the line that would replace them. */
 const GROUP_MIN = 3;
 
 /**
- * Rows for `items`; those of `before` that cannot have changed are kept as they are.
+ * The rows for `items`. Rows of `before` that cannot have changed are reused.
  * @param {Row[]} before
  * @param {Item[]} items
  * @param {number} from  the number of the first item that may have changed
- * @param {(item: Item) => boolean} apart  stays alone although it is finished
+ * @param {(item: Item) => boolean} apart  whether a finished tool call must not be grouped
  * @returns {Row[]}
  */
 export function toRows(before, items, from, apart) {
   const first = items[0]?.number ?? 0;
   let keep = before.length;
-  // A finished call may join the run before it, which may stand in several rows.
+  // A finished call may join the run before it, and that run may consist of several rows.
   while (keep > 0 && (last(before[keep - 1]).number >= from || foldable(before[keep - 1].items[0], apart))) {
     keep -= 1;
   }
@@ -66,7 +66,7 @@ const NOUNS = {
   other: ['other call', 'other calls'],
 };
 
-/** Such as `7 reads, 2 edits`, in the order in which the kinds first came. @param {Item[]} items */
+/** A summary such as `7 reads, 2 edits`, in order of first occurrence. @param {Item[]} items */
 export function summary(items) {
   /** @type {Map<ToolKind, number>} */
   const counts = new Map();

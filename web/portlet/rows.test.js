@@ -5,7 +5,8 @@ import { summary, toRows } from './rows.js';
 /** @typedef {import('./transcript.js').Item} Item */
 
 /**
- * One letter an item: u and a talk, t ends the turn, r and e are finished tool calls, R one that runs, F one that failed.
+ * One item per letter: u is a user message, a an answer, t the end of a turn, r and e are finished tool calls (a read,
+ * an edit), R is a running call, F a failed one.
  * @param {string} letters @param {number} [first]
  * @returns {Item[]}
  */
@@ -22,17 +23,17 @@ const none = () => false;
 /** @param {import('./rows.js').Row[]} rows */
 const shape = (rows) => rows.map(({ items: { length } }) => length);
 
-test('three finished tool calls in a row are a group, two are not', () => {
+test('three consecutive finished tool calls are grouped, two are not', () => {
   assert.deepEqual(shape(toRows([], items('urreat'), 0, none)), [1, 3, 1, 1]);
   assert.deepEqual(shape(toRows([], items('urrat'), 0, none)), [1, 1, 1, 1, 1]);
 });
 
-test('what runs, failed or asks stays alone', () => {
+test('a running, failed or excluded tool call is not grouped', () => {
   assert.deepEqual(shape(toRows([], items('rrrRrrrF'), 0, none)), [3, 1, 3, 1]);
   assert.deepEqual(shape(toRows([], items('rrrrr'), 0, ({ number }) => number === 3)), [3, 1, 1]);
 });
 
-test('more items give the same rows as all of them at once', () => {
+test('rows built item by item equal rows built at once', () => {
   const all = items('uarrRatuFrrrrreauaRrrrt');
   for (let count = 1; count <= all.length; count += 1) {
     let rows = toRows([], all.slice(0, count), 0, none);
@@ -43,7 +44,7 @@ test('more items give the same rows as all of them at once', () => {
   }
 });
 
-test('rows far from a change are the very same', () => {
+test('rows before a change are reused', () => {
   const all = items('uarrrat');
   const before = toRows([], all, 0, none);
   const rows = toRows(before, [...all, ...items('ua', 7)], 6, none);
@@ -51,11 +52,11 @@ test('rows far from a change are the very same', () => {
   assert.equal(rows[2], before[2]);
 });
 
-test('older items in front make everything anew', () => {
+test('items added at the front rebuild all rows', () => {
   const late = items('at', 4);
   assert.deepEqual(shape(toRows(toRows([], late, 4, none), [...items('urrr'), ...late], 0, none)), [1, 3, 1, 1]);
 });
 
-test('a group says what it holds', () => {
+test('the summary of a group counts its kinds of tool calls', () => {
   assert.equal(summary(items('rrer')), '3 reads, 1 edit');
 });

@@ -1,4 +1,4 @@
-/** The quiet line under the input: what the agent is set to, how full its context is, how long it has worked. */
+/** The status line under the input: the agent's config options, its context usage and the turn's elapsed time. */
 
 import { h } from '../shared/dom.js';
 import { choices } from './choices.js';
@@ -33,7 +33,7 @@ export function startStatusLine(place, actions) {
     try {
       await change();
     } catch (error) {
-      // What it says must be what holds.
+      // The change failed: render again, so that the control shows the current value.
       shown = '';
       actions.complain(error instanceof Error ? error.message : String(error));
     }
@@ -71,7 +71,7 @@ export function startStatusLine(place, actions) {
         usageText.textContent = `${Math.round(part * 100)} %${used.cost ? ` · ${used.cost}` : ''}`;
         usage.title = `${short(used.used)} of ${short(used.size)} tokens of context used`;
       }
-      // Made anew only when something in it changed: an open list must not close under the pointer.
+      // The controls are rendered only after a change, because rendering closes an open list.
       const state = JSON.stringify([info.modes, info.options, info.policy, online]);
       if (state === shown) return;
       shown = state;
@@ -83,14 +83,14 @@ export function startStatusLine(place, actions) {
       );
       if (modes && modes.available.length > 0 && !hasMode) {
         const named = modes.available.map(({ id, name, description = '' }) => ({ value: id, name, description }));
-        const mode = plain('mode', 'Mode', modes.current, named);
+        const mode = selectChoice('mode', 'Mode', modes.current, named);
         controls.push(control(mode, (value) => actions.setMode(String(value)), !online));
       }
       const policies = [
         { value: 'allow', name: 'Allows everything', description: 'What the agent asks is granted at once' },
         { value: 'ask', name: 'Asks you', description: 'What the agent asks waits for you' },
       ];
-      const policy = plain('policy', 'Permissions', info.policy, policies);
+      const policy = selectChoice('policy', 'Permissions', info.policy, policies);
       controls.push(control(policy, (value) => actions.setPolicy(value === 'ask' ? 'ask' : 'allow'), !online));
       const inside = /** @type {(Element | null)[]} */ ([...chosen.querySelectorAll('select, input')]);
       const focused = inside.indexOf(document.activeElement);
@@ -106,6 +106,6 @@ export function startStatusLine(place, actions) {
 }
 
 /** @param {string} id @param {string} name @param {string} current @param {import('./choices.js').Option[]} options @returns {Choice} */
-function plain(id, name, current, options) {
+function selectChoice(id, name, current, options) {
   return { id, name, description: '', category: '', kind: 'select', current, groups: [{ name: '', options }] };
 }

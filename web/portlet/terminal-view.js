@@ -1,4 +1,4 @@
-/** What a command wrote, as a terminal shows it, also while it runs. */
+/** The view of a command's output with terminal colours, updated while the command runs. */
 
 import { Terminal } from '../shared/ansi.js';
 import { h } from '../shared/dom.js';
@@ -9,8 +9,8 @@ import { lineOf } from '../shared/terminal-lines.js';
 const LINES_SHOWN = 20;
 const LINES_MAX = 2000;
 
-/** @param {import('./stage.js').Stage} stage @param {string} key */
-export function terminalView(stage, key) {
+/** @param {import('./stage.js').ViewContext} context @param {string} key */
+export function terminalView(context, key) {
   const screen = h('pre', { class: 'output terminal', tabindex: '0', 'aria-label': 'Output' });
   const more = h('button', { class: 'link-button', type: 'button' });
   const exit = h('p', { class: 'exit' });
@@ -18,14 +18,14 @@ export function terminalView(stage, key) {
   let terminal = new Terminal();
   let generation = 0;
   let fed = 0;
-  /** The number of the first line on the screen, counted from the first ever written. */
+  /** Number of the first line shown, counted from the first line of the output. */
   let top = 0;
 
   const render = () => {
-    const all = stage.opened.get(key) ?? false;
+    const all = context.opened.get(key) ?? false;
     const lines = terminal.lines.at(-1)?.length === 0 ? terminal.lines.slice(0, -1) : terminal.lines;
     const from = Math.max(0, lines.length - (all ? LINES_MAX : LINES_SHOWN));
-    // Lines above the first change stay as they are; those that left the view go.
+    // Keep the elements of lines above the first change, unless the first shown line is a different one.
     const stays = from + terminal.dropped === top ? Math.max(0, Math.min(terminal.changed, lines.length) - from) : 0;
     top = from + terminal.dropped;
     while (screen.children.length > stays) screen.lastChild?.remove();
@@ -38,7 +38,7 @@ export function terminalView(stage, key) {
     screen.hidden = lines.length === 0;
   };
   more.addEventListener('click', () => {
-    stage.opened.set(key, !(stage.opened.get(key) ?? false));
+    context.opened.set(key, !(context.opened.get(key) ?? false));
     terminal.changed = 0;
     top = -1;
     render();
@@ -61,14 +61,14 @@ export function terminalView(stage, key) {
       fed = written;
       render();
       exit.hidden = !output.exit;
-      if (output.exit) exit.textContent = ending(output.exit);
+      if (output.exit) exit.textContent = exitText(output.exit);
       exit.classList.toggle('bad', Boolean(output.exit && output.exit.code !== 0));
     },
   };
 }
 
 /** @param {import('../types/wire.js').TerminalExit} exit */
-function ending({ code, signal }) {
+function exitText({ code, signal }) {
   if (signal) return `Ended by ${signal}`;
   return code === 0 ? 'Exit code 0' : `Failed with exit code ${code ?? 'unknown'}`;
 }

@@ -1,18 +1,19 @@
 /**
- * A text that may still grow: as markup where the server sends it, as it is otherwise. What is finished
- * is put in once and never touched again.
+ * The view of a text that may still grow. It shows the server's HTML if there is any, plain text otherwise. A finished
+ * part is inserted once and not touched again.
  */
 
 import { h } from '../shared/dom.js';
 import { fragment } from './markup.js';
 
-/** A plain text goes on in a new block here, so that only the last block is laid out again. */
+/** Block size of plain text in characters. Text is split into blocks so that only the last one needs a new layout. */
 const BLOCK_CHARACTERS = 2000;
 
-const SAID_MS = 1500;
+/** How long the copy button confirms its action, in milliseconds. */
+const CONFIRMATION_MS = 1500;
 
-/** @param {import('./stage.js').Stage} stage */
-export function textView(stage) {
+/** @param {import('./stage.js').ViewContext} context */
+export function textView(context) {
   const element = h('div', { class: 'prose' });
   let generation = 0;
   let markup = false;
@@ -38,14 +39,17 @@ export function textView(stage) {
     const button = target instanceof Element ? target.closest('figure.code .copy') : null;
     const code = button?.closest('figure')?.querySelector('pre');
     if (!button || !code) return;
-    stage.copy(code.textContent ?? '');
+    context.copy(code.textContent ?? '');
     button.textContent = 'Copied';
     setTimeout(() => {
       button.textContent = 'Copy';
-    }, SAID_MS);
+    }, CONFIRMATION_MS);
   });
 
-  /** Appends the parts where each belongs. @param {import('../types/wire.js').RenderedPart[]} parts */
+  /**
+   * Appends each part at its depth: inside the last element of that level.
+   * @param {import('../types/wire.js').RenderedPart[]} parts
+   */
   const append = (parts) => {
     /** @type {ChildNode[]} */
     const nodes = [];

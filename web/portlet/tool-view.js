@@ -1,19 +1,19 @@
-/** What an agent does: one line a call, which opens; a run of finished ones in one line. */
+/** The views of tool calls: one collapsible line per call, and one per group of finished calls. */
 
 import { h } from '../shared/dom.js';
-import { counted, diffView } from './diff-view.js';
+import { diffView, lineCounts } from './diff-view.js';
 import { duration, within } from './format.js';
 import { glyph } from './icons.js';
 import { exact, titled } from './markup.js';
 import { mediaView } from './media-view.js';
 import { questionView } from './question-view.js';
-import { summary as kindsOf } from './rows.js';
-import { cappedText, copyButton, disclosure, unseen } from './stage.js';
+import { summary as summaryOf } from './rows.js';
+import { cappedText, copyButton, disclosure, screenReaderText } from './stage.js';
 import { terminalView } from './terminal-view.js';
 
 /**
  * @typedef {import('./transcript.js').Item} Item
- * @typedef {import('./stage.js').Stage} Stage
+ * @typedef {import('./stage.js').ViewContext} ViewContext
  * @typedef {Extract<import('../types/wire.js').ChatEntry, { type: 'tool-call' }>} ToolCall
  * @typedef {import('../types/wire.js').ToolContent} ToolContent
  */
@@ -21,49 +21,51 @@ import { terminalView } from './terminal-view.js';
 const STATES = { running: 'running', complete: 'done', error: 'failed' };
 const ASKS = 'waits for you';
 
-/** @param {Stage} stage @returns {import('./stage.js').View} */
-export function toolView(stage) {
-  const fold = disclosure(stage, 'tool');
+/** @param {ViewContext} context @returns {import('./stage.js').View} */
+export function toolView(context) {
+  const fold = disclosure(context, 'tool');
   const asked = h('div', { class: 'asked' });
   const element = h('div', { class: 'tool-place' }, fold.element, asked);
-  const insides = insidesView(stage);
-  fold.body.append(insides.element);
+  const details = detailsView(context);
+  fold.body.append(details.element);
   let questionId = '';
 
   return {
     element,
     update: (item) => {
       const call = /** @type {ToolCall} */ (item.entry);
-      const question = stage.transcript.info?.permissions.find(({ toolCallId }) => toolCallId === call.toolCallId);
+      const question = context.transcript.info?.permissions.find(({ toolCallId }) => toolCallId === call.toolCallId);
       fold.element.dataset.status = question ? 'asks' : call.status;
-      fold.summary.replaceChildren(...line(call, item, stage, Boolean(question)));
+      fold.summary.replaceChildren(...line(call, item, context, Boolean(question)));
       const live = call.status === 'running' && (call.content ?? []).some(({ type }) => type === 'terminal');
       const open = Boolean(question) || call.status === 'error' || live;
-      fold.show(`tool-${call.entryId}`, open, () => insides.update(item, Boolean(question)));
+      fold.show(`tool-${call.entryId}`, open, () => details.update(item, Boolean(question)));
       if (question?.permissionId !== questionId || !question) {
         const had = asked.contains(document.activeElement);
-        asked.replaceChildren(question ? questionView(question, stage) : '');
+        asked.replaceChildren(question ? questionView(question, context) : '');
         questionId = question?.permissionId ?? '';
-        if (had) stage.leave();
+        if (had) context.leave();
       }
     },
   };
 }
 
-/** @param {ToolCall} call @param {Item} item @param {Stage} stage @param {boolean} asks */
-function line(call, item, stage, asks) {
-  const detail = detailOf(call, stage);
+/** @param {ToolCall} call @param {Item} item @param {ViewContext} context @param {boolean} asks */
+function line(call, item, context, asks) {
+  const detail = detailOf(call, context);
   const spent = item.began !== null && item.ended !== null ? item.ended - item.began : 0;
   const took = spent >= 1000 ? duration(spent) : '';
   const state = h('span', { class: `tool-state ${call.status}` });
-  // Some agents call it done whatever the command said of itself.
-  const code = call.status === 'complete' ? failedWith(call) : undefined;
+  // Some agents report a call as complete although its command failed.
+  const code = call.status === 'complete' ? failedExitCode(call) : undefined;
   if (asks) state.append(glyph('question'));
   else if (call.status === 'running') state.append(h('span', { class: 'spinner', 'aria-hidden': 'true' }));
   else state.append(glyph(call.status === 'complete' && code === undefined ? 'done' : 'failed'));
   state.classList.toggle('error', code !== undefined);
   if (code !== undefined) state.append(h('span', {}, `exit code ${code}`));
-  state.append(call.status === 'complete' ? unseen(STATES.complete) : h('span', {}, asks ? ASKS : STATES[call.status]));
+  state.append(
+    call.status === 'complete' ? screenReaderText(STATES.complete) : h('span', {}, asks ? ASKS : STATES[call.status]),
+  );
   return [
     glyph(call.kind, 'kind'),
     h('span', { class: call.name === commandOf(call.rawInput) ? 'tool-name mono' : 'tool-name' }, ...titled(call.name)),
@@ -76,27 +78,27 @@ function line(call, item, stage, asks) {
   ];
 }
 
-/** How many lines the files it changed have gained and lost. @param {ToolCall} call */
+/** Total lines added and removed by the call. @param {ToolCall} call */
 function changes(call) {
-  const counts = (call.content ?? []).flatMap((part) => (part.type === 'diff' ? [counted(part)] : []));
+  const counts = (call.content ?? []).flatMap((part) => (part.type === 'diff' ? [lineCounts(part)] : []));
   if (counts.length === 0) return [];
   const sum = (/** @type {'added' | 'removed'} */ which) => counts.reduce((all, one) => all + one[which], 0);
   return [h('span', { class: 'added' }, `+${sum('added')}`), h('span', { class: 'removed' }, `−${sum('removed')}`)];
 }
 
-/** The exit code of a command that failed. @param {ToolCall} call */
-function failedWith(call) {
+/** The exit code of the first command that failed, if any. @param {ToolCall} call */
+function failedExitCode(call) {
   const codes = (call.content ?? []).map((part) => (part.type === 'terminal' ? part.exit?.code : undefined));
   return codes.find((code) => code !== undefined && code !== 0);
 }
 
-/** The command or the file, unless the title says it. @param {ToolCall} call @param {Stage} stage */
-function detailOf(call, stage) {
+/** The command or the file of a call; empty if its title contains it. @param {ToolCall} call @param {ViewContext} context */
+function detailOf(call, context) {
   const command = commandOf(call.rawInput);
   if (call.kind === 'execute' && command && !call.name.includes(command)) return command;
   const path = call.locations?.[0]?.path ?? firstDiff(call)?.path;
   if (!path) return '';
-  const short = within(path, stage.projectPath());
+  const short = within(path, context.projectPath());
   return call.name.includes(short) ? '' : short;
 }
 
@@ -114,8 +116,8 @@ function commandOf(input) {
   return Array.isArray(command) ? command.map(String).join(' ') : '';
 }
 
-/** What a call shows when it is open. @param {Stage} stage */
-function insidesView(stage) {
+/** The expanded content of a call. @param {ViewContext} context */
+function detailsView(context) {
   const element = h('div', { class: 'tool-insides' });
   /** @type {{ kind: string, element: HTMLElement, update: (part: any, beside: any) => void }[]} */
   let parts = [];
@@ -126,19 +128,19 @@ function insidesView(stage) {
   /** @param {ToolContent} part @param {string} key */
   const make = (part, key) => {
     if (part.type === 'text') {
-      const text = cappedText(stage, key);
+      const text = cappedText(context, key);
       return { kind: 'text', element: text.element, update: /** @param {any} now */ (now) => text.update(now.text) };
     }
-    if (part.type === 'diff') return { kind: 'diff', ...diffView(stage) };
-    if (part.type === 'terminal') return { kind: `terminal-${part.terminalId}`, ...terminalView(stage, key) };
-    return { kind: 'media', element: mediaView(part.block, stage, key), update: () => {} };
+    if (part.type === 'diff') return { kind: 'diff', ...diffView(context) };
+    if (part.type === 'terminal') return { kind: `terminal-${part.terminalId}`, ...terminalView(context, key) };
+    return { kind: 'media', element: mediaView(part.block, context, key), update: () => {} };
   };
   const kindOf = /** @param {ToolContent} part */ (part) =>
     part.type === 'terminal' ? `terminal-${part.terminalId}` : part.type;
 
   return {
     element,
-    /** @param {Item} item @param {boolean} asks  the exact command is to be seen */
+    /** @param {Item} item @param {boolean} asks  whether it needs permission; the exact command is then shown */
     update: (item, asks) => {
       const call = /** @type {ToolCall} */ (item.entry);
       const content = shownContent(call);
@@ -154,7 +156,7 @@ function insidesView(stage) {
       const text = commandOf(call.rawInput);
       command.replaceChildren(...exact(text));
       command.hidden = !text || (!asks && call.kind !== 'execute');
-      end.replaceChildren(...extras(call, stage));
+      end.replaceChildren(...extras(call, context));
       if (!element.firstChild) element.append(command, rest, end);
     },
   };
@@ -164,20 +166,20 @@ function insidesView(stage) {
 function shownContent(call) {
   const content = call.content ?? [];
   const said = call.error ?? call.result;
-  const alreadyThere = content.some(
+  const alreadyShown = content.some(
     (part) =>
       (part.type === 'text' && part.text === said) || (part.type === 'terminal' && part.output.trim() === said?.trim()),
   );
-  return said && !alreadyThere ? [...content, { type: 'text', text: said }] : content;
+  return said && !alreadyShown ? [...content, { type: 'text', text: said }] : content;
 }
 
-/** @param {ToolCall} call @param {Stage} stage */
-function extras(call, stage) {
+/** @param {ToolCall} call @param {ViewContext} context */
+function extras(call, context) {
   const said = new Set((call.content ?? []).flatMap((part) => (part.type === 'diff' ? [part.path] : [])));
   const places = (call.locations ?? [])
     .filter(({ path }) => !said.has(path))
     .map(({ path, line: at }) =>
-      h('li', { class: 'mono' }, ...exact(within(path, stage.projectPath()) + (at === undefined ? '' : `:${at}`))),
+      h('li', { class: 'mono' }, ...exact(within(path, context.projectPath()) + (at === undefined ? '' : `:${at}`))),
     );
   const found = [];
   if (places.length > 0) found.push(h('ul', { class: 'places', 'aria-label': 'Files' }, ...places));
@@ -186,15 +188,15 @@ function extras(call, stage) {
     ['Raw output', call.rawOutput],
   ])) {
     if (value === undefined || value === null) continue;
-    const fold = disclosure(stage, 'raw');
+    const fold = disclosure(context, 'raw');
     fold.summary.append(name, glyph('chevron', 'opener'));
     fold.show(`${call.entryId}-${name}`, false, () => {
       const text = JSON.stringify(value, null, 2);
-      const capped = cappedText(stage, `${call.entryId}-${name}-all`);
+      const capped = cappedText(context, `${call.entryId}-${name}-all`);
       capped.update(text);
       fold.body.replaceChildren(
         capped.element,
-        copyButton(stage, () => text, name.toLowerCase()),
+        copyButton(context, () => text, name.toLowerCase()),
       );
     });
     found.push(fold.element);
@@ -202,9 +204,9 @@ function extras(call, stage) {
   return found;
 }
 
-/** A run of finished calls. @param {Stage} stage */
-export function groupView(stage) {
-  const fold = disclosure(stage, 'tool group');
+/** The collapsible line of a group of finished calls. @param {ViewContext} context */
+export function groupView(context) {
+  const fold = disclosure(context, 'tool group');
   /** @type {Map<string, import('./stage.js').View>} */
   const views = new Map();
   return {
@@ -213,16 +215,16 @@ export function groupView(stage) {
     update: (items, id) => {
       fold.summary.replaceChildren(
         glyph('group', 'kind'),
-        h('span', { class: 'tool-name' }, kindsOf(items)),
+        h('span', { class: 'tool-name' }, summaryOf(items)),
         h('span', { class: 'tool-time' }),
-        h('span', { class: 'tool-state complete' }, glyph('done'), unseen(STATES.complete)),
+        h('span', { class: 'tool-state complete' }, glyph('done'), screenReaderText(STATES.complete)),
         glyph('chevron', 'opener'),
       );
       fold.show(id, false, () => {
         for (const item of items) {
           let view = views.get(item.id);
           if (!view) {
-            view = toolView(stage);
+            view = toolView(context);
             views.set(item.id, view);
             fold.body.append(view.element);
           }

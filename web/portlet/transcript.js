@@ -1,9 +1,9 @@
 /**
- * The conversation as this page knows it: what the server said, folded in order. Pure but for growing
- * in place: one more chunk must not cost more in a long session than in a short one.
+ * The client's copy of the conversation: the server's messages folded in order. Free of side effects, except that the
+ * transcript is changed in place, because a chunk must cost the same in a long session as in a short one.
  *
- * Invariants: entries stand by their number without a gap, a `seq` counts once, and a message sent
- * from here stands either among `sent` or among `items`, never in both.
+ * Invariants: `items` are ordered by number without gaps, each `seq` is applied once, and a message sent by this client
+ * is either in `sent` or in `items`, never in both.
  *
  * @typedef {import('../types/wire.js').ChatEntry} ChatEntry
  * @typedef {import('../types/wire.js').ServerMessage} ServerMessage
@@ -11,37 +11,37 @@
  * @typedef {import('../types/wire.js').Rendered} Rendered
  * @typedef {import('../types/wire.js').RenderedPart} RenderedPart
  *
- * @typedef {Extract<ServerMessage, { type: `session:${'update' | 'chunk' | 'complete' | 'cancelled'}` }>} Happening
+ * @typedef {Extract<ServerMessage, { type: `session:${'update' | 'chunk' | 'complete' | 'cancelled'}` }>} EntryEvent
  *
  * @typedef {object} Markup
- * @property {RenderedPart[]} finished  each to be added once
- * @property {RenderedPart[]} tail  replaces the last tail
+ * @property {RenderedPart[]} finished  parts that do not change any more
+ * @property {RenderedPart[]} tail  parts that the next chunk replaces
  *
  * @typedef {object} Item
- * @property {string} id  stays while the entry is optimistic and when it is confirmed
- * @property {number} number  from 0, in the whole conversation; -1 before the server has it
+ * @property {string} id  stable from the optimistic entry to the confirmed one
+ * @property {number} number  position in the whole conversation, from 0; -1 until the server confirms the entry
  * @property {ChatEntry} entry
  * @property {Markup | null} markup
- * @property {import('../types/wire.js').ColouredDiff[]} diffs  of a tool call, in their order; empty if without colours
- * @property {number} version  grows with each change
- * @property {number} generation  grows when what was shown is replaced rather than continued
- * @property {Map<string, number>} output  per terminal, how much has been added since the last generation
- * @property {number | null} began  when we saw it begin; null for history
+ * @property {import('../types/wire.js').ColouredDiff[]} diffs  highlighted diffs of a tool call, in order
+ * @property {number} version  increases with each change
+ * @property {number} generation  increases when the content is replaced instead of extended
+ * @property {Map<string, number>} output  characters added since the last generation, by terminal id
+ * @property {number | null} began  when this client saw the entry begin; null for an entry from a history
  * @property {number | null} ended
  * @property {'sending' | 'refused' | null} sending
- * @property {string} problem  why it was refused
+ * @property {string} problem  why the message could not be sent
  *
  * @typedef {object} Transcript
  * @property {Item[]} items
  * @property {Map<string, Item>} byId
- * @property {number} first  the number of the first item we have
- * @property {number} seq
- * @property {boolean} known  a history has come
+ * @property {number} first  number of the first loaded item
+ * @property {number} seq  number of the last applied event
+ * @property {boolean} known  whether a history has been received
  * @property {SessionInfo | null} info
- * @property {Item[]} sent  messages of ours that the server has not confirmed, oldest first
- * @property {Happening[] | null} early  while a page is on its way: what happened to entries that may be on it
+ * @property {Item[]} sent  messages sent by this client and not yet confirmed, oldest first
+ * @property {EntryEvent[] | null} early  events for unloaded entries, kept while a page of older entries is requested
  *
- * What a view has to look at again: everything; items from a number on; some items; nothing.
+ * What the views must update: everything, the items from a number on, or single items.
  * @typedef {object} Change
  * @property {boolean} all
  * @property {number} from  Infinity for none
@@ -49,7 +49,7 @@
  */
 
 export const TERMINAL_OUTPUT_MAX = 1024 * 1024;
-/** Cutting a long text costs its length, so it is done once in a while. */
+/** Characters over the maximum before output is trimmed. Trimming copies the whole text, so it must be rare. */
 const TERMINAL_OUTPUT_SLACK = 64 * 1024;
 
 /** @returns {Transcript} */
@@ -57,7 +57,7 @@ export function emptyTranscript() {
   return { items: [], byId: new Map(), first: 0, seq: 0, known: false, info: null, sent: [], early: null };
 }
 
-/** One count for all, or an item of a new history could pass for the one it takes the place of. */
+/** Shared by all items, so that an item of a new history never has the version of the item it replaces. */
 let stamps = 0;
 const next = () => {
   stamps += 1;
@@ -72,7 +72,7 @@ const EVERYTHING = { all: true, from: 0, items: [] };
 /**
  * @param {Transcript} transcript
  * @param {ServerMessage} message
- * @param {number} now  milliseconds, only compared with each other
+ * @param {number} now  monotonic time in milliseconds
  * @returns {Change}
  */
 export function apply(transcript, message, now) {
@@ -83,26 +83,26 @@ export function apply(transcript, message, now) {
       return older(transcript, message, now);
     case 'session:resumed':
     case 'session:info':
-      return inform(transcript, message.info, now);
+      return applyInfo(transcript, message.info, now);
     case 'session:update':
     case 'session:chunk':
     case 'session:complete':
     case 'session:cancelled':
-      // Replayed after a reconnect.
+      // An event replayed after a reconnect is applied only once.
       if (message.seq <= transcript.seq) return NOTHING;
       transcript.seq = message.seq;
-      return happen(transcript, message, now);
+      return applyEvent(transcript, message, now);
     default:
       return NOTHING;
   }
 }
 
-/** @param {Transcript} transcript @param {Happening} message @param {number} now @returns {Change} */
-function happen(transcript, message, now) {
+/** @param {Transcript} transcript @param {EntryEvent} message @param {number} now @returns {Change} */
+function applyEvent(transcript, message, now) {
   if (message.type === 'session:update' && message.begins) return begin(transcript, message, now);
   const item = transcript.byId.get(message.type === 'session:update' ? message.entry.entryId : message.entryId);
   if (!item) {
-    // Older than what we have: it comes with its page.
+    // The entry is older than the loaded ones; its page will contain it.
     transcript.early?.push(message);
     return NOTHING;
   }
@@ -111,13 +111,13 @@ function happen(transcript, message, now) {
   return finish(item, message, now);
 }
 
-/** Whether older entries have been asked for and have not come yet. @param {Transcript} transcript @param {boolean} waits */
-export function awaitPage(transcript, waits) {
+/** Sets whether a page of older entries is requested. @param {Transcript} transcript @param {boolean} waits */
+export function setPageRequested(transcript, waits) {
   transcript.early = waits ? [] : null;
 }
 
 /**
- * A message of ours, shown before the server has it.
+ * Adds a message of this client before the server has confirmed it.
  * @param {Transcript} transcript
  * @param {string} requestId
  * @param {string} content
@@ -134,21 +134,21 @@ export function optimistic(transcript, requestId, content, images, timestamp) {
   return item;
 }
 
-/** @param {Transcript} transcript @param {string} requestId @returns {Item | undefined} */
-export function takeBack(transcript, requestId) {
+/** Removes an unconfirmed message. @param {Transcript} transcript @param {string} requestId @returns {Item | undefined} */
+export function removeSent(transcript, requestId) {
   const at = transcript.sent.findIndex((item) => item.id === requestId);
   return at < 0 ? undefined : transcript.sent.splice(at, 1)[0];
 }
 
-/** Whether more text may come for this item. @param {Transcript} transcript @param {Item} item */
-export function grows(transcript, item) {
+/** Whether the item may still receive text. @param {Transcript} transcript @param {Item} item */
+export function mayGrow(transcript, item) {
   return Boolean(transcript.info?.turn) && transcript.items.at(-1) === item;
 }
 
 /** @param {Transcript} transcript @param {Extract<ServerMessage, { type: 'session:history' }>} message */
 function history(transcript, message) {
-  // What is older than this history stays, where the two meet: somebody has scrolled up to it. But not a call
-  // that still ran when we last heard of it.
+  // Older items that adjoin this history are kept, because the user may have scrolled up to them. A tool call that was
+  // last seen running may have ended since, so it and everything before it is dropped.
   const meeting = message.entries.length > 0 ? transcript.byId.get(message.entries[0].entryId) : undefined;
   const before = meeting?.number === message.first ? transcript.items.slice(0, message.first - transcript.first) : [];
   const kept = before.slice(before.findLastIndex(({ entry }) => 'status' in entry && entry.status === 'running') + 1);
@@ -160,17 +160,17 @@ function history(transcript, message) {
   transcript.info = message.info;
   for (const [index, entry] of message.entries.entries()) {
     const item = newItem(entry.entryId, message.first + index, entry, message.html?.[entry.entryId]);
-    if (entry.type === 'user' && entry.requestId) takeBack(transcript, entry.requestId);
+    if (entry.type === 'user' && entry.requestId) removeSent(transcript, entry.requestId);
     transcript.items.push(item);
     transcript.byId.set(entry.entryId, item);
   }
-  forgetQueued(transcript);
+  removeQueued(transcript);
   return EVERYTHING;
 }
 
 /** @param {Transcript} transcript @param {Extract<ServerMessage, { type: 'session:page' }>} message @param {number} now */
 function older(transcript, message, now) {
-  // Only what ends exactly where we begin: a history may have come since it was asked for.
+  // A history received after the request may have changed the first item; the page must end right before it.
   if (message.entries.length === 0 || message.first + message.entries.length !== transcript.first) return NOTHING;
   const items = message.entries.map((entry, index) =>
     newItem(entry.entryId, message.first + index, entry, message.html?.[entry.entryId]),
@@ -178,37 +178,38 @@ function older(transcript, message, now) {
   for (const item of items) transcript.byId.set(item.entry.entryId, item);
   transcript.items = items.concat(transcript.items);
   transcript.first = message.first;
-  // Its answer may have been overtaken.
+  // Apply the events that are newer than the page.
   const later = (transcript.early ?? []).filter(({ seq }) => seq > message.seq);
   transcript.early = null;
-  for (const one of later) happen(transcript, one, now);
+  for (const one of later) applyEvent(transcript, one, now);
   return EVERYTHING;
 }
 
 /** @param {Transcript} transcript @param {SessionInfo} info @param {number} now @returns {Change} */
-function inform(transcript, info, now) {
+function applyInfo(transcript, info, now) {
   const before = transcript.info;
   transcript.info = info;
-  forgetQueued(transcript);
+  removeQueued(transcript);
   /** @type {Item[]} */
   const items = [];
   const last = transcript.items.at(-1);
   if (last && Boolean(before?.turn) !== Boolean(info.turn)) {
     if (!info.turn) end(last, now);
-    items.push(touch(last));
+    items.push(markChanged(last));
   }
-  const asked = [...(before?.permissions ?? []), ...info.permissions].map(({ toolCallId }) => toolCallId);
-  for (let at = transcript.items.length - 1; asked.length > 0 && at >= 0; at -= 1) {
+  const toolCallIds = [...(before?.permissions ?? []), ...info.permissions].map(({ toolCallId }) => toolCallId);
+  for (let at = transcript.items.length - 1; toolCallIds.length > 0 && at >= 0; at -= 1) {
     const { entry } = transcript.items[at];
     if (entry.type === 'user') break;
-    if (entry.type === 'tool-call' && asked.includes(entry.toolCallId)) items.push(touch(transcript.items[at]));
+    if (entry.type === 'tool-call' && toolCallIds.includes(entry.toolCallId))
+      items.push(markChanged(transcript.items[at]));
   }
   return { all: false, from: items[0] ? Math.min(...items.map(({ number }) => number)) : Infinity, items };
 }
 
-/** A message that waits in the queue is shown there. @param {Transcript} transcript */
-function forgetQueued(transcript) {
-  for (const { requestId } of transcript.info?.queue ?? []) if (requestId) takeBack(transcript, requestId);
+/** Removes the sent messages that are in the queue, which shows them. @param {Transcript} transcript */
+function removeQueued(transcript) {
+  for (const { requestId } of transcript.info?.queue ?? []) if (requestId) removeSent(transcript, requestId);
 }
 
 /**
@@ -219,12 +220,12 @@ function forgetQueued(transcript) {
  */
 function begin(transcript, { entry, html }, now) {
   const requestId = entry.type === 'user' ? entry.requestId : undefined;
-  const sent = requestId ? takeBack(transcript, requestId) : undefined;
+  const sent = requestId ? removeSent(transcript, requestId) : undefined;
   const number = transcript.first + transcript.items.length;
   const item = newItem(sent?.id ?? entry.entryId, number, entry, html);
   item.began = now;
   const last = transcript.items.at(-1);
-  if (last) end(touch(last), now);
+  if (last) end(markChanged(last), now);
   transcript.items.push(item);
   transcript.byId.set(entry.entryId, item);
   return { all: false, from: last?.number ?? number, items: last ? [last, item] : [item] };
@@ -236,16 +237,16 @@ function update(item, { entry, html }, now) {
   item.entry = entry;
   if (entry.type === 'tool-call' && before.type === 'tool-call') {
     if (entry.status !== 'running' && before.status === 'running') item.ended = now;
-    if (!sameTerminals(before, entry)) renew(item);
-  } else if (!continues(before, entry)) {
-    renew(item);
+    if (!sameTerminals(before, entry)) replaceContent(item);
+  } else if (!isContinuation(before, entry)) {
+    replaceContent(item);
   }
   item.diffs = html?.diffs ?? [];
   if (html?.finished || html?.tail) {
     item.markup = whole(html);
     item.generation = next();
   }
-  return { all: false, from: item.number, items: [touch(item)] };
+  return { all: false, from: item.number, items: [markChanged(item)] };
 }
 
 /** @param {Extract<ChatEntry, { type: 'tool-call' }>} before @param {Extract<ChatEntry, { type: 'tool-call' }>} after */
@@ -257,7 +258,7 @@ function sameTerminals(before, after) {
 }
 
 /** @param {ChatEntry} before @param {ChatEntry} after */
-function continues(before, after) {
+function isContinuation(before, after) {
   return 'content' in before && 'content' in after && typeof before.content === 'string'
     ? typeof after.content === 'string' && after.content.startsWith(before.content)
     : false;
@@ -283,7 +284,7 @@ function chunk(item, { content, html, terminalId }) {
   } else {
     return NOTHING;
   }
-  return { all: false, from: Infinity, items: [touch(item)] };
+  return { all: false, from: Infinity, items: [markChanged(item)] };
 }
 
 /**
@@ -295,7 +296,7 @@ function chunk(item, { content, html, terminalId }) {
 function finish(item, message, now) {
   end(item, now);
   if (message.html && item.markup) grow(item.markup, message.html);
-  return { all: false, from: Infinity, items: [touch(item)] };
+  return { all: false, from: Infinity, items: [markChanged(item)] };
 }
 
 /** @param {Rendered} html @returns {Markup} */
@@ -325,14 +326,14 @@ function newItem(id, number, entry, html) {
   };
 }
 
-/** Says that an item has changed. @param {Item} item */
-export function touch(item) {
+/** Marks an item as changed. @param {Item} item */
+export function markChanged(item) {
   item.version = next();
   return item;
 }
 
 /** @param {Item} item */
-function renew(item) {
+function replaceContent(item) {
   item.generation = next();
   item.output.clear();
   item.markup = null;

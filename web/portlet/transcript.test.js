@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { apply, awaitPage, emptyTranscript, grows, optimistic, TERMINAL_OUTPUT_MAX } from './transcript.js';
+import { apply, emptyTranscript, mayGrow, optimistic, setPageRequested, TERMINAL_OUTPUT_MAX } from './transcript.js';
 
 /** @typedef {import('../types/wire.js').ChatEntry} ChatEntry */
 /** @typedef {import('../types/wire.js').ServerMessage} ServerMessage */
@@ -21,9 +21,9 @@ const INFO = {
 };
 const WORKING = { ...INFO, turn: { startedAt: '', phase: /** @type {const} */ ('working') } };
 /** @param {string} entryId @param {string} content @returns {ChatEntry} */
-const said = (entryId, content) => ({ type: 'assistant', entryId, content, timestamp: '' });
+const answer = (entryId, content) => ({ type: 'assistant', entryId, content, timestamp: '' });
 /** @param {string} entryId @param {string} [requestId] @returns {ChatEntry} */
-const asked = (entryId, requestId) => ({ type: 'user', entryId, content: entryId, timestamp: '', requestId });
+const userMessage = (entryId, requestId) => ({ type: 'user', entryId, content: entryId, timestamp: '', requestId });
 /** @param {ChatEntry[]} entries @param {Partial<Extract<ServerMessage, { type: 'session:history' }>>} [more] @returns {ServerMessage} */
 const history = (entries, more) => ({
   type: 'session:history',
@@ -52,35 +52,35 @@ const after = (...messages) => {
 /** @param {import('./transcript.js').Transcript} transcript */
 const texts = ({ items }) => items.map(({ entry }) => ('content' in entry ? entry.content : entry.type));
 
-test('a turn is folded: entries are added, text grows, an update replaces', () => {
+test('begun entries are added, chunks extend text, updates replace it', () => {
   const transcript = after(
     history([]),
-    begun(1, asked('e1')),
-    begun(2, said('e2', 'Hel')),
+    begun(1, userMessage('e1')),
+    begun(2, answer('e2', 'Hel')),
     chunk(3, 'e2', 'lo'),
-    update(4, said('e2', 'Hello there')),
+    update(4, answer('e2', 'Hello there')),
   );
   assert.deepEqual(texts(transcript), ['e1', 'Hello there']);
   assert.equal(transcript.seq, 4);
 });
 
-test('what was replayed after a reconnect counts once', () => {
-  const transcript = after(history([said('e1', 'a')], { seq: 5 }), chunk(6, 'e1', 'b'));
+test('an event replayed after a reconnect is applied once', () => {
+  const transcript = after(history([answer('e1', 'a')], { seq: 5 }), chunk(6, 'e1', 'b'));
   assert.deepEqual(apply(transcript, chunk(6, 'e1', 'b'), 0).items, []);
   apply(transcript, chunk(5, 'e1', 'x'), 0);
   assert.deepEqual(texts(transcript), ['ab']);
 });
 
-test('a chunk for an entry we do not have changes nothing', () => {
+test('a chunk for an unknown entry changes nothing', () => {
   assert.deepEqual(texts(after(history([]), chunk(1, 'e9', 'x'))), []);
 });
 
 /** @param {number} seq @param {ChatEntry[]} entries @returns {ServerMessage} */
 const firstPage = (seq, ...entries) => ({ type: 'session:page', sessionId, entries, first: 0, total: 3, seq });
 
-test('older entries go in front, and only where they fit', () => {
-  const transcript = after(history([said('e3', 'c')], { first: 2, total: 3 }));
-  const page = firstPage(0, said('e1', 'a'), said('e2', 'b'));
+test('a page of older entries is added in front only if it adjoins', () => {
+  const transcript = after(history([answer('e3', 'c')], { first: 2, total: 3 }));
+  const page = firstPage(0, answer('e1', 'a'), answer('e2', 'b'));
   assert.equal(apply(transcript, page, 0).all, true);
   assert.deepEqual(texts(transcript), ['a', 'b', 'c']);
   assert.deepEqual(
@@ -91,42 +91,42 @@ test('older entries go in front, and only where they fit', () => {
   assert.equal(transcript.items.length, 3);
 });
 
-test('what happens to an entry that is older than what is here is no new entry, and comes with its page', () => {
-  const transcript = after(history([said('e3', 'c')], { first: 2, total: 3 }));
-  apply(transcript, update(1, said('e1', 'as it is now')), 0);
+test('an event for an entry that is not loaded adds no entry', () => {
+  const transcript = after(history([answer('e3', 'c')], { first: 2, total: 3 }));
+  apply(transcript, update(1, answer('e1', 'as it is now')), 0);
   apply(transcript, chunk(2, 'e1', '!'), 0);
   assert.deepEqual(texts(transcript), ['c']);
-  apply(transcript, firstPage(2, said('e1', 'as it is now!'), said('e2', 'b')), 0);
+  apply(transcript, firstPage(2, answer('e1', 'as it is now!'), answer('e2', 'b')), 0);
   assert.deepEqual(texts(transcript), ['as it is now!', 'b', 'c']);
 });
 
-test('what happens to entries whose page is on its way is told once, whichever comes first', () => {
+test('events during a page request are applied once, in any order', () => {
   for (const seq of [0, 1, 2, 3]) {
-    const transcript = after(history([said('e3', 'c')], { first: 2, total: 3 }));
-    awaitPage(transcript, true);
+    const transcript = after(history([answer('e3', 'c')], { first: 2, total: 3 }));
+    setPageRequested(transcript, true);
     for (const [at, letter] of ['x', 'y', 'z'].entries()) apply(transcript, chunk(at + 1, 'e1', letter), 0);
-    apply(transcript, firstPage(seq, said('e1', ['w', 'wx', 'wxy', 'wxyz'][seq]), said('e2', 'b')), 0);
+    apply(transcript, firstPage(seq, answer('e1', ['w', 'wx', 'wxy', 'wxyz'][seq]), answer('e2', 'b')), 0);
     assert.deepEqual(texts(transcript), ['wxyz', 'b', 'c']);
     apply(transcript, chunk(4, 'e1', '!'), 0);
     assert.deepEqual(texts(transcript), ['wxyz!', 'b', 'c']);
   }
 });
 
-test('TC-3.1a: a message of ours is there at once, and the confirmed one takes its place', () => {
+test('TC-3.1a: a sent message appears at once and is then confirmed', () => {
   const transcript = after(history([]));
   const item = optimistic(transcript, 'u-1', 'hi', [], '');
   assert.equal(transcript.sent[0], item);
-  apply(transcript, begun(1, asked('e1', 'u-1')), 0);
+  apply(transcript, begun(1, userMessage('e1', 'u-1')), 0);
   assert.deepEqual(transcript.sent, []);
   assert.equal(transcript.items[0].id, 'u-1');
   assert.equal(transcript.items[0].sending, null);
 });
 
-test('a message that a history or the queue already holds is not shown twice', () => {
+test('a sent message found in a history or in the queue is shown once', () => {
   const transcript = after(history([]));
   optimistic(transcript, 'u-1', 'hi', [], '');
   optimistic(transcript, 'u-2', 'ho', [], '');
-  apply(transcript, history([asked('e1', 'u-1')]), 0);
+  apply(transcript, history([userMessage('e1', 'u-1')]), 0);
   assert.deepEqual(
     transcript.sent.map(({ id }) => id),
     ['u-2'],
@@ -136,29 +136,29 @@ test('a message that a history or the queue already holds is not shown twice', (
   assert.deepEqual(transcript.sent, []);
 });
 
-test('only the last entry of a running turn grows', () => {
-  const transcript = after(history([said('e1', ''), said('e2', '')], { info: WORKING }));
-  assert.equal(grows(transcript, transcript.items[0]), false);
-  assert.equal(grows(transcript, transcript.items[1]), true);
+test('only the last entry of a running turn may grow', () => {
+  const transcript = after(history([answer('e1', ''), answer('e2', '')], { info: WORKING }));
+  assert.equal(mayGrow(transcript, transcript.items[0]), false);
+  assert.equal(mayGrow(transcript, transcript.items[1]), true);
   const change = apply(transcript, { type: 'session:info', sessionId, info: INFO }, 0);
-  assert.equal(grows(transcript, transcript.items[1]), false);
+  assert.equal(mayGrow(transcript, transcript.items[1]), false);
   assert.deepEqual(change.items, [transcript.items[1]]);
 });
 
-test('a thought lasts until something else begins', () => {
+test('a thought ends when the next entry begins', () => {
   const transcript = after(history([]));
   apply(transcript, begun(1, { type: 'thinking', entryId: 'e1', content: 'hm' }), 1000);
   apply(transcript, chunk(2, 'e1', 'm'), 1500);
-  apply(transcript, begun(3, said('e2', 'so')), 3000);
+  apply(transcript, begun(3, answer('e2', 'so')), 3000);
   const [thought] = transcript.items;
   assert.deepEqual([thought.began, thought.ended], [1000, 3000]);
 });
 
-test('finished parts are added once and the tail is replaced', () => {
+test('finished parts are appended and the tail is replaced', () => {
   const [heading, paragraph, longer] = ['<h1>A</h1>', '<p>b</p>', '<p>bc</p>'].map((html) => ({ html }));
   const transcript = after(
     history([]),
-    begun(1, said('e1', '# A'), { tail: [heading] }),
+    begun(1, answer('e1', '# A'), { tail: [heading] }),
     chunk(2, 'e1', '\n\nb', { html: { finished: [heading], tail: [paragraph] } }),
     chunk(3, 'e1', 'c', { html: { tail: [longer] } }),
   );
@@ -167,7 +167,7 @@ test('finished parts are added once and the tail is replaced', () => {
   const html = { finished: [longer] };
   apply(transcript, { type: 'session:complete', sessionId, entryId: 'e1', html, seq: 4 }, 0);
   assert.deepEqual(transcript.items[0].markup, { finished: [heading, longer], tail: [] });
-  assert.equal(transcript.items[0].generation, generation, 'nothing is rendered anew when nothing changed');
+  assert.equal(transcript.items[0].generation, generation, 'unchanged content is not rendered again');
 });
 
 /** @param {string} output @param {'running' | 'complete'} [status] @returns {ChatEntry} */
@@ -186,7 +186,7 @@ const output = ({ items: [{ entry }] }) => {
   return part?.type === 'terminal' ? part.output : undefined;
 };
 
-test('output goes to its terminal, and keeps its end', () => {
+test('output is added to its terminal and trimmed at the front', () => {
   const transcript = after(
     history([]),
     begun(1, command('a')),
@@ -196,7 +196,7 @@ test('output goes to its terminal, and keeps its end', () => {
   assert.equal(output(transcript), 'ab');
   const { generation } = transcript.items[0];
   apply(transcript, update(4, command('ab', 'complete')), 0);
-  assert.equal(transcript.items[0].generation, generation, 'the same output is not shown anew');
+  assert.equal(transcript.items[0].generation, generation, 'unchanged output is not rendered again');
   for (let seq = 5; seq < 40; seq += 1) {
     apply(transcript, chunk(seq, 'e1', `${seq}`.padEnd(100_000), { terminalId: 'x' }), 0);
   }
@@ -205,8 +205,8 @@ test('output goes to its terminal, and keeps its end', () => {
   assert.match(output(transcript) ?? '', /39 +$/);
 });
 
-test('a question touches the tool call it is about, when asked and when answered', () => {
-  const transcript = after(history([]), begun(1, command('')), begun(2, said('e2', '')));
+test('a permission request changes its tool call when opened and closed', () => {
+  const transcript = after(history([]), begun(1, command('')), begun(2, answer('e2', '')));
   const question = { permissionId: 'p', toolCallId: 't', title: '', options: [], guarded: false, askedAt: '' };
   /** @param {import('../types/wire.js').PermissionQuestion[]} permissions @returns {ServerMessage} */
   const info = (permissions) => ({ type: 'session:info', sessionId, info: { ...INFO, permissions } });
@@ -214,31 +214,34 @@ test('a question touches the tool call it is about, when asked and when answered
   assert.deepEqual(apply(transcript, info([]), 0).items, [transcript.items[0]]);
 });
 
-test('messages of a type we do not know are ignored', () => {
-  const strange = /** @type {ServerMessage} */ (/** @type {unknown} */ ({ type: 'session:weather' }));
-  assert.deepEqual(apply(after(history([])), strange, 0), { all: false, from: Infinity, items: [] });
+test('messages of an unknown type are ignored', () => {
+  const unknown = /** @type {ServerMessage} */ (/** @type {unknown} */ ({ type: 'session:weather' }));
+  assert.deepEqual(apply(after(history([])), unknown, 0), { all: false, from: Infinity, items: [] });
 });
 
-test('a history keeps what is older, where the two meet', () => {
-  const older = [asked('e0'), asked('e1'), said('e2', 'Hel')];
-  const transcript = after(history(older), history([said('e2', 'Hello'), asked('e3')], { first: 2, total: 4, seq: 9 }));
+test('a history keeps older items that adjoin it', () => {
+  const older = [userMessage('e0'), userMessage('e1'), answer('e2', 'Hel')];
+  const transcript = after(
+    history(older),
+    history([answer('e2', 'Hello'), userMessage('e3')], { first: 2, total: 4, seq: 9 }),
+  );
   assert.deepEqual(texts(transcript), ['e0', 'e1', 'Hello', 'e3']);
   assert.deepEqual([transcript.first, transcript.items.map(({ number }) => number)], [0, [0, 1, 2, 3]]);
-  const apart = after(history(older), history([asked('e7')], { first: 7, total: 8, seq: 9 }));
+  const apart = after(history(older), history([userMessage('e7')], { first: 7, total: 8, seq: 9 }));
   assert.deepEqual([apart.first, texts(apart)], [7, ['e7']]);
   const ran = after(
-    history([asked('e0'), command('', 'running'), asked('e2'), said('e3', 'Hel')]),
-    history([said('e3', 'Hello')], { first: 3, total: 4, seq: 9 }),
+    history([userMessage('e0'), command('', 'running'), userMessage('e2'), answer('e3', 'Hel')]),
+    history([answer('e3', 'Hello')], { first: 3, total: 4, seq: 9 }),
   );
-  assert.deepEqual([ran.first, texts(ran)], [2, ['e2', 'Hello']], 'a call that ran may have ended since');
-  const another = after(history(older), history([said('e2', 'Else')], { first: 1, total: 2, seq: 9 }));
-  assert.deepEqual([another.first, texts(another)], [1, ['Else']], 'another account of the same session');
+  assert.deepEqual([ran.first, texts(ran)], [2, ['e2', 'Hello']], 'a running call and what precedes it is dropped');
+  const another = after(history(older), history([answer('e2', 'Else')], { first: 1, total: 2, seq: 9 }));
+  assert.deepEqual([another.first, texts(another)], [1, ['Else']], 'items that do not adjoin are dropped');
 });
 
-test('what a new history says is not taken for what was shown before', () => {
-  const transcript = after(history([said('e1', 'Hel')]));
+test('items of a new history have new versions and generations', () => {
+  const transcript = after(history([answer('e1', 'Hel')]));
   const [before] = transcript.items;
-  apply(transcript, history([said('e1', 'Hello')], { seq: 2 }), 1);
+  apply(transcript, history([answer('e1', 'Hello')], { seq: 2 }), 1);
   const [now] = transcript.items;
   assert.notEqual(now.version, before.version);
   assert.notEqual(now.generation, before.generation);

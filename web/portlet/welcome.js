@@ -1,8 +1,8 @@
-/** What a session says before anything was said in it. */
+/** The hints shown in a session without entries. */
 
 import { h } from '../shared/dom.js';
 
-/** @param {string} agentName @param {string} place  where it works */
+/** @param {string} agentName @param {string} place  path or name of the project */
 export function welcome(agentName, place) {
   return [
     h('p', { class: 'empty-title' }, `A new session with ${agentName}`),

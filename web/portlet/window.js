@@ -1,30 +1,30 @@
 /**
- * The part of a long conversation that is in the page. Rows near the view are elements; the others are
- * two spacers of the height they have, or had, or probably will have.
+ * A virtual list for the rows of a conversation. Rows near the viewport are elements; the rows above and below are
+ * replaced by two spacers with their measured or estimated height.
  *
- * Invariant: what somebody reads does not move. The row at the top of the view is the anchor, and
- * whatever changes above it is made up for before it is painted. At the end of the conversation the
- * end is the anchor instead.
+ * Invariant: the text the user reads does not move. The row at the top of the viewport is the anchor, and a change of
+ * height above it is compensated before the next paint. While the list follows the end, the end is the anchor.
  *
  * @typedef {import('./rows.js').Row} Row
  * @typedef {import('./entry-views.js').RowView} RowView
  *
  * @typedef {object} Options
  * @property {(row: Row) => RowView} make
- * @property {() => void} onNearTop  older rows are wanted
- * @property {() => void} onMoved  `following` or the place may have changed
+ * @property {() => void} onNearTop  called when older rows should be loaded
+ * @property {() => void} onMoved  called when `following` or the scroll position may have changed
  */
 
 import { h } from '../shared/dom.js';
 
-/** A guess for rows that were never shown: a short one, and what a character of a long text takes. */
+/** Estimated height of a row that was never shown, in pixels: the minimum, and the height per character of text. */
 const ROW_HEIGHT = 90;
 const CHARACTER_HEIGHT = 0.4;
+/** Maximum number of rows in the page. */
 const ROWS_MAX = 100;
-/** In heights of the view: what is kept ready, and what is put in when that has been used up. */
-const READY = 0.75;
-const AHEAD = 1.75;
-/** How near to the end counts as at it. */
+/** In viewport heights: how far rows must reach beyond the viewport, and how far they are added when they do not. */
+const KEPT_AHEAD = 0.75;
+const ADDED_AHEAD = 1.75;
+/** Distance from the end that counts as the end, in pixels. */
 const AT_END = 40;
 
 /** @param {HTMLElement} scroller @param {HTMLElement} place @param {Options} options */
@@ -66,8 +66,8 @@ export function startWindow(scroller, place, { make, onNearTop, onMoved }) {
     lastTop = scroller.scrollTop;
   };
 
-  /** Puts the view back to where the person is. */
-  const settle = () => {
+  /** Scrolls back to the anchor. */
+  const restoreScroll = () => {
     if (following) return scrollTo(scroller.scrollHeight);
     const element = elementOf(anchor.id);
     if (!element) return;
@@ -75,7 +75,7 @@ export function startWindow(scroller, place, { make, onNearTop, onMoved }) {
     if (Math.abs(moved) >= 1) scrollTo(scroller.scrollTop + moved);
   };
 
-  /** The row at the top of the view. */
+  /** Makes the row at the top of the viewport the anchor. */
   const takeAnchor = () => {
     const top = scroller.scrollTop;
     const bottomOfShown = scroller.scrollHeight - belowHeight;
@@ -98,7 +98,10 @@ export function startWindow(scroller, place, { make, onNearTop, onMoved }) {
     }
   };
 
-  /** @param {number} index @param {number} ahead  in heights of the view @returns {[number, number]} */
+  /**
+   * The range of rows to show around a row.
+   * @param {number} index @param {number} ahead  in viewport heights @returns {[number, number]}
+   */
   const around = (index, ahead) => {
     const reach = viewHeight() * ahead;
     let from = index;
@@ -110,14 +113,14 @@ export function startWindow(scroller, place, { make, onNearTop, onMoved }) {
     return [from, to];
   };
 
-  /** Where the person is among the rows. */
+  /** Index of the anchor row, or the number of rows while following the end. */
   const index = () => {
     const at = following ? rows.length : rows.findIndex((row) => row.id === anchor.id);
     return at < 0 ? Math.max(0, rows.length - 1) : at;
   };
-  /** Whether what is shown is enough. @param {number} at */
+  /** Whether the rows in the page reach far enough around a row. @param {number} at */
   const covers = (at) => {
-    const [from, to] = around(at, READY);
+    const [from, to] = around(at, KEPT_AHEAD);
     return start <= from && end >= to && end <= rows.length && end - start <= ROWS_MAX;
   };
 
@@ -128,8 +131,8 @@ export function startWindow(scroller, place, { make, onNearTop, onMoved }) {
     return sum;
   };
 
-  /** Makes the page show the rows from `start` to `end`. */
-  const put = () => {
+  /** Updates the page to contain exactly the rows from `start` to `end`. */
+  const renderRange = () => {
     const keep = new Set();
     for (let at = start; at < end; at += 1) keep.add(rows[at].id);
     for (const [id, { view }] of shown) {
@@ -161,11 +164,11 @@ export function startWindow(scroller, place, { make, onNearTop, onMoved }) {
     belowHeight = heightBetween(end, rows.length);
     above.style.height = `${aboveHeight}px`;
     below.style.height = `${belowHeight}px`;
-    settle();
+    restoreScroll();
   };
 
-  /** Takes the heights of rows that were guessed until they were shown; whether there were any. */
-  const learn = () => {
+  /** Measures the rows whose height was only estimated; returns whether there were any. */
+  const measureRows = () => {
     const before = heights.size;
     for (const [id, { view }] of shown) {
       if (heights.has(id)) continue;
@@ -175,13 +178,13 @@ export function startWindow(scroller, place, { make, onNearTop, onMoved }) {
     return heights.size > before;
   };
 
-  /** Makes the page show the rows it should. What was guessed too high would leave a hole: then once more. */
+  /** Updates the page to the rows it needs. Repeats if rows were smaller than estimated, which would leave a gap. */
   const sync = () => {
     const at = index();
     do {
-      if (!covers(at)) [start, end] = around(at, AHEAD);
-      put();
-    } while (learn() && !covers(at));
+      if (!covers(at)) [start, end] = around(at, ADDED_AHEAD);
+      renderRange();
+    } while (measureRows() && !covers(at));
     if (start === 0 && (following || scroller.scrollTop < viewHeight() * 2)) onNearTop();
   };
 
@@ -191,8 +194,8 @@ export function startWindow(scroller, place, { make, onNearTop, onMoved }) {
       const height = /** @type {HTMLElement} */ (target).offsetHeight;
       if (id && height > 0) heights.set(id, height);
     }
-    settle();
-    // Opened and closed again, or all of it in view: nothing keeps us from the end.
+    restoreScroll();
+    // The viewport is at the end after the change of size: follow the end again.
     const left = scroller.scrollHeight - scroller.scrollTop - scroller.clientHeight;
     if (!following && left <= 1 && end === rows.length) following = true;
     onMoved();
@@ -214,7 +217,7 @@ export function startWindow(scroller, place, { make, onNearTop, onMoved }) {
     else if (up && left > AT_END) following = false;
     if (!following) {
       takeAnchor();
-      const near = viewHeight() * READY;
+      const near = viewHeight() * KEPT_AHEAD;
       const low = top < aboveHeight + near && start > 0;
       const high = scroller.scrollHeight - belowHeight - top - viewHeight() < near && end < rows.length;
       if (low || high) sync();
@@ -223,7 +226,7 @@ export function startWindow(scroller, place, { make, onNearTop, onMoved }) {
     onMoved();
   };
   scroller.addEventListener('scroll', scrolled, { passive: true });
-  // Before the scroll it brings, or a chunk in between would pull the view down again.
+  // On the wheel event, before its scroll event; otherwise a chunk in between would scroll back to the end.
   scroller.addEventListener(
     'wheel',
     ({ deltaY }) => {
@@ -235,7 +238,7 @@ export function startWindow(scroller, place, { make, onNearTop, onMoved }) {
     { passive: true },
   );
 
-  /** @param {string} id @param {number} offset  from the top of the view */
+  /** @param {string} id @param {number} offset  from the top of the viewport */
   const toRow = (id, offset) => {
     if (!rows.some((row) => row.id === id)) return false;
     following = false;
@@ -250,7 +253,7 @@ export function startWindow(scroller, place, { make, onNearTop, onMoved }) {
     sync();
     onMoved();
   };
-  // The browser would glide there, past rows that are not in the page yet.
+  // The browser's own handling scrolls smoothly, through rows that are not in the page.
   scroller.addEventListener('keydown', (event) => {
     if (event.target !== scroller || event.altKey || event.ctrlKey || event.metaKey || event.shiftKey) return;
     if (event.key === 'Home' && rows[0]) toRow(rows[0].id, 0);
@@ -263,7 +266,7 @@ export function startWindow(scroller, place, { make, onNearTop, onMoved }) {
     /** @param {Row[]} now */
     show: (now) => {
       rows = now;
-      // Rows went, or came in front: the numbers of what is shown are others now.
+      // Rows were removed or added in front, so the shown rows have new indexes.
       const firstShown = rows.findIndex((row) => shown.has(row.id));
       if (firstShown >= 0 && rows[start] && !shown.has(rows[start].id)) {
         end = firstShown + (end - start);
@@ -273,7 +276,10 @@ export function startWindow(scroller, place, { make, onNearTop, onMoved }) {
       start = Math.min(start, end);
       sync();
     },
-    /** Some of the rows shown have changed inside. @param {(id: string) => Row | undefined} rowOf @param {Iterable<string>} ids */
+    /**
+     * Updates rows whose content has changed.
+     * @param {(id: string) => Row | undefined} rowOf @param {Iterable<string>} ids
+     */
     refresh: (rowOf, ids) => {
       for (const id of ids) {
         const [entry, row] = [shown.get(id), rowOf(id)];
@@ -281,9 +287,9 @@ export function startWindow(scroller, place, { make, onNearTop, onMoved }) {
         entry.stamp = stampOf(row);
         entry.view.update(row);
       }
-      // Whatever grew by that is noticed, and made up for, before it is painted.
+      // The resize observer compensates changed heights before the next paint.
     },
-    /** The person opens something: it stays where it is, even at the end. @param {string} id */
+    /** Makes a row the anchor, so that it stays in place when the user expands it. @param {string} id */
     hold: (id) => {
       const element = elementOf(id);
       if (!element) return;
@@ -298,7 +304,7 @@ export function startWindow(scroller, place, { make, onNearTop, onMoved }) {
   };
 }
 
-/** What stands there in full, however long. @param {Row} row */
+/** The text of a row that is shown in full; other rows are collapsed when long. @param {Row} row */
 function textOf({ items: [{ entry }] }) {
   return entry.type === 'assistant' ? entry.content : '';
 }

@@ -1,12 +1,13 @@
 /**
- * What a program wrote to a terminal, as lines of styled runs: colours, carriage returns, cursor moves
- * within the last lines, erasing. Pure; fed piece by piece, also with an escape sequence cut in two.
+ * A parser for terminal output (ANSI escape sequences) that keeps the result as lines of styled runs. It handles
+ * colours, carriage returns, cursor moves and erasing. Pure; input arrives in chunks, and a chunk may end in the
+ * middle of an escape sequence.
  *
- * Not a whole terminal: there is no width to wrap at and no screen to scroll.
+ * It is not a terminal emulator: it does not wrap lines at a width and has no scroll region.
  *
  * @typedef {object} Style
  * @property {string} [color]  `red`, `bright-red`, or `#rrggbb`
- * @property {string} [ground]
+ * @property {string} [ground]  background, in the same notation as `color`
  * @property {boolean} [bold]
  * @property {boolean} [dim]
  * @property {boolean} [italic]
@@ -18,7 +19,7 @@
 
 const NAMES = ['black', 'red', 'green', 'yellow', 'blue', 'magenta', 'cyan', 'white'];
 const LINES_MAX = 5000;
-/** What no sequence of sense exceeds. */
+/** Maximum length of an escape sequence in characters; a longer one is treated as broken. */
 const SEQUENCE_MAX = 200;
 const COLUMN_MAX = 10_000;
 
@@ -28,9 +29,9 @@ const PLAIN = Object.freeze({});
 export class Terminal {
   /** @type {Run[][]} */
   lines = [[]];
-  /** Lines that were dropped at the front. */
+  /** Number of oldest lines removed so far because of `LINES_MAX`. */
   dropped = 0;
-  /** The first line that has changed since somebody last set this to Infinity. */
+  /** Index of the first line changed since the caller last set this to Infinity. */
   changed = 0;
   #row = 0;
   #column = 0;
@@ -42,7 +43,7 @@ export class Terminal {
   feed(text) {
     const all = this.#rest + text;
     this.#rest = '';
-    // biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what this is about
+    // biome-ignore lint/suspicious/noControlCharactersInRegex: the parser looks for control characters
     const special = /[\x00-\x1f\x7f]/g;
     let at = 0;
     while (at < all.length) {
@@ -105,7 +106,7 @@ export class Terminal {
     this.#column += text.length;
   }
 
-  /** The end of the sequence that begins at `at`, or -1 when it is not whole yet. @param {string} all @param {number} at */
+  /** Index after the escape sequence at `at`, or -1 if it is incomplete. @param {string} all @param {number} at */
   #escape(all, at) {
     const kind = all[at + 1];
     if (kind === undefined) return -1;
@@ -113,11 +114,11 @@ export class Terminal {
       // biome-ignore lint/suspicious/noControlCharactersInRegex: see above
       const sequence = /^\x1b\[([0-?]*)[ -/]*([@-~])/.exec(all.slice(at, at + SEQUENCE_MAX));
       if (!sequence) return all.length - at < SEQUENCE_MAX ? -1 : at + 2;
-      this.#obey(sequence[2], sequence[1]);
+      this.#execute(sequence[2], sequence[1]);
       return at + sequence[0].length;
     }
     if (kind === ']') {
-      // A title or a link: none of it is shown.
+      // An operating system command (window title or hyperlink) has no visible output.
       // biome-ignore lint/suspicious/noControlCharactersInRegex: see above
       const end = /\x07|\x1b\\/.exec(all.slice(at, at + 4096));
       if (!end) return all.length - at < 4096 ? -1 : at + 2;
@@ -127,7 +128,7 @@ export class Terminal {
   }
 
   /** @param {string} command @param {string} parameters */
-  #obey(command, parameters) {
+  #execute(command, parameters) {
     const numbers = parameters.split(/[;:]/).map((text) => Number.parseInt(text, 10) || 0);
     const count = Math.min(numbers[0] || 1, COLUMN_MAX);
     const line = this.lines[this.#row];

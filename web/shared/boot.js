@@ -1,14 +1,14 @@
 /**
- * A classic script that runs while the page is still parsed; a release build puts it inside the page. It sets the chosen
- * theme before the first paint, so that it never flashes in late. What the page will ask of the server is on its way
- * meanwhile: `data-socket` names an address to connect to, and `window.early` has the connection and what came over it.
+ * A classic script that runs while the page is still being parsed; a release build inlines it into the page. It applies
+ * the stored theme before the first paint, so that the page does not flash in the other theme. It also opens the
+ * WebSocket named by `data-socket` early: `window.early` holds the connection and the frames received so far.
  */
 {
   try {
     const chosen = JSON.parse(localStorage.getItem('liminal:theme') ?? 'null');
     if (chosen === 'dark' || chosen === 'light') document.documentElement.dataset.theme = chosen;
   } catch {
-    // No storage, or nonsense in it: the system's theme it is.
+    // Storage is unavailable or its content is invalid: use the system theme.
   }
 
   const address = document.currentScript?.dataset.socket;
@@ -20,19 +20,19 @@
     window.early = { socket, frames };
   }
 
-  // The server went away while the page was loading: from the beginning, once it is back. Not again and again: it may
-  // be there and have no such file.
-  const AGAIN = 'liminal:loaded-again';
-  const beginAgain = () => {
-    const last = Number(sessionStorage.getItem(AGAIN) ?? 0);
+  // A script failed to load, usually because the server stopped: reload the page once the server answers. At most one
+  // reload per 10 seconds, because the server may be running and not have this file.
+  const RELOADED_AT = 'liminal:loaded-again';
+  const reload = () => {
+    const last = Number(sessionStorage.getItem(RELOADED_AT) ?? 0);
     if (Date.now() - last < 10_000) return;
-    sessionStorage.setItem(AGAIN, String(Date.now()));
+    sessionStorage.setItem(RELOADED_AT, String(Date.now()));
     location.reload();
   };
   /** @param {string} file */
-  const knock = (file) => fetch(file).then(beginAgain, () => setTimeout(knock, 500, file));
-  const failed = (/** @type {Event} */ { target }) => {
-    if (target instanceof HTMLScriptElement) knock(target.src);
+  const reloadWhenReachable = (file) => fetch(file).then(reload, () => setTimeout(reloadWhenReachable, 500, file));
+  const onError = (/** @type {Event} */ { target }) => {
+    if (target instanceof HTMLScriptElement) reloadWhenReachable(target.src);
   };
-  addEventListener('error', failed, true);
+  addEventListener('error', onError, true);
 }

@@ -1,4 +1,4 @@
-/** Building elements without markup: text stays text. */
+/** Helpers that build DOM elements without parsing HTML, so that text can never become markup. */
 
 /**
  * @typedef {string | Node | null | undefined | false} Child
@@ -6,7 +6,7 @@
  */
 
 /**
- * An element with attributes (`true` for an empty one, `false` for none), `on…` listeners, and children.
+ * Creates an element with attributes (`true` sets an empty attribute, `false` sets none), `on…` listeners and children.
  * @template {keyof HTMLElementTagNameMap} Tag
  * @param {Tag} tag
  * @param {Properties} [properties]
@@ -56,7 +56,7 @@ export function icon(name, className = '') {
 }
 
 /**
- * The element with this id, which the page is known to have.
+ * Returns the element with this id. Throws if the page has no such element of this class.
  * @template {HTMLElement} T
  * @param {string} id
  * @param {new () => T} kind

@@ -1,6 +1,7 @@
 /**
- * The exact time of something, in the words of this place, as a tooltip of whatever has `data-at`, below its
- * `data-label` if it has one. It is made when somebody points there: a browser needs longer for its first date than for all the rows of a conversation.
+ * Tooltips with the exact local time for elements with a `data-at` attribute, below their `data-label` if present.
+ * A tooltip is created when the pointer enters the element, because formatting the first date takes a browser longer
+ * than building all rows of a conversation.
  */
 
 /** @param {string} iso */

@@ -1,8 +1,8 @@
 /**
- * A terminal in which one signs in: what the command writes, and a line to answer it.
+ * The terminal of a sign-in command: its output and an input line.
  *
- * What is typed stays in the line until Enter; keys that mean something to a command, such as arrows, go to it at
- * once while the line is empty. Nothing of it is kept.
+ * Input is sent when the user presses Enter. While the line is empty, arrow keys, Backspace and Escape are sent to the
+ * command at once. Input and output are not stored.
  *
  * @typedef {object} Actions
  * @property {(text: string) => void} type
@@ -14,7 +14,7 @@ import { Terminal } from './ansi.js';
 import { h } from './dom.js';
 import { addressesIn, lineOf } from './terminal-lines.js';
 
-/** As wide as the server makes it. */
+/** Width of the terminal on the server, in columns. */
 const COLUMNS = 80;
 const LINES_SHOWN = 200;
 
@@ -72,7 +72,7 @@ export function loginTerminal(name, { type, stop, copy }) {
   return {
     element: h('div', { class: 'login-terminal', role: 'group', 'aria-label': name }, screen, links, controls),
     focus: () => line.focus(),
-    /** Nothing more can be typed. */
+    /** Removes the input line: the command has ended. */
     end: () => controls.remove(),
     /** @param {string} text */
     write: (text) => {
@@ -88,7 +88,7 @@ export function loginTerminal(name, { type, stop, copy }) {
   };
 }
 
-/** The whole of it, to be opened by a click. @param {string} address @param {(text: string) => void} copy */
+/** A link that shows its full address, and a copy button. @param {string} address @param {(text: string) => void} copy */
 export function addressView(address, copy) {
   return [
     h('a', { href: address, target: '_blank', rel: 'noopener noreferrer', class: 'mono' }, address),

@@ -1,12 +1,12 @@
 /**
- * Signing in with an agent by its own methods: a button for each, and what comes of it in place. A way that leads
- * through a terminal has one here.
+ * The sign-in form of an agent: one button per method the agent offers, and the progress of the attempt. A method that
+ * runs a command shows its terminal here.
  *
  * @typedef {import('../types/wire.js').SignInMethod} SignInMethod
  * @typedef {import('../types/wire.js').SignInShown} SignInShown
  * @typedef {import('../types/wire.js').QuestionAction} QuestionAction
  *
- * What is asked of the server; whoever asks adds whose agent it is.
+ * A request to the server, without the agent's id; `Actions.request` adds it.
  * @typedef {{ type: 'agent:authenticate', methodId: string }
  *   | { type: 'agent:sign-in-type', text: string }
  *   | { type: 'agent:sign-in-answer', action: QuestionAction }
@@ -21,22 +21,22 @@
 import { h } from './dom.js';
 import { addressView, loginTerminal } from './login-terminal.js';
 
-/** Where what is seen of a sign-in goes, by the kind of agent. @type {Map<string, (shown: SignInShown) => void>} */
-const watching = new Map();
+/** Listeners for sign-in progress, by agent id. @type {Map<string, (shown: SignInShown) => void>} */
+const progressListeners = new Map();
 
-/** What the server shows of the sign-in of this page. @param {{ cliType: string, shown: SignInShown }} message */
-export function hearSignIn({ cliType, shown }) {
-  watching.get(cliType)?.(shown);
+/** Passes a progress message to the running sign-in. @param {{ cliType: string, shown: SignInShown }} message */
+export function showSignInProgress({ cliType, shown }) {
+  progressListeners.get(cliType)?.(shown);
 }
 
 /** @param {{ cliType: string, name: string }} agent @param {SignInMethod[]} methods @param {Actions} actions */
 export function signInView({ cliType, name: agentName }, methods, { request, copy, onSignedIn }) {
   const progress = h('p', { class: 'hint', role: 'status' });
   const problem = h('p', { class: 'field-error', role: 'alert' });
-  const seen = h('div', { class: 'sign-in-seen' });
+  const details = h('div', { class: 'sign-in-seen' });
   /** @type {HTMLButtonElement[]} */
   const buttons = [];
-  const quietly = /** @param {Request} message */ (message) => {
+  const requestOrShowError = /** @param {Request} message */ (message) => {
     request(message).catch((error) => {
       problem.textContent = error instanceof Error ? error.message : String(error);
     });
@@ -47,41 +47,41 @@ export function signInView({ cliType, name: agentName }, methods, { request, cop
     for (const button of buttons) button.disabled = true;
     problem.textContent = '';
     const inTerminal = kind === 'terminal';
-    const stop = () => quietly({ type: 'agent:sign-in-stop' });
+    const stop = () => requestOrShowError({ type: 'agent:sign-in-stop' });
     const terminal = inTerminal
-      ? loginTerminal(name, { type: (text) => quietly({ type: 'agent:sign-in-type', text }), stop, copy })
+      ? loginTerminal(name, { type: (text) => requestOrShowError({ type: 'agent:sign-in-type', text }), stop, copy })
       : null;
     progress.textContent = inTerminal
       ? `${agentName}: ${name}…`
       : `${agentName}: ${name}… It may have opened a page in your browser; finish there.`;
-    seen.replaceChildren(terminal?.element ?? '');
+    details.replaceChildren(terminal?.element ?? '');
     terminal?.focus();
-    watching.set(cliType, (shown) => {
+    progressListeners.set(cliType, (shown) => {
       if (shown.type === 'output') return terminal?.write(shown.text);
       progress.textContent = `${agentName}: ${name}…`;
-      return seen.replaceChildren(shown.type === 'link' ? linkView(shown) : '');
+      return details.replaceChildren(shown.type === 'link' ? linkView(shown) : '');
     });
     try {
       await request({ type: 'agent:authenticate', methodId: id });
       progress.textContent = 'Signed in.';
-      seen.replaceChildren();
+      details.replaceChildren();
       onSignedIn();
     } catch (error) {
       progress.textContent = '';
       problem.textContent = `Not signed in: ${error instanceof Error ? error.message : String(error)}`;
-      // Nobody reads an answer that comes later.
+      // The request timed out, so a later answer would be ignored: stop the sign-in on the server.
       if (error instanceof Error && 'code' in error && error.code === 'LATE') stop();
     }
-    watching.delete(cliType);
+    progressListeners.delete(cliType);
     terminal?.end();
     for (const button of buttons) button.disabled = false;
     if (!document.activeElement || document.activeElement === document.body) buttons[0]?.focus();
   };
 
-  /** A page the agent sends one to. @param {{ message: string, url: string }} link */
+  /** A page the agent asks the user to open. @param {{ message: string, url: string }} link */
   const linkView = ({ message, url }) => {
     const answer = /** @param {QuestionAction} action */ (action) => () => {
-      quietly({ type: 'agent:sign-in-answer', action });
+      requestOrShowError({ type: 'agent:sign-in-answer', action });
       options.remove();
     };
     const options = h(
@@ -100,12 +100,12 @@ export function signInView({ cliType, name: agentName }, methods, { request, cop
   };
 
   /** @param {SignInMethod} method @param {number} at */
-  const wayOf = (method, at) => {
+  const methodView = (method, at) => {
     const { name, id, kind, description, command, variables = [] } = method;
     const hint = description && description !== name ? h('span', { class: 'hint' }, description) : '';
     if (kind === 'env-var') {
       const named = variables.flatMap((variable, index) => [index ? ', ' : '', h('code', {}, variable)]);
-      const said = h(
+      const instruction = h(
         'span',
         {},
         h('strong', {}, name),
@@ -113,7 +113,7 @@ export function signInView({ cliType, name: agentName }, methods, { request, cop
         ...named,
         ' where Liminal Builder is started, and start it again.',
       );
-      return h('li', {}, said, hint);
+      return h('li', {}, instruction, hint);
     }
     const look = at === 0 ? 'button primary' : 'button';
     const button = h('button', { class: look, type: 'button', onclick: () => attempt(method) }, name || id);
@@ -139,9 +139,9 @@ export function signInView({ cliType, name: agentName }, methods, { request, cop
   return h(
     'section',
     { class: 'sign-in', 'aria-label': `Sign in to ${agentName}` },
-    methods.length > 0 ? h('ul', { class: 'sign-in-ways' }, ...methods.map(wayOf)) : none,
+    methods.length > 0 ? h('ul', { class: 'sign-in-ways' }, ...methods.map(methodView)) : none,
     progress,
-    seen,
+    details,
     problem,
   );
 }

@@ -1,12 +1,12 @@
 /**
- * What this browser remembers. Content we do not understand, or a browser without storage, counts
- * as nothing remembered: never an error.
+ * Settings stored in this browser (`localStorage`). Invalid content or unavailable storage yields the default value and
+ * is never an error.
  */
 
 /**
  * @template T
  * @param {string} key
- * @param {(value: unknown) => T | undefined} check  returns undefined for what it cannot use
+ * @param {(value: unknown) => T | undefined} check  returns undefined for an invalid value
  * @param {T} otherwise
  * @returns {T}
  */
@@ -27,6 +27,6 @@ export function remember(key, value) {
   try {
     localStorage.setItem(key, JSON.stringify(value));
   } catch {
-    // Full or forbidden: the choice then lasts as long as the page.
+    // Storage is full or not allowed: the value is then lost with the page.
   }
 }

@@ -1,8 +1,8 @@
-/** Lines of a terminal as elements, and the addresses that stand in them. */
+/** Terminal lines as DOM elements, and the web addresses found in them. */
 
 import { h } from './dom.js';
 
-/** Addresses that are listed; the last ones. */
+/** Maximum addresses returned; the latest ones are kept. */
 const ADDRESSES_MAX = 5;
 
 /** @param {import('./ansi.js').Run[]} runs */
@@ -33,7 +33,7 @@ function runOf(text, style) {
 }
 
 /**
- * The addresses of the web in these lines, whole also where a program has broken them at the terminal's edge.
+ * The http and https addresses in these lines. An address that was wrapped at the terminal's width is joined again.
  * @param {import('./ansi.js').Run[][]} lines @param {number} columns
  */
 export function addressesIn(lines, columns) {
@@ -43,7 +43,7 @@ export function addressesIn(lines, columns) {
   for (const [at, text] of texts.entries()) {
     for (const match of text.matchAll(/https?:\/\/[^\s"'<>`]+/g)) {
       let address = match[0];
-      // A longer line was not broken: what follows it is something else.
+      // Only a line of exactly the terminal's width can have been wrapped.
       const reachesTheEdge = match.index + address.length === text.length && text.length === columns;
       for (let next = at + 1; reachesTheEdge && next < texts.length; next += 1) {
         const more = /^[^\s"'<>`]+/.exec(texts[next])?.[0] ?? '';

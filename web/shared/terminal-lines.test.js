@@ -10,13 +10,13 @@ function found(text, columns = 80) {
   return addressesIn(terminal.lines, columns);
 }
 
-test('addresses are found once each, without the point after them and whatever their colour', () => {
+test('each address is found once, without trailing punctuation or styles', () => {
   const text =
     'Open \x1b[1mhttps://a.example/\x1b[0mlogin?x=1.\r\nor (http://b.example), again https://a.example/login?x=1\r\n';
   assert.deepEqual(found(text), ['https://a.example/login?x=1', 'http://b.example']);
 });
 
-test('an address broken at the edge of the terminal is whole', () => {
+test('an address wrapped at the terminal width is joined', () => {
   const address = `https://a.example/${'x'.repeat(50)}`;
   const broken = `${address.slice(0, 20)}\r\n${address.slice(20, 40)}\r\n${address.slice(40)} then\r\n`;
   assert.deepEqual(found(broken, 20), [address]);
@@ -24,6 +24,6 @@ test('an address broken at the edge of the terminal is whole', () => {
   assert.deepEqual(found(`${address}\r\nPaste it here\r\n`, 20), [address]);
 });
 
-test('nothing but the web is an address', () => {
+test('only http and https addresses are found', () => {
   assert.deepEqual(found('javascript:alert(1) file:///etc/passwd https:// ftp://x'), []);
 });

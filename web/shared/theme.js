@@ -1,4 +1,4 @@
-/** The theme button: system, dark, light, and around again. */
+/** The theme button, which cycles through system, dark and light. */
 
 import { icon } from './dom.js';
 import { recall, remember } from './storage.js';
@@ -31,7 +31,7 @@ export function startTheme(button, onChange) {
     remember(KEY, theme);
     show();
   });
-  // Another window of ours changed it.
+  // Another window of this browser changed the theme.
   addEventListener('storage', (event) => {
     if (event.key !== KEY) return;
     theme = recall(KEY, asTheme, /** @type {Theme} */ ('system'));
@@ -40,7 +40,7 @@ export function startTheme(button, onChange) {
   show();
 }
 
-/** What this page shows now; null: as the system. @returns {'dark' | 'light' | null} */
+/** The theme applied to this page; null follows the system. @returns {'dark' | 'light' | null} */
 export function chosenTheme() {
   const { theme } = document.documentElement.dataset;
   return theme === 'dark' || theme === 'light' ? theme : null;

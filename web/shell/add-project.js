@@ -1,4 +1,4 @@
-/** The dialog that adds a project: a path, completed with the folders on the server's disk. */
+/** The dialog that adds a project. Its path field is completed with folders of the server's file system. */
 
 import { h, part } from '../shared/dom.js';
 
@@ -7,7 +7,7 @@ import { h, part } from '../shared/dom.js';
  * @typedef {import('../types/wire.js').FolderSuggestion} FolderSuggestion
  */
 
-/** Long enough to skip most keystrokes of a fast typist, too short to feel. */
+/** Debounce of completion requests while the user types. */
 const TYPING_PAUSE_MS = 60;
 
 /**
@@ -24,7 +24,7 @@ export function startAddProject(socket, onAdded) {
   /** @type {FolderSuggestion[]} */
   let folders = [];
   let active = -1;
-  /** Counts the times it was opened: an answer to an earlier time is not for this one. */
+  /** Number of times the dialog was opened; a response for an earlier opening is ignored. */
   let opening = 0;
   /** @type {ReturnType<typeof setTimeout> | undefined} */
   let timer;
@@ -46,7 +46,7 @@ export function startAddProject(socket, onAdded) {
     else field.removeAttribute('aria-activedescendant');
   };
 
-  /** @param {FolderSuggestion[]} found @param {boolean} truncated @param {string} [chosen]  path that stays chosen */
+  /** @param {FolderSuggestion[]} found @param {boolean} truncated @param {string} [chosen]  path to keep selected */
   const showFolders = (found, truncated, chosen) => {
     folders = found;
     const options = found.map((folder, index) =>
@@ -57,7 +57,7 @@ export function startAddProject(socket, onAdded) {
           id: `folder-${index}`,
           'aria-selected': 'false',
           onclick: () => accept(folder),
-          // Or the field would lose the focus before the click.
+          // Otherwise the field would lose the focus before the click.
           onmousedown: (event) => event.preventDefault(),
         },
         h('span', { class: 'folder-name' }, `${folder.name}/`),
@@ -75,7 +75,7 @@ export function startAddProject(socket, onAdded) {
   const complete = async () => {
     const asked = field.value;
     const answer = await socket.request({ type: 'folder:complete', path: asked }).catch(() => undefined);
-    // An answer that arrives late is an answer to another question.
+    // A response is used only if the path is still the requested one.
     if (answer?.type === 'folder:completions' && dialog.open && field.value === asked) {
       showFolders(answer.folders, answer.truncated, folders[active]?.path);
     }
@@ -101,7 +101,7 @@ export function startAddProject(socket, onAdded) {
         dialog.close();
         onAdded(answer.project.id);
       } else {
-        // Cancelled meanwhile: then it was not to be added.
+        // The user has cancelled meanwhile, so the project is removed again.
         await socket.request({ type: 'project:remove', projectId: answer.project.id });
       }
     } catch (error) {
@@ -115,10 +115,10 @@ export function startAddProject(socket, onAdded) {
 
   field.addEventListener('input', () => {
     showProblem('');
-    // What was found for the old text may only be chosen as far as it fits the new one.
+    // Until the new response arrives, keep only the earlier suggestions that still match.
     const typed = field.value.toLowerCase();
-    const fitting = folders.filter(({ path }) => path.toLowerCase().startsWith(typed));
-    showFolders(fitting, false);
+    const matching = folders.filter(({ path }) => path.toLowerCase().startsWith(typed));
+    showFolders(matching, false);
     clearTimeout(timer);
     timer = setTimeout(complete, TYPING_PAUSE_MS);
   });
@@ -142,10 +142,10 @@ export function startAddProject(socket, onAdded) {
   });
   part('add-cancel', HTMLButtonElement).addEventListener('click', () => dialog.close());
   dialog.addEventListener('close', () => clearTimeout(timer));
-  // A press on the backdrop lands on the dialog itself.
+  // A click on the backdrop has the dialog itself as target.
   dialog.addEventListener('mousedown', (event) => {
     if (event.target !== dialog || !isOutside(dialog, event)) return;
-    event.preventDefault(); // Or the focus, just returned to where it came from, would be lost again.
+    event.preventDefault(); // Otherwise the focus, which returns to its previous element, would be lost again.
     dialog.close();
   });
 

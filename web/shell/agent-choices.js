@@ -1,4 +1,4 @@
-/** Which agents are offered first, which under "More agents…", and what is said beside each. Pure. */
+/** The list of agents to choose from: its order, the agents under "More agents…", and the note beside each. Pure. */
 
 /** @typedef {import('./workspace.js').Agent} Agent */
 
@@ -6,22 +6,22 @@
 const RANK = { ready: 0, 'needs-login': 1, broken: 2, 'not-installed': 3 };
 
 /**
- * Those one can start come first; the long list is folded away.
+ * Sorts agents by readiness. Registry agents that are not installed are returned separately in `more`.
  * @param {Agent[]} agents
  * @returns {{ first: Agent[], more: Agent[] }}
  */
 export function offered(agents) {
-  const folded = (/** @type {Agent} */ { more, readiness }) => more === true && readiness === 'not-installed';
-  const first = agents.filter((agent) => !folded(agent));
-  return { first: first.toSorted((a, b) => RANK[a.readiness] - RANK[b.readiness]), more: agents.filter(folded) };
+  const isExtra = (/** @type {Agent} */ { more, readiness }) => more === true && readiness === 'not-installed';
+  const first = agents.filter((agent) => !isExtra(agent));
+  return { first: first.toSorted((a, b) => RANK[a.readiness] - RANK[b.readiness]), more: agents.filter(isExtra) };
 }
 
-/** Whether it has to be brought here first, and can be. @param {Agent} agent */
+/** Whether the agent is not installed and can be offered for installation. @param {Agent} agent */
 export function isMissing({ readiness, install, cannotInstall }) {
   return readiness === 'not-installed' && (install !== undefined || cannotInstall !== undefined);
 }
 
-/** @param {Agent} agent @returns {string | undefined} */
+/** The note beside an agent that is not simply ready. @param {Agent} agent @returns {string | undefined} */
 export function noteOf(agent) {
   const { readiness, node, installing } = agent;
   if (installing) return 'Installing…';

@@ -6,7 +6,7 @@ import { isMissing, noteOf, offered } from './agent-choices.js';
 const agent = (cliType, rest = {}) =>
   /** @type {import('./workspace.js').Agent} */ ({ cliType, name: cliType, readiness: 'ready', found: true, ...rest });
 
-test('ready agents come first, in their order, and those of the list that are missing are folded away', () => {
+test('agents are sorted by readiness, uninstalled registry agents set apart', () => {
   const { first, more } = offered([
     agent('claude', { readiness: 'not-installed', install: 'npm' }),
     agent('codex', { readiness: 'broken' }),
@@ -24,7 +24,7 @@ test('ready agents come first, in their order, and those of the list that are mi
   );
 });
 
-test('each state has its words, and a Node that is too old is said', () => {
+test('the note names the state of an agent or an outdated Node', () => {
   assert.equal(noteOf(agent('a')), undefined);
   assert.equal(noteOf(agent('a', { node: 'a needs Node 22 or newer' })), 'a needs Node 22 or newer');
   assert.equal(noteOf(agent('a', { readiness: 'needs-login' })), 'Needs a sign-in');
@@ -34,7 +34,7 @@ test('each state has its words, and a Node that is too old is said', () => {
   assert.equal(noteOf(agent('a', { readiness: 'not-installed', installing: true })), 'Installing…');
 });
 
-test('only what we can bring, or say how to bring, is missing', () => {
+test('an agent is missing only if there is an install command or a reason', () => {
   assert.equal(isMissing(agent('a', { readiness: 'not-installed', cannotInstall: 'no npm' })), true);
   assert.equal(isMissing(agent('a', { readiness: 'not-installed' })), false);
   assert.equal(isMissing(agent('a', { install: 'npm' })), false);

@@ -1,6 +1,6 @@
 /**
- * The agents that run, or should: one quiet line each at the foot of the sidebar. A press on one tells more of it: its
- * version, and what it and everything it started take. That is asked for only while it is open.
+ * The agents in use, one line each at the bottom of the sidebar. A click opens details: the version, and the memory use
+ * of the agent with all its child processes. Memory use is requested only while the details are open.
  */
 
 import { h } from '../shared/dom.js';
@@ -9,12 +9,12 @@ import { h } from '../shared/dom.js';
  * @typedef {import('./workspace.js').Agent} Agent
  * @typedef {import('../types/wire.js').AgentMemory} AgentMemory
  *
- * @typedef {object} Needs
+ * @typedef {object} Dependencies
  * @property {(cliType: string) => void} reconnect
- * @property {() => Promise<AgentMemory[]>} askMemory  of the agents that run
+ * @property {() => Promise<AgentMemory[]>} askMemory  requests the memory use of the running agents
  */
 
-const WORDS = {
+const STATE_LABELS = {
   idle: '',
   starting: 'starting…',
   connected: 'connected',
@@ -23,7 +23,7 @@ const WORDS = {
 };
 const ASK_AGAIN_MS = 2000;
 
-/** @param {HTMLElement} place @param {Needs} needs */
+/** @param {HTMLElement} place @param {Dependencies} needs */
 export function startAgentLines(place, { reconnect, askMemory }) {
   let shown = '';
   /** @type {(() => void) | null} */
@@ -40,7 +40,7 @@ export function startAgentLines(place, { reconnect, askMemory }) {
   const openDetails = ({ cliType, name, version, status, reason }, anchor) => {
     const memory = h('dd', {}, '…');
     const restart = () => {
-      leave();
+      dismiss();
       reconnect(cliType);
     };
     const panel = h(
@@ -50,7 +50,7 @@ export function startAgentLines(place, { reconnect, askMemory }) {
         'dl',
         {},
         h('dt', {}, 'State'),
-        h('dd', {}, WORDS[status]),
+        h('dd', {}, STATE_LABELS[status]),
         version && h('dt', {}, 'Version'),
         version && h('dd', {}, version),
         h('dt', {}, 'Memory'),
@@ -67,31 +67,31 @@ export function startAgentLines(place, { reconnect, askMemory }) {
     const ask = async () => {
       const all = await askMemory().catch(() => []);
       const own = all.find((one) => one.cliType === cliType);
-      memory.textContent = own ? inWords(own) : 'it does not run';
+      memory.textContent = own ? memoryText(own) : 'it does not run';
     };
     /** @param {Event} event */
     const outside = (event) => {
       const inside = event.target instanceof Node && (panel.contains(event.target) || anchor.contains(event.target));
-      if (!inside) leave();
+      if (!inside) dismiss();
     };
     /** @param {KeyboardEvent} event */
     const onKey = (event) => {
       if (event.key !== 'Escape') return;
       event.stopPropagation();
-      leave();
+      dismiss();
       anchor.focus();
     };
-    const leave = () => {
+    const dismiss = () => {
       clearInterval(clock);
       removeEventListener('pointerdown', outside, true);
-      removeEventListener('blur', leave);
+      removeEventListener('blur', dismiss);
       anchor.setAttribute('aria-expanded', 'false');
       panel.remove();
       close = null;
     };
     const clock = setInterval(ask, ASK_AGAIN_MS);
     addEventListener('pointerdown', outside, true);
-    addEventListener('blur', leave);
+    addEventListener('blur', dismiss);
     panel.addEventListener('keydown', onKey);
     anchor.setAttribute('aria-expanded', 'true');
     place.after(panel);
@@ -101,7 +101,7 @@ export function startAgentLines(place, { reconnect, askMemory }) {
     panel.style.top = `${Math.max(8, box.top - panel.offsetHeight - 4)}px`;
     panel.querySelector('button')?.focus();
     ask();
-    return leave;
+    return dismiss;
   };
 
   /** @param {Agent} agent */
@@ -118,7 +118,7 @@ export function startAgentLines(place, { reconnect, askMemory }) {
       { class: 'agent-line', 'data-agent': cliType, 'data-status': status, title: reason },
       h('span', { class: 'agent-dot', 'aria-hidden': 'true' }),
       details,
-      h('span', { class: 'agent-line-state' }, WORDS[status]),
+      h('span', { class: 'agent-line-state' }, STATE_LABELS[status]),
       status === 'disconnected' &&
         h(
           'button',
@@ -133,13 +133,13 @@ export function startAgentLines(place, { reconnect, askMemory }) {
     );
   };
 
-  /** @param {Agent[]} agents @param {boolean} known  whether the server is there to tell how they are */
+  /** @param {Agent[]} agents @param {boolean} known  whether the connection is up, so that the states are current */
   const render = (agents, known) => {
     const used = known ? agents.filter(({ status }) => status !== 'idle') : [];
     const state = JSON.stringify(
       used.map(({ cliType, name, status, reason, version }) => [cliType, name, status, reason, version]),
     );
-    // Built again only when they change, or a button would vanish from under the focus.
+    // Rendered only after a change, because rendering removes the focused button.
     if (state === shown) return;
     shown = state;
     close?.();
@@ -152,7 +152,7 @@ export function startAgentLines(place, { reconnect, askMemory }) {
 }
 
 /** @param {AgentMemory} memory */
-export function inWords({ bytes, processes }) {
+export function memoryText({ bytes, processes }) {
   const size = bytes === undefined ? 'not known' : `${Math.round(bytes / 1024 / 1024).toLocaleString('en')} MiB`;
   return `${size} in ${processes} ${processes === 1 ? 'process' : 'processes'}`;
 }

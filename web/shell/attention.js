@@ -1,18 +1,20 @@
 /**
- * What needs the person: which sessions wait, failed, or finished while nobody looked. Pure.
+ * The sessions that need the user: they wait for an answer, or failed or finished while not in view. Pure.
  *
  * @typedef {import('../types/wire.js').ServerMessage} ServerMessage
  * @typedef {import('../types/wire.js').SessionListItem} SessionListItem
  * @typedef {import('./workspace.js').Workspace} Workspace
  *
  * @typedef {'running' | 'waiting' | 'failed' | 'finished' | 'idle'} Mark
- * @typedef {{ waiting: number, failed: number, finished: number }} Counts  of sessions that need somebody
- * @typedef {{ session: SessionListItem, mark: 'waiting' | 'failed' | 'finished' }} Turned  a session that came to need somebody
+ * @typedef {{ waiting: number, failed: number, finished: number }} Counts  numbers of sessions that need the user
+ *
+ * A session that has just begun to need the user.
+ * @typedef {{ session: SessionListItem, mark: 'waiting' | 'failed' | 'finished' }} NewlyNeeded
  */
 
 import { find } from './workspace.js';
 
-/** What each mark is called, for those who do not see it. */
+/** The text of each mark for tooltips and screen readers. */
 export const MARK_WORDS = {
   running: 'running',
   waiting: 'waiting for you',
@@ -23,7 +25,7 @@ export const MARK_WORDS = {
 
 /**
  * @param {SessionListItem} session
- * @param {ReadonlySet<string>} unseen  ids of those that ended while nobody looked
+ * @param {ReadonlySet<string>} unseen  ids of sessions whose turn ended while they were not in view
  * @returns {Mark}
  */
 export function markOf({ id, state }, unseen) {
@@ -31,25 +33,26 @@ export function markOf({ id, state }, unseen) {
 }
 
 /**
- * The sessions that this message made need somebody.
+ * The sessions that need the user since this message.
  * @param {Workspace} before
  * @param {Workspace} after
  * @param {ServerMessage} message
- * @returns {Turned[]}
+ * @returns {NewlyNeeded[]}
  */
-export function turned(before, after, message) {
-  if (message.type === 'session:state') return [message.sessionId].flatMap((id) => turnOf(before, find(after, id)));
-  // After a reconnect the lists tell what happened meanwhile.
+export function newlyNeeded(before, after, message) {
+  if (message.type === 'session:state')
+    return [message.sessionId].flatMap((id) => newlyNeededOf(before, find(after, id)));
+  // After a reconnect the new lists show what changed meanwhile.
   if (message.type !== 'session:list' || message.archived || !before.sessions.has(message.projectId)) return [];
-  return (after.sessions.get(message.projectId) ?? []).flatMap((session) => turnOf(before, session));
+  return (after.sessions.get(message.projectId) ?? []).flatMap((session) => newlyNeededOf(before, session));
 }
 
 /**
  * @param {Workspace} before
  * @param {SessionListItem | undefined} session
- * @returns {Turned[]}
+ * @returns {NewlyNeeded[]}
  */
-function turnOf(before, session) {
+function newlyNeededOf(before, session) {
   const was = session && find(before, session.id);
   if (!was || was.state === session.state) return [];
   if (session.state === 'waiting' || session.state === 'failed') return [{ session, mark: session.state }];
@@ -58,7 +61,7 @@ function turnOf(before, session) {
 }
 
 /**
- * Everything that needs somebody, what waits first, then what failed, then what finished; each with the newest first.
+ * All sessions that need the user, by kind. Within each project the most recently active session comes first.
  * @param {Workspace} workspace
  * @param {ReadonlySet<string>} unseen
  * @returns {{ waiting: SessionListItem[], failed: SessionListItem[], finished: SessionListItem[] }}
@@ -68,7 +71,7 @@ export function needed({ sessions }, unseen) {
   const found = { waiting: [], failed: [], finished: [] };
   for (const list of sessions.values()) {
     for (const session of list) {
-      // Nearly all are idle and seen, and there may be many.
+      // Skip early: nearly all sessions are idle and seen, and there may be many.
       if (session.state === 'idle' && !unseen.has(session.id)) continue;
       const mark = markOf(session, unseen);
       if (mark === 'waiting' || mark === 'finished') found[mark].push(session);
@@ -79,16 +82,16 @@ export function needed({ sessions }, unseen) {
 }
 
 /**
- * What needs somebody, in few words: everywhere the same ones. Empty if nothing does.
+ * The counts as a short text, such as `2 waiting, 1 failed`; empty if no session needs the user.
  * @param {Counts} counts
  */
-export function inWords({ waiting, failed, finished }) {
-  const news = [waiting && `${waiting} waiting`, failed && `${failed} failed`, finished && `${finished} finished`];
-  return news.filter(Boolean).join(', ');
+export function countsText({ waiting, failed, finished }) {
+  const parts = [waiting && `${waiting} waiting`, failed && `${failed} failed`, finished && `${finished} finished`];
+  return parts.filter(Boolean).join(', ');
 }
 
 /**
- * Where there is only room for one number: the most urgent kind.
+ * The most urgent kind with its count, for places that can show only one number.
  * @param {Counts} counts
  * @returns {{ mark: Mark, number: number }}
  */
@@ -99,12 +102,12 @@ export function mostUrgent({ waiting, failed, finished }) {
 }
 
 /**
- * The title of the window: what needs somebody, then what is in view.
+ * The window title: the counts, then the title of the session in view.
  * @param {Counts} counts
  * @param {string | undefined} inView
  */
 export function windowTitle(counts, inView) {
-  const said = inWords(counts);
+  const summary = countsText(counts);
   const name = inView ? `${inView} – Liminal Builder` : 'Liminal Builder';
-  return said ? `(${said}) ${name}` : name;
+  return summary ? `(${summary}) ${name}` : name;
 }

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { inWords, markOf, mostUrgent, needed, turned, windowTitle } from './attention.js';
+import { countsText, markOf, mostUrgent, needed, newlyNeeded, windowTitle } from './attention.js';
 import { apply, EMPTY } from './workspace.js';
 
 /** @typedef {import('../types/wire.js').SessionState} State */
@@ -32,35 +32,35 @@ const becomes = (id, state) => ({
   lastActiveAt: '2026-01-02',
 });
 /** @param {import('./workspace.js').Workspace} before @param {import('../types/wire.js').ServerMessage} message */
-const news = (before, message) =>
-  turned(before, apply(before, message), message).map(({ session: { id }, mark }) => [id, mark]);
+const turnedBy = (before, message) =>
+  newlyNeeded(before, apply(before, message), message).map(({ session: { id }, mark }) => [id, mark]);
 
-test('a session that asks, fails or ends its turn comes to need somebody', () => {
+test('a session that starts waiting, fails or finishes needs the user', () => {
   const running = apply(EMPTY, list({ a: 'running' }));
-  assert.deepEqual(news(running, becomes('a', 'waiting')), [['a', 'waiting']]);
-  assert.deepEqual(news(running, becomes('a', 'failed')), [['a', 'failed']]);
-  assert.deepEqual(news(running, becomes('a', 'idle')), [['a', 'finished']]);
+  assert.deepEqual(turnedBy(running, becomes('a', 'waiting')), [['a', 'waiting']]);
+  assert.deepEqual(turnedBy(running, becomes('a', 'failed')), [['a', 'failed']]);
+  assert.deepEqual(turnedBy(running, becomes('a', 'idle')), [['a', 'finished']]);
 });
 
-test('a session that begins, or that nothing new is said of, needs nobody', () => {
+test('a session that starts running or is unchanged does not need the user', () => {
   const idle = apply(EMPTY, list({ a: 'idle', f: 'failed' }));
-  assert.deepEqual(news(idle, becomes('a', 'running')), []);
-  assert.deepEqual(news(idle, becomes('a', 'idle')), []);
-  assert.deepEqual(news(idle, becomes('f', 'idle')), []);
-  assert.deepEqual(news(idle, becomes('unknown', 'waiting')), []);
+  assert.deepEqual(turnedBy(idle, becomes('a', 'running')), []);
+  assert.deepEqual(turnedBy(idle, becomes('a', 'idle')), []);
+  assert.deepEqual(turnedBy(idle, becomes('f', 'idle')), []);
+  assert.deepEqual(turnedBy(idle, becomes('unknown', 'waiting')), []);
 });
 
-test('what happened while the connection was lost is told by the list', () => {
+test('changes during a lost connection are detected from the list', () => {
   const before = apply(EMPTY, list({ a: 'running', b: 'running', c: 'idle' }));
-  assert.deepEqual(news(before, list({ a: 'idle', b: 'waiting', c: 'idle' })), [
+  assert.deepEqual(turnedBy(before, list({ a: 'idle', b: 'waiting', c: 'idle' })), [
     ['a', 'finished'],
     ['b', 'waiting'],
   ]);
-  // The first list of all tells what is, not what became.
-  assert.deepEqual(news(EMPTY, list({ a: 'waiting' })), []);
+  // The first list has nothing to be compared with.
+  assert.deepEqual(turnedBy(EMPTY, list({ a: 'waiting' })), []);
 });
 
-test('finished counts until it was seen, waiting until it is answered', () => {
+test('failed and finished sessions count until seen, waiting until answered', () => {
   const workspace = apply(EMPTY, list({ a: 'idle', b: 'idle', w: 'waiting', f: 'failed', g: 'failed', r: 'running' }));
   const unseen = new Set(['a', 'f']);
   const { waiting, failed, finished } = needed(workspace, unseen);
@@ -73,15 +73,15 @@ test('finished counts until it was seen, waiting until it is answered', () => {
   assert.equal(markOf(session('b', 'idle'), unseen), 'idle');
 });
 
-test('a single number is that of what is most urgent', () => {
+test('the single number is the count of the most urgent kind', () => {
   assert.deepEqual(mostUrgent({ waiting: 2, failed: 3, finished: 4 }), { mark: 'waiting', number: 2 });
   assert.deepEqual(mostUrgent({ waiting: 0, failed: 3, finished: 4 }), { mark: 'failed', number: 3 });
   assert.deepEqual(mostUrgent({ waiting: 0, failed: 0, finished: 4 }), { mark: 'finished', number: 4 });
   assert.deepEqual(mostUrgent({ waiting: 0, failed: 0, finished: 0 }), { mark: 'idle', number: 0 });
-  assert.equal(inWords({ waiting: 0, failed: 0, finished: 0 }), '');
+  assert.equal(countsText({ waiting: 0, failed: 0, finished: 0 }), '');
 });
 
-test('the title of the window says what needs somebody, and nothing else', () => {
+test('the window title lists the counts and the session in view', () => {
   assert.equal(windowTitle({ waiting: 0, failed: 0, finished: 0 }, undefined), 'Liminal Builder');
   assert.equal(
     windowTitle({ waiting: 2, failed: 0, finished: 1 }, 'Fix auth'),

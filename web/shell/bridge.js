@@ -1,25 +1,26 @@
 /**
- * The only module of the shell that talks to another window: it makes the sandboxed frame of one session and
- * gives it, once, one end of a channel. Whatever else sends messages to this window is not heard.
+ * The shell's side of the connection to a session's page, and the only module of the shell that exchanges messages with
+ * another window. It creates the sandboxed frame and sends it one end of a MessageChannel, once. Messages from other
+ * windows are ignored.
  *
- * What comes through the channel was written by a page that shows what agents say, so it is taken apart here
- * and only what the contract names goes on.
+ * Messages from the frame are untrusted, because its page shows content from agents. Each is validated here and copied
+ * field by field; anything outside the contract is dropped.
  *
  * @typedef {import('../types/bridge.js').ToPortlet} ToPortlet
  * @typedef {import('../types/bridge.js').FromPortlet} FromPortlet
  * @typedef {import('../types/bridge.js').PortletRequest} PortletRequest
  * @typedef {import('../types/bridge.js').ScrollPlace} ScrollPlace
  *
- * What a page is about, and may ask about.
+ * The ids a page belongs to; its requests may only refer to these.
  * @typedef {object} Ids
  * @property {string} sessionId
  * @property {string} projectId
  * @property {string} cliType
  *
  * @typedef {object} Listener
- * @property {() => void} onReady  the page is there and reads what is sent
+ * @property {() => void} onReady  called when the page receives messages
  * @property {(message: FromPortlet) => void} onSaid
- * @property {() => void} onLost  the page was replaced by another one, which gets nothing
+ * @property {() => void} onLost  called when the frame has loaded another page, which gets no messages
  */
 
 import { h } from '../shared/dom.js';
@@ -29,22 +30,22 @@ const TEXT_MAX = 1_000_000;
 const LINK_MAX = 8192;
 
 /**
- * A page that belongs to nobody yet: it loads, and nothing it says is heard before it is claimed.
+ * Creates a frame that is not assigned to a session yet. Its messages are ignored until `claim` is called.
  * @param {HTMLElement} place
  */
 export function openBridge(place) {
   const frame = h('iframe', { sandbox: 'allow-scripts', src: '/portlet.html' });
   const { port1: ours, port2: theirs } = new MessageChannel();
-  let given = false;
+  let portSent = false;
   let loads = 0;
   /** @type {{ ids: Ids, listener: Listener } | null} */
   let owner = null;
 
   /** @param {MessageEvent} event */
-  const hear = ({ source, data }) => {
-    if (given || source !== frame.contentWindow || data?.type !== 'portlet:ready') return;
-    given = true;
-    // Its origin is opaque, so no other target than `*` can name it; `source` is what names it.
+  const onWindowMessage = ({ source, data }) => {
+    if (portSent || source !== frame.contentWindow || data?.type !== 'portlet:ready') return;
+    portSent = true;
+    // A sandboxed frame has an opaque origin, so the target must be `*`; the check of `source` identifies it.
     frame.contentWindow?.postMessage({ type: 'portlet:port' }, '*', [theirs]);
     owner?.listener.onReady();
   };
@@ -52,7 +53,7 @@ export function openBridge(place) {
     const message = owner && checked(data, owner.ids);
     if (message) owner?.listener.onSaid(message);
   };
-  addEventListener('message', hear);
+  addEventListener('message', onWindowMessage);
   frame.addEventListener('load', () => {
     loads += 1;
     if (loads > 1) owner?.listener.onLost();
@@ -61,27 +62,27 @@ export function openBridge(place) {
 
   return {
     frame,
-    /** From now on it is this session's. @param {Ids} ids @param {string} title @param {Listener} listener */
+    /** Assigns the frame to a session. @param {Ids} ids @param {string} title @param {Listener} listener */
     claim: (ids, title, listener) => {
       owner = { ids, listener };
       frame.title = title;
       if (loads > 1) listener.onLost();
-      else if (given) listener.onReady();
+      else if (portSent) listener.onReady();
     },
-    /** Whether some page is there, ours or another. */
+    /** Whether the frame has loaded a page, be it the right one or another. */
     loaded: () => loads > 0,
     /** @param {ToPortlet} message */
     say: (message) => ours.postMessage(message),
-    /** Nothing goes through any more. */
+    /** Closes the channel. */
     hush: () => {
-      removeEventListener('message', hear);
+      removeEventListener('message', onWindowMessage);
       ours.close();
     },
   };
 }
 
 /**
- * A message of the contract with nothing more in it than the contract says, or nothing.
+ * The message reduced to the fields of the contract, or undefined if it is invalid.
  * @param {unknown} data
  * @param {Ids} ids
  * @returns {FromPortlet | undefined}
@@ -132,7 +133,7 @@ export function checked(data, ids) {
   }
 }
 
-/** The fields each request may have beside what it is about; the server checks what stands in them. */
+/** The fields each request may have besides its id; the server validates their values. */
 /** @type {Record<PortletRequest['type'], string[]>} */
 const REQUESTS = {
   'agent:authenticate': ['methodId'],
@@ -154,9 +155,9 @@ const REQUESTS = {
   'session:set-option': ['optionId', 'value'],
 };
 
-/** What a request is about, if not the session. */
+/** The id each request refers to, if it is not the session's. */
 /** @type {Partial<Record<PortletRequest['type'], keyof Ids>>} */
-const ABOUT = {
+const TARGET_ID = {
   'agent:authenticate': 'cliType',
   'agent:sign-in-type': 'cliType',
   'agent:sign-in-answer': 'cliType',
@@ -172,13 +173,13 @@ const ABOUT = {
 function checkedRequest(message, ids) {
   if (!isObject(message) || typeof message.type !== 'string' || !Object.hasOwn(REQUESTS, message.type))
     return undefined;
-  // A page may leave its own ids out; another one's it may not name.
-  const others = Object.entries(ids).some(([name, id]) => message[name] !== undefined && message[name] !== id);
-  if (others) return undefined;
+  // A page may omit its own ids and must not name others.
+  const namesOtherId = Object.entries(ids).some(([name, id]) => message[name] !== undefined && message[name] !== id);
+  if (namesOtherId) return undefined;
   const type = /** @type {PortletRequest['type']} */ (message.type);
   const fields = REQUESTS[type].filter((name) => message[name] !== undefined).map((name) => [name, message[name]]);
-  const about = ABOUT[type] ?? 'sessionId';
-  return /** @type {PortletRequest} */ ({ type, [about]: ids[about], ...Object.fromEntries(fields) });
+  const target = TARGET_ID[type] ?? 'sessionId';
+  return /** @type {PortletRequest} */ ({ type, [target]: ids[target], ...Object.fromEntries(fields) });
 }
 
 /** @param {unknown} href */

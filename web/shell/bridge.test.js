@@ -6,7 +6,7 @@ const ID = 'claude-code:one';
 const IDS = { sessionId: ID, projectId: 'p1', cliType: 'claude-code' };
 const UUID = '6f1c1f0e-8a1d-4f0e-9d6b-0c7f3b1a2d3e';
 
-test('a request goes on with the fields it may have, about its own session', () => {
+test('a request keeps only its allowed fields and gets its own ids', () => {
   const message = { type: 'session:send', sessionId: ID, content: 'hi', images: ['a'], admin: true };
   assert.deepEqual(checked({ type: 'request', id: 1, message, requestId: UUID, more: 1 }, IDS), {
     type: 'request',
@@ -30,7 +30,7 @@ test('a request goes on with the fields it may have, about its own session', () 
   });
 });
 
-test('no other session, no other request, no other id', () => {
+test('requests of other sessions or types or with bad ids are rejected', () => {
   const cancel = { type: 'session:cancel', sessionId: ID };
   for (const message of [
     { type: 'request', id: 1, message: { ...cancel, sessionId: 'claude-code:two' } },
@@ -48,7 +48,7 @@ test('no other session, no other request, no other id', () => {
   }
 });
 
-test('only links that leave for the web or for mail', () => {
+test('only http, https and mailto links are allowed', () => {
   const link = (/** @type {unknown} */ href) => checked({ type: 'open-link', href }, IDS);
   assert.deepEqual(link('https://example.org/a b'), { type: 'open-link', href: 'https://example.org/a%20b' });
   assert.deepEqual(link('mailto:me@example.org'), { type: 'open-link', href: 'mailto:me@example.org' });
@@ -57,7 +57,7 @@ test('only links that leave for the web or for mail', () => {
   }
 });
 
-test('what is not of the contract is nothing', () => {
+test('messages outside the contract are rejected', () => {
   for (const nonsense of [
     null,
     undefined,
@@ -75,7 +75,7 @@ test('what is not of the contract is nothing', () => {
   }
 });
 
-test('the rest of the contract passes', () => {
+test('all other messages of the contract are accepted', () => {
   const file = new Blob(['x'], { type: 'image/png' });
   for (const message of /** @type {const} */ ([
     { type: 'reconnect' },

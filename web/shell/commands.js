@@ -1,4 +1,4 @@
-/** What the palette offers: the sessions most likely meant, actions, projects, then every other session. */
+/** The choices of the palette: the most relevant sessions, actions, projects, then all other sessions. */
 
 import { markOf } from './attention.js';
 
@@ -8,9 +8,9 @@ import { markOf } from './attention.js';
  * @typedef {{ label: string, keys?: string, run: () => void }} Command
  */
 
-/** Sessions before the actions: those one would see at once, before typing. */
+/** Number of sessions listed before the actions. */
 const FIRST = 8;
-/** The lower, the nearer to the top. */
+/** Sort order of sessions by mark, lowest first. */
 const RANK = { waiting: 0, failed: 1, finished: 2, running: 3, idle: 4 };
 
 /**

@@ -1,8 +1,8 @@
-/** The quiet line at the foot of the sidebar that says whether the server is there. */
+/** The connection status at the bottom of the sidebar. */
 
 import { h } from '../shared/dom.js';
 
-/** A restart takes less than this, and is not worth a word. */
+/** Delay before a lost connection is shown; a restart of the server takes less time. */
 const QUIET_MS = 400;
 
 /**
@@ -16,8 +16,8 @@ export function startConnection(place, retryNow) {
   let shown = '';
 
   /** @param {boolean} up @param {string} text @param {boolean} [offerRetry] */
-  const write = (up, text, offerRetry = false) => {
-    // Said once, and the button not replaced under the focus.
+  const render = (up, text, offerRetry = false) => {
+    // Rendered only after a change, so that screen readers announce it once and the button keeps the focus.
     const state = JSON.stringify([up, text, offerRetry]);
     if (state === shown) return;
     shown = state;
@@ -35,15 +35,15 @@ export function startConnection(place, retryNow) {
     if (connection.state === 'up') {
       clearTimeout(timer);
       timer = undefined;
-      write(true, 'Server connected');
+      render(true, 'Server connected');
       return;
     }
-    const long = connection.retryInMs >= 2000;
-    const down = () => write(false, 'Reconnecting…', long);
-    if (long) down();
+    const slow = connection.retryInMs >= 2000;
+    const down = () => render(false, 'Reconnecting…', slow);
+    if (slow) down();
     else timer ??= setTimeout(down, QUIET_MS);
   };
 
-  write(true, 'Connecting…');
+  render(true, 'Connecting…');
   return { show };
 }

@@ -1,4 +1,4 @@
-/** Unsent messages, kept over a reload. The page of a session has no storage of its own. */
+/** Unsent messages, kept across reloads. The shell stores them because the sandboxed page of a session cannot. */
 
 import { recall, remember } from '../shared/storage.js';
 
@@ -7,7 +7,7 @@ const DRAFTS_MAX = 200;
 const WRITE_AFTER_MS = 250;
 
 export function startDrafts() {
-  /** Changed since the last writing. @type {Map<string, string>} */
+  /** Drafts not written to storage yet, by session id. @type {Map<string, string>} */
   const changed = new Map();
   /** @type {ReturnType<typeof setTimeout> | undefined} */
   let timer;
@@ -16,7 +16,7 @@ export function startDrafts() {
     clearTimeout(timer);
     timer = undefined;
     if (changed.size === 0) return;
-    // Read anew: another window may have written since.
+    // Read again, because another window may have written since.
     const all = new Map(Object.entries(recallDrafts()));
     for (const [id, text] of changed) {
       all.delete(id);

@@ -1,8 +1,8 @@
-/** On a narrow window the sidebar is a drawer over the main area; on a wide one it can be put away. */
+/** The sidebar's visibility: a drawer over the main area in a narrow window, collapsible in a wide one. */
 
 import { h, part } from '../shared/dom.js';
 import { recall, remember } from '../shared/storage.js';
-import { inWords, mostUrgent } from './attention.js';
+import { countsText, mostUrgent } from './attention.js';
 
 const KEY = 'liminal:sidebar-hidden';
 
@@ -13,14 +13,14 @@ export function startDrawer() {
   const menu = part('menu', HTMLButtonElement);
   const badge = h('span', { class: 'menu-badge', 'aria-hidden': 'true', hidden: true });
   menu.append(badge);
-  let away = recall(KEY, (value) => (typeof value === 'boolean' ? value : undefined), false);
+  let hidden = recall(KEY, (value) => (typeof value === 'boolean' ? value : undefined), false);
 
   /** @param {boolean} open */
   const set = (open) => {
     document.body.classList.toggle('drawer-open', open);
-    document.body.classList.toggle('sidebar-away', away && !narrow.matches);
+    document.body.classList.toggle('sidebar-away', hidden && !narrow.matches);
     menu.setAttribute('aria-expanded', String(open));
-    sidebar.inert = narrow.matches ? !open : away;
+    sidebar.inert = narrow.matches ? !open : hidden;
     main.inert = narrow.matches && open;
   };
   const isOpen = () => document.body.classList.contains('drawer-open');
@@ -29,51 +29,51 @@ export function startDrawer() {
     if (narrow.matches) menu.focus();
   };
   /** @param {boolean} hide */
-  const putAway = (hide) => {
-    away = hide;
-    remember(KEY, away);
+  const setHidden = (hide) => {
+    hidden = hide;
+    remember(KEY, hidden);
     set(false);
   };
   const open = () => {
     if (narrow.matches) set(true);
-    else putAway(false);
+    else setHidden(false);
     sidebar.querySelector('button')?.focus();
   };
 
   menu.addEventListener('click', open);
   part('backdrop', HTMLElement).addEventListener('click', close);
   document.addEventListener('keydown', (event) => {
-    const ours = isOpen() && !document.querySelector('dialog[open], .menu');
-    if (event.key === 'Escape' && ours) close();
+    const closesDrawer = isOpen() && !document.querySelector('dialog[open], .menu');
+    if (event.key === 'Escape' && closesDrawer) close();
   });
   narrow.addEventListener('change', () => set(false));
   set(false);
 
   return {
-    /** What needs somebody, on the way to where it is listed. @param {import('./attention.js').Counts} counts */
+    /** Shows the most urgent count on the menu button. @param {import('./attention.js').Counts} counts */
     tell: (counts) => {
       const { mark, number } = mostUrgent(counts);
-      const said = inWords(counts);
+      const summary = countsText(counts);
       badge.hidden = number === 0;
       badge.dataset.mark = mark;
       badge.textContent = number > 99 ? '99+' : String(number);
-      menu.setAttribute('aria-label', said ? `Open sidebar: ${said}` : 'Open sidebar');
+      menu.setAttribute('aria-label', summary ? `Open sidebar: ${summary}` : 'Open sidebar');
     },
-    /** Out of the way of what was just opened in the main area. */
+    /** Closes the drawer after something was opened in the main area. */
     giveWay: () => narrow.matches && set(false),
     toggle: () => {
-      if (narrow.matches ? !isOpen() : away) open();
+      if (narrow.matches ? !isOpen() : hidden) open();
       else if (narrow.matches) close();
       else {
-        const lost = sidebar.contains(document.activeElement);
-        putAway(true);
-        if (lost) menu.focus();
+        const hadFocus = sidebar.contains(document.activeElement);
+        setHidden(true);
+        if (hadFocus) menu.focus();
       }
     },
-    /** So that something in it can take the focus. */
+    /** Shows the sidebar, so that an element in it can receive the focus. */
     reveal: () => {
       if (narrow.matches) set(true);
-      else if (away) putAway(false);
+      else if (hidden) setHidden(false);
     },
   };
 }

@@ -1,4 +1,4 @@
-/** The sheet that lists every key, by where it works. */
+/** The help sheet, which lists all keyboard shortcuts by area. */
 
 import { h, part } from '../shared/dom.js';
 import { HELP } from './shortcuts.js';
@@ -6,7 +6,7 @@ import { HELP } from './shortcuts.js';
 export function startHelp() {
   const dialog = part('help', HTMLDialogElement);
   const body = part('help-body', HTMLElement);
-  // Longer than a low window: the keyboard scrolls it from within.
+  // Focusable, so that the arrow keys can scroll it.
   body.tabIndex = 0;
   for (const { where, keys } of HELP) {
     const list = h('dl', { class: 'help-keys' });

@@ -1,17 +1,17 @@
 /**
- * Bringing an agent here: what would be run, then its output as it comes, then the session that was wanted. The server
- * goes on with it whatever this window shows.
+ * Installing an agent: the command that would run, its output while it runs, then the session the user wanted to start.
+ * The installation continues on the server if this window shows something else.
  *
  * @typedef {import('../types/wire.js').Project} Project
  * @typedef {import('../types/wire.js').ServerMessage} ServerMessage
  * @typedef {import('./workspace.js').Agent} Agent
  *
- * @typedef {object} Stage  what is in view is its owner's business
+ * @typedef {object} View  the part of the main area that shows the installation
  * @property {(...content: HTMLElement[]) => void} show
  * @property {() => boolean} isShown
  * @property {() => void} hide
  *
- * @typedef {object} Needs
+ * @typedef {object} Dependencies
  * @property {import('./socket.js').Socket} socket
  * @property {import('./toasts.js').Toasts} toasts
  * @property {(text: string) => void} copy
@@ -20,26 +20,26 @@
 
 import { h } from '../shared/dom.js';
 
-/** Characters of output that are kept in the page. */
+/** Maximum characters of output kept in the page. */
 const SHOWN_MAX = 64 * 1024;
 
-/** @param {Needs} needs */
+/** @param {Dependencies} needs */
 export function startInstall({ socket, toasts, copy, agentOf }) {
-  /** What each one under way does with its news. @type {Map<string, (message: News) => void>} */
-  const waiting = new Map();
+  /** Progress handlers of running installations, by agent id. @type {Map<string, (message: Progress) => void>} */
+  const handlers = new Map();
 
-  /** @typedef {Extract<ServerMessage, { type: 'agent:install' }>} News */
+  /** @typedef {Extract<ServerMessage, { type: 'agent:install' }>} Progress */
 
   /**
    * @param {Agent} agent
-   * @param {Stage} stage
-   * @param {{ start?: () => void, place: string }} then  what follows, and where
+   * @param {View} view
+   * @param {{ start?: () => void, place: string }} then  what happens after the installation, and a text that says so
    */
-  const offer = (agent, stage, then) => {
+  const offer = (agent, view, then) => {
     const { name, about, install, cannotInstall, node, found } = agent;
-    if (agent.installing) return void run(agent, stage, then);
-    const begin = button('Install', () => run(agent, stage, then), 'primary');
-    stage.show(
+    if (agent.installing) return void run(agent, view, then);
+    const begin = button('Install', () => run(agent, view, then), 'primary');
+    view.show(
       h('h2', {}, `${name} is not installed`),
       h('p', { class: 'hint' }, about ? `${about}. ${then.place}` : then.place),
       ...(node ? [h('p', { class: 'install-warning' }, node)] : []),
@@ -49,14 +49,14 @@ export function startInstall({ socket, toasts, copy, agentOf }) {
       actions(
         install !== undefined && begin,
         found && then.start && button('Start it without installing', then.start),
-        button('Close', stage.hide),
+        button('Close', view.hide),
       ),
     );
     if (install !== undefined) begin.focus();
   };
 
-  /** @param {Agent} agent @param {Stage} stage @param {{ start?: () => void, place: string }} then */
-  const run = async (agent, stage, then) => {
+  /** @param {Agent} agent @param {View} view @param {{ start?: () => void, place: string }} then */
+  const run = async (agent, view, then) => {
     const { cliType, name } = agent;
     const output = h('pre', {
       class: 'install-output',
@@ -69,7 +69,7 @@ export function startInstall({ socket, toasts, copy, agentOf }) {
       cancel.disabled = true;
       socket.request({ type: 'agent:install-cancel', cliType }).catch(() => {});
     });
-    stage.show(
+    view.show(
       h(
         'div',
         { class: 'launch-line', role: 'status' },
@@ -92,36 +92,35 @@ export function startInstall({ socket, toasts, copy, agentOf }) {
         output.textContent = output.textContent?.slice(-SHOWN_MAX) ?? '';
       if (atEnd) output.scrollTop = output.scrollHeight;
     };
-    /** @param {News} news */
-    const hear = (news) => {
-      add(news.output);
-      if (news.state === 'running') return;
-      waiting.delete(cliType);
-      const inView = stage.isShown();
-      if (news.state === 'installed') {
+    /** @param {Progress} progress */
+    const onProgress = (progress) => {
+      add(progress.output);
+      if (progress.state === 'running') return;
+      handlers.delete(cliType);
+      const inView = view.isShown();
+      if (progress.state === 'installed') {
         if (inView && then.start) then.start();
-        else if (inView) showDone(agent, stage, then);
+        else if (inView) showDone(agent, view, then);
         else toasts.show(`${name} is installed.`, then.start && { label: 'New session', run: then.start });
-      } else if (news.state === 'cancelled') {
-        if (inView) offer(agentOf(cliType) ?? agent, stage, then);
-      } else if (inView) showFailed(agent, stage, then, news.message ?? '', output);
-      else toasts.show(`${name} was not installed. ${news.message ?? ''}`);
+      } else if (progress.state === 'cancelled') {
+        if (inView) offer(agentOf(cliType) ?? agent, view, then);
+      } else if (inView) showFailed(agent, view, then, progress.message ?? '', output);
+      else toasts.show(`${name} was not installed. ${progress.message ?? ''}`);
     };
-    waiting.set(cliType, hear);
+    handlers.set(cliType, onProgress);
     try {
       const answer = await socket.request({ type: 'agent:install', cliType });
       if (answer.type === 'agent:install') add(answer.output);
     } catch (error) {
-      waiting.delete(cliType);
-      if (stage.isShown())
-        showFailed(agent, stage, then, error instanceof Error ? error.message : String(error), output);
+      handlers.delete(cliType);
+      if (view.isShown()) showFailed(agent, view, then, error instanceof Error ? error.message : String(error), output);
     }
   };
 
-  /** @param {Agent} agent @param {Stage} stage @param {{ place: string }} then */
-  const showDone = ({ name }, stage, then) => {
-    const close = button('Close', stage.hide, 'primary');
-    stage.show(
+  /** @param {Agent} agent @param {View} view @param {{ place: string }} then */
+  const showDone = ({ name }, view, then) => {
+    const close = button('Close', view.hide, 'primary');
+    view.show(
       h('h2', {}, `${name} is installed`),
       h('p', { class: 'hint', role: 'status' }, then.place),
       actions(close),
@@ -130,21 +129,21 @@ export function startInstall({ socket, toasts, copy, agentOf }) {
   };
 
   /**
-   * @param {Agent} agent @param {Stage} stage @param {{ start?: () => void, place: string }} then
+   * @param {Agent} agent @param {View} view @param {{ start?: () => void, place: string }} then
    * @param {string} message @param {HTMLElement} output
    */
-  const showFailed = (agent, stage, then, message, output) => {
-    const again = button('Try again', () => run(agentOf(agent.cliType) ?? agent, stage, then), 'primary');
-    const said = output.textContent ?? '';
-    stage.show(
+  const showFailed = (agent, view, then, message, output) => {
+    const again = button('Try again', () => run(agentOf(agent.cliType) ?? agent, view, then), 'primary');
+    const outputText = output.textContent ?? '';
+    view.show(
       h('h2', {}, `${agent.name} was not installed`),
       h('p', { class: 'field-error', role: 'alert' }, message),
-      ...(said === '' ? [] : [output]),
+      ...(outputText === '' ? [] : [output]),
       actions(
         again,
-        said !== '' && button('Copy the output', () => copy(said)),
+        outputText !== '' && button('Copy the output', () => copy(outputText)),
         agent.install !== undefined && button('Copy the command', () => copy(agent.install ?? '')),
-        button('Close', stage.hide),
+        button('Close', view.hide),
       ),
     );
     output.scrollTop = output.scrollHeight;
@@ -155,7 +154,7 @@ export function startInstall({ socket, toasts, copy, agentOf }) {
     offer,
     /** @param {ServerMessage} message */
     receive: (message) => {
-      if (message.type === 'agent:install') waiting.get(message.cliType)?.(message);
+      if (message.type === 'agent:install') handlers.get(message.cliType)?.(message);
     },
   };
 }

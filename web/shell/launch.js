@@ -1,19 +1,19 @@
 /**
- * Starting a session: which agent, then how it goes, in the main area. Several may start at once; the newest is
- * in view, and one that ends out of view says so in a toast.
+ * Starting a session: the choice of an agent, then the progress in the main area. Several sessions can start at once.
+ * The main area shows the newest start; the failure of another one is shown as a toast.
  *
  * @typedef {import('../types/wire.js').Project} Project
  * @typedef {import('./workspace.js').Agent} Agent
  *
- * @typedef {object} Needs
+ * @typedef {object} Dependencies
  * @property {import('./socket.js').Socket} socket
  * @property {import('./toasts.js').Toasts} toasts
  * @property {import('./palette.js').Palette} palette
  * @property {() => Agent[]} agents
- * @property {() => Promise<unknown>} askAgents  what they have said about themselves by now
+ * @property {() => Promise<unknown>} askAgents  requests the current list of agents
  * @property {(text: string) => void} copy
  * @property {(sessionId: string, inView: boolean) => void} onCreated
- * @property {() => void} onShown  the main area is needed
+ * @property {() => void} onShown  called when the main area shows a start
  * @property {() => void} onHidden
  */
 
@@ -24,12 +24,12 @@ import { startInstall } from './install.js';
 import { openMenu } from './menu.js';
 import { RequestError } from './socket.js';
 
-/** Lines of a failure that are shown as its reason; more of them are an agent's own output. */
+/** A failure message with more lines than this contains output of the agent, which is shown separately. */
 const REASON_LINES = 2;
 
-/** @param {HTMLElement} place @param {Needs} needs */
+/** @param {HTMLElement} place @param {Dependencies} needs */
 export function startLaunch(place, { socket, toasts, palette, agents, askAgents, copy, onCreated, onShown, onHidden }) {
-  /** What the main area shows, if it shows a start. @type {symbol | null} */
+  /** The start shown in the main area. @type {symbol | null} */
   let inView = null;
   /** @type {ReturnType<typeof setInterval> | undefined} */
   let clock;
@@ -39,31 +39,31 @@ export function startLaunch(place, { socket, toasts, palette, agents, askAgents,
 
   /** @param {Project} project @param {HTMLElement} anchor */
   const choose = (project, anchor) => {
-    // What has changed on this machine since, for the next time: an open menu stays as it is.
+    // Refreshes the agents for the next menu; an open menu does not change.
     askAgents();
     openMenu(anchor, `New session in ${project.name}`, choices(project));
   };
 
   /**
-   * An item of a menu for each agent that is likely meant.
+   * Menu items, one for each agent outside "More agents…".
    * @param {Project} project
-   * @param {string} [lead]  before their names, in a menu that has other items too
+   * @param {string} [prefix]  prefix of the labels, for a menu with other items
    * @returns {import('./menu.js').MenuItem[]}
    */
-  const choices = (project, lead = '') => {
+  const choices = (project, prefix = '') => {
     const { first, more } = offered(agents());
     const items = first.map((agent) => ({
-      label: lead + agent.name,
+      label: prefix + agent.name,
       badge: agent.badge,
       disabled: !agent.found && !isMissing(agent),
       note: noteOf(agent),
       run: () => begin(project, agent.cliType),
     }));
-    const label = lead ? `${lead}another agent…` : 'More agents…';
+    const label = prefix ? `${prefix}another agent…` : 'More agents…';
     return more.length === 0 ? items : [...items, { label, run: () => chooseMore(project) }];
   };
 
-  /** Every agent, to be searched. @param {Project} project */
+  /** Shows all agents in the palette. @param {Project} project */
   const chooseAny = (project) => {
     askAgents();
     const { first, more } = offered(agents());
@@ -101,7 +101,7 @@ export function startLaunch(place, { socket, toasts, palette, agents, askAgents,
         const answer = await socket.request({ type: 'agent:refresh' });
         if (answer.type !== 'agent:refreshed') return;
         toasts.show(`The list has ${answer.agents} agents now.`);
-        // What everybody is told may come after the answer.
+        // The broadcast of the new list may arrive after the response.
         await askAgents();
         chooseMore(project);
       } catch (error) {
@@ -110,17 +110,17 @@ export function startLaunch(place, { socket, toasts, palette, agents, askAgents,
     },
   });
 
-  /** Starts a session, or first brings the agent here. @param {Project} project @param {string} cliType */
+  /** Starts a session, after offering to install a missing agent. @param {Project} project @param {string} cliType */
   const begin = (project, cliType) => {
     const agent = agentOf(cliType);
     if (agent && isMissing(agent)) offerInstall(agent, project);
     else start(project, cliType);
   };
 
-  /** @param {Agent} agent @param {Project | null} project  where the session was wanted that made it necessary */
+  /** @param {Agent} agent @param {Project | null} project  project of the session to start after the installation */
   const offerInstall = (agent, project) => {
     const launch = Symbol(agent.cliType);
-    const stage = {
+    const view = {
       show: (/** @type {HTMLElement[]} */ ...content) => show(launch, ...content),
       isShown: () => inView === launch,
       hide: () => hide(),
@@ -128,7 +128,7 @@ export function startLaunch(place, { socket, toasts, palette, agents, askAgents,
     const then = project
       ? { start: () => start(project, agent.cliType), place: `Then the session in ${project.name} starts.` }
       : { place: 'Then it can be chosen for a new session.' };
-    install.offer(agent, stage, then);
+    install.offer(agent, view, then);
   };
 
   /** @param {Project} project @param {string} cliType */
@@ -144,7 +144,7 @@ export function startLaunch(place, { socket, toasts, palette, agents, askAgents,
       const answer = await socket.request({ type: 'session:create', projectId: project.id, cliType });
       if (answer.type !== 'session:created') return;
       if (cancelled) {
-        // It was not wanted any more, and nothing has been said in it.
+        // The user has cancelled the start, so the empty session is deleted.
         await socket.request({ type: 'session:delete', sessionId: answer.sessionId });
         return;
       }
@@ -155,10 +155,10 @@ export function startLaunch(place, { socket, toasts, palette, agents, askAgents,
       if (cancelled) return;
       const message = error instanceof Error ? error.message : String(error);
       const again = () => start(project, cliType);
-      const locked = error instanceof RequestError && error.code === 'SIGN_IN_NEEDED';
-      if (locked) await askAgents();
+      const needsSignIn = error instanceof RequestError && error.code === 'SIGN_IN_NEEDED';
+      if (needsSignIn) await askAgents();
       if (cancelled) return;
-      if (inView === launch && locked) showLocked(launch, cliType, project, again);
+      if (inView === launch && needsSignIn) showSignIn(launch, cliType, project, again);
       else if (inView === launch) showFailed(launch, message, project, cliType, again);
       else toasts.show(message, { label: 'Retry', run: () => start(project, cliType) });
     }
@@ -191,7 +191,7 @@ export function startLaunch(place, { socket, toasts, palette, agents, askAgents,
     const agent = agentOf(cliType);
     const lines = message.split('\n');
     const output = lines.length > REASON_LINES ? lines.slice(1).join('\n') : '';
-    const anew = () => agent && offerInstall({ ...agent, found: false }, project);
+    const reinstall = () => agent && offerInstall({ ...agent, found: false }, project);
     show(
       launch,
       h('h2', {}, 'No session was started'),
@@ -206,7 +206,7 @@ export function startLaunch(place, { socket, toasts, palette, agents, askAgents,
         { class: 'launch-actions' },
         again,
         agent?.install !== undefined &&
-          h('button', { class: 'button', type: 'button', onclick: anew }, 'Install it anew…'),
+          h('button', { class: 'button', type: 'button', onclick: reinstall }, 'Install it anew…'),
         h('button', { class: 'button', type: 'button', onclick: hide }, 'Close'),
       ),
     );
@@ -214,10 +214,10 @@ export function startLaunch(place, { socket, toasts, palette, agents, askAgents,
   };
 
   /** @param {symbol} launch @param {string} cliType @param {Project} project @param {() => void} retry */
-  const showLocked = (launch, cliType, project, retry) => {
+  const showSignIn = (launch, cliType, project, retry) => {
     const agent = agentOf(cliType);
     const name = agent?.name ?? cliType;
-    const ways = signInView({ cliType, name }, agent?.signIn ?? [], {
+    const signInForm = signInView({ cliType, name }, agent?.signIn ?? [], {
       request: (message) => socket.request({ ...message, cliType }),
       copy,
       onSignedIn: () => inView === launch && retry(),
@@ -226,7 +226,7 @@ export function startLaunch(place, { socket, toasts, palette, agents, askAgents,
       launch,
       h('h2', {}, `${name} wants you to sign in first`),
       h('p', { class: 'hint', role: 'alert' }, `Then the session in ${project.name} starts.`),
-      ways,
+      signInForm,
       h(
         'div',
         { class: 'launch-actions' },
@@ -265,7 +265,7 @@ export function startLaunch(place, { socket, toasts, palette, agents, askAgents,
     start,
     leave,
     isShown: () => inView !== null,
-    /** Without a session that waits for it. @param {string} cliType */
+    /** Installs an agent without starting a session. @param {string} cliType */
     install: (cliType) => {
       const agent = agentOf(cliType);
       if (agent) offerInstall(agent, null);

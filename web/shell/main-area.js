@@ -1,4 +1,4 @@
-/** What the main area shows while no session is open, and what the server has to say about its start. */
+/** The main area while no session is in view, and the notices the server sends at its start. */
 
 import { h, icon, part } from '../shared/dom.js';
 import { isMissing, noteOf, offered } from './agent-choices.js';
@@ -50,7 +50,7 @@ export function startMainArea({ add, newSession, install }) {
     const update = 'Liminal Builder was updated while this page was open.';
     const all = stale ? [...texts, update] : texts;
     const open = all.filter((text) => !dismissed.has(bootId + text));
-    // Built again only when they change, or a button would vanish from under the focus.
+    // Rendered only after a change, because rendering removes the focused button.
     const state = JSON.stringify([bootId, open]);
     if (state === shownNotices) return;
     shownNotices = state;

@@ -1,13 +1,13 @@
-/** Wires the parts of the shell together. Each part knows only what it is handed here. */
+/** Entry module of the shell: creates its parts and connects them. Parts depend only on what they are given here. */
 
 import { icon, part } from '../shared/dom.js';
 import '../shared/exact-time.js';
-import { hearSignIn } from '../shared/sign-in.js';
+import { showSignInProgress } from '../shared/sign-in.js';
 import { recall, remember } from '../shared/storage.js';
 import { startTheme } from '../shared/theme.js';
 import { startAddProject } from './add-project.js';
 import { startAgentLines } from './agent-lines.js';
-import { markOf, needed, turned } from './attention.js';
+import { markOf, needed, newlyNeeded } from './attention.js';
 import { paletteChoices } from './commands.js';
 import { startConnection } from './connection.js';
 import { startDrafts } from './drafts.js';
@@ -40,22 +40,22 @@ import { apply, complete, EMPTY, find } from './workspace.js';
  * @typedef {import('../types/wire.js').ServerMessage} ServerMessage
  */
 
-// The token has done its work; it must not stay in the address bar or the history.
+// The token is no longer needed and must not stay in the address bar or the history.
 const dropToken = () => location.hash && history.replaceState(null, '', '/');
 addEventListener('hashchange', dropToken);
 dropToken();
 
-/** After everything that is needed to see the first session. */
-const LOOK_AROUND_MS = 1500;
-/** Longer than a frame takes in a window that is painted. */
+/** Delay of the first request for agents, until after everything the first session needs. */
+const AGENTS_DELAY_MS = 1500;
+/** Maximum wait for an animation frame; a window that is not painted gets none. */
 const FRAME_MS = 50;
 
 let workspace = EMPTY;
 let tabs = recall(tabList.KEY, tabList.fromStored, tabList.NO_TABS);
 let connected = false;
 let drawing = false;
-/** Agents that somebody here has asked to be started anew. @type {Set<string>} */
-const brought = new Set();
+/** Ids of agents that the user has restarted in this window. @type {Set<string>} */
+const restarted = new Set();
 
 const unseen = startUnseen();
 const toasts = startToasts(part('toasts', HTMLElement));
@@ -66,14 +66,14 @@ const palette = startPalette();
 const help = startHelp();
 const addProject = startAddProject(socket, (id) => {
   draw();
-  // On a narrow window the sidebar is closed, and the way to it takes the focus instead.
+  // In a narrow window the sidebar is closed, so its menu button gets the focus instead.
   if (!sidebar.focusProject(id)) part('menu', HTMLButtonElement).focus();
 });
 const portlets = startPortlets(part('portlets', HTMLElement), {
   socket,
   drafts: startDrafts(),
   places: startPlaces(),
-  onKey: (key) => carryOut(shortcutFor(key), key.code),
+  onKey: (key) => runCommand(shortcutFor(key), key.code),
   onReconnect: reconnect,
   onGone: (id) => setTabs(tabList.close(tabs, id)),
   copy,
@@ -136,13 +136,13 @@ const agentLines = startAgentLines(part('agent-lines', HTMLElement), {
     return answer.type === 'agent:memory' ? answer.agents : [];
   },
 });
-const tabDoes = { close: closeTabs, rename: beginRename, archive: archiveSession };
+const tabActions = { close: closeTabs, rename: beginRename, archive: archiveSession };
 const strip = startTabStrip(part('tabs', HTMLElement), part('all-tabs', HTMLButtonElement), {
   choose: (id) => setTabs(tabList.open(tabs, id)),
   close: (id) => setTabs(tabList.close(tabs, id)),
   move: (id, to) => setTabs(tabList.move(tabs, id, to)),
   enter: portlets.focus,
-  menu: (id, title, anchor, at) => openTabMenu({ id, title, order: tabs.order }, tabDoes, anchor, at),
+  menu: (id, title, anchor, at) => openTabMenu({ id, title, order: tabs.order }, tabActions, anchor, at),
   list: (choices) => palette.open('Find an open tab', choices, WHOLE_LIST),
 });
 const notify = startNotify(part('notify', HTMLButtonElement), { open, refuse: (text) => toasts.show(text) });
@@ -161,25 +161,25 @@ function onMessage(message) {
   portlets.receive(message);
   waiting.receive(message);
   launch.receive(message);
-  if (message.type === 'agent:sign-in') hearSignIn(message);
+  if (message.type === 'agent:sign-in') showSignInProgress(message);
   if (workspace === before) return;
-  // Also after a reconnect: whatever happened meanwhile is in the lists.
+  // `hello` also follows a reconnect: the new lists contain the changes made meanwhile.
   if (message.type === 'hello') {
     lists.begin();
-    // Being asked makes the server look around, which nobody should wait for at the start.
-    setTimeout(askAgents, LOOK_AROUND_MS);
+    // This request makes the server search for installed agents, which must not delay the first session.
+    setTimeout(askAgents, AGENTS_DELAY_MS);
   }
   if (message.type === 'session:list') lists.came(message.projectId, message.archived);
   if (message.type === 'project:list') lists.askOthers(message.projects);
   if (message.type === 'project:added') lists.ask([message.project]);
-  // What an agent says about itself, such as how to sign in, it says when it starts.
+  // An agent reports its details, such as its sign-in methods, when it starts.
   if (message.type === 'agent:status' && message.status === 'connected') {
     askAgents();
-    if (brought.delete(message.cliType)) toasts.show(`${agentOf(message.cliType)?.name} is connected.`);
+    if (restarted.delete(message.cliType)) toasts.show(`${agentOf(message.cliType)?.name} is connected.`);
   }
-  const news = turned(before, workspace, message).filter(({ session }) => !isInView(session.id));
-  for (const { session, mark } of news) if (mark !== 'waiting') unseen.add(session.id);
-  notify.tell(news);
+  const needing = newlyNeeded(before, workspace, message).filter(({ session }) => !isInView(session.id));
+  for (const { session, mark } of needing) if (mark !== 'waiting') unseen.add(session.id);
+  notify.tell(needing);
   if (complete(workspace)) setTabs(tabList.keep(tabs, (id) => find(workspace, id) !== undefined));
   drawSoon();
 }
@@ -194,7 +194,7 @@ function onConnection(state) {
   draw();
 }
 
-/** Many messages in one frame are drawn once; a window in the background has no frames. */
+/** Draws once for all messages of an animation frame, or after a timeout in a background window. */
 function drawSoon() {
   if (drawing) return;
   drawing = true;
@@ -241,7 +241,7 @@ function faceOf(id) {
 function setTabs(next) {
   if (next === tabs) return;
   const closed = tabs.order.filter((id) => !next.order.includes(id));
-  const tookKeyboard = closed.some(portlets.hasKeyboard);
+  const hadFocus = closed.some(portlets.hasKeyboard);
   tabs = next;
   remember(tabList.KEY, tabList.toStored(tabs));
   if (tabs.active !== null) launch.leave();
@@ -252,10 +252,10 @@ function setTabs(next) {
   }
   traffic.show(tabs.active);
   draw();
-  if (tookKeyboard) focusView();
+  if (hadFocus) focusView();
 }
 
-/** Brings the session into view and the keyboard into it. @param {string} id */
+/** Shows a session and moves the focus into it. @param {string} id */
 function open(id) {
   const session = find(workspace, id);
   if (session) sidebar.reveal(session.projectId);
@@ -264,12 +264,12 @@ function open(id) {
   portlets.focus();
 }
 
-/** How to bring tabs back to where they are now. @param {string[]} ids */
+/** Returns a function that restores these tabs at their current positions. @param {string[]} ids */
 function tabsOf(ids) {
   const before = tabs;
   const there = before.order.filter((id) => ids.includes(id));
   return () => {
-    if (there.length > 0) setTabs(tabList.bringBack(tabs, before, there));
+    if (there.length > 0) setTabs(tabList.reopen(tabs, before, there));
   };
 }
 
@@ -277,11 +277,11 @@ function tabsOf(ids) {
 function closeTabs(ids) {
   const bringBack = tabsOf(ids);
   setTabs(tabList.keep(tabs, (id) => !ids.includes(id)));
-  // One is opened again as quickly as it was closed.
+  // No undo for a single tab, which is as quickly reopened.
   if (ids.length > 1) toasts.show(`Closed ${ids.length} tabs.`, { label: 'Undo', run: bringBack, undoes: true });
 }
 
-/** What goes between us and its agent. @param {string} id */
+/** Opens a session with its traffic panel. @param {string} id */
 function showTraffic(id) {
   open(id);
   traffic.toggle(id);
@@ -322,10 +322,10 @@ function agentOf(cliType) {
 
 /** @param {string} cliType */
 function reconnect(cliType) {
-  // How it goes is told to everybody as the agent's status; only a refusal is an answer.
-  brought.add(cliType);
+  // Progress is broadcast as the agent's status; only an error comes as the response.
+  restarted.add(cliType);
   socket.request({ type: 'session:reconnect', cliType }).catch((error) => {
-    if (!brought.delete(cliType) && error instanceof RequestError && error.code === 'LATE') return;
+    if (!restarted.delete(cliType) && error instanceof RequestError && error.code === 'LATE') return;
     complain(error);
   });
 }
@@ -339,7 +339,7 @@ async function copy(text) {
   }
 }
 
-/** Asks only what is not clear: where, and with which agent. */
+/** Starts a new session. Asks for the project if it is not clear from the focus, then for the agent. */
 function newSession() {
   const session = tabs.active === null ? undefined : find(workspace, tabs.active);
   const projects = workspace.projects ?? [];
@@ -358,7 +358,7 @@ function newSession() {
 
 function openPalette() {
   const { active } = tabs;
-  // Only what would do something now.
+  // Actions on the session in view are listed only if there is one.
   const inView = active !== null && find(workspace, active) ? active : null;
   const ofSession = (/** @type {string} */ id) => [
     {
@@ -369,7 +369,7 @@ function openPalette() {
         portlets.order('find');
       },
     },
-    { label: 'Close the tab', keys: keysOf('close-tab'), run: () => carryOut('close-tab') },
+    { label: 'Close the tab', keys: keysOf('close-tab'), run: () => runCommand('close-tab') },
     { label: 'Rename the session in view', run: () => beginRename(id) },
     { label: 'Archive the session in view', run: () => archiveSession(id) },
     { label: 'Traffic of the session in view', run: () => traffic.toggle(id) },
@@ -393,13 +393,13 @@ function openPalette() {
   palette.open('Find a session, a project or an action', choices);
 }
 
-/** @param {string | undefined} command @param {string} [code]  of the key, for numbered tabs */
-function carryOut(command, code = '') {
+/** @param {string | undefined} command @param {string} [code]  code of the key, for numbered tabs */
+function runCommand(command, code = '') {
   if (command === undefined) return;
   const { order, active } = tabs;
   const at = active === null ? -1 : order.indexOf(active);
   /** @type {Record<string, () => void>} */
-  const does = {
+  const commandActions = {
     palette: () => (palette.isOpen() ? palette.close() : openPalette()),
     'new-session': newSession,
     waiting: waiting.open,
@@ -422,7 +422,7 @@ function carryOut(command, code = '') {
     sidebar: drawer.toggle,
     help: help.open,
   };
-  does[command]?.();
+  commandActions[command]?.();
 }
 
 /** @param {import('./tab-list.js').TabList} next */
@@ -431,7 +431,7 @@ function go(next) {
   focusView();
 }
 
-/** Brings the keyboard to what the main area shows. */
+/** Moves the focus to the content of the main area. */
 function focusView() {
   if (tabs.active === null) part('empty-main', HTMLElement).querySelector('button')?.focus();
   else portlets.focus();
@@ -447,10 +447,10 @@ addEventListener('keydown', (event) => {
   const typing = event.target instanceof HTMLElement && event.target.matches('input, textarea');
   const modal = document.querySelector('dialog[open]') !== null;
   if (command === undefined || (command === 'help' && typing)) return;
-  // A dialog has the keyboard to itself, but for the key that closes what it opened.
+  // No shortcuts while a dialog is open, except the one that closes the palette.
   if (modal && !(command === 'palette' && palette.isOpen())) return;
   event.preventDefault();
-  carryOut(command, event.code);
+  runCommand(command, event.code);
 });
 for (const look of ['focus', 'visibilitychange']) addEventListener(look, drawSoon, true);
 part('add-project', HTMLButtonElement).addEventListener('click', addProject.open);

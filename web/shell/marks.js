@@ -1,4 +1,4 @@
-/** The small sign beside a session: what it is doing, by colour and shape, and in words for those who hear it. */
+/** The state mark beside a session: a colour and a shape, with a text for screen readers. */
 
 import { h } from '../shared/dom.js';
 import { MARK_WORDS } from './attention.js';

@@ -1,12 +1,12 @@
 /**
- * A menu that drops from a button: chosen with the mouse or the arrow keys, left with Escape or a press outside.
+ * A drop-down or context menu, operated with the mouse or the arrow keys and closed with Escape or a click outside.
  *
  * @typedef {object} MenuItem
  * @property {string} label
- * @property {string} [note]  small, below or beside the label
+ * @property {string} [note]  secondary text beside the label
  * @property {string} [badge]
- * @property {boolean} [disabled]  shown, and reachable, but does nothing
- * @property {boolean} [checked]  makes it a switch
+ * @property {boolean} [disabled]  focusable, but does nothing
+ * @property {boolean} [checked]  makes the item a checkbox
  * @property {boolean} [current]
  * @property {() => void} [run]
  */
@@ -20,7 +20,7 @@ let closeOpen = null;
  * @param {HTMLElement} anchor
  * @param {string} label
  * @param {MenuItem[]} items
- * @param {{ x: number, y: number }} [at]  where the pointer was, for a context menu
+ * @param {{ x: number, y: number }} [at]  pointer position, for a context menu
  */
 export function openMenu(anchor, label, items, at) {
   closeOpen?.();
@@ -28,17 +28,17 @@ export function openMenu(anchor, label, items, at) {
   const buttons = items.map((item) => menuItem(item, () => choose(item)));
   const menu = h('div', { class: 'menu', role: 'menu', 'aria-label': label, popover: 'manual' }, ...buttons);
 
-  /** @param {boolean} giveBack  the focus */
-  const close = (giveBack) => {
-    if (closeOpen !== leave) return;
+  /** @param {boolean} restoreFocus  whether to restore the focus */
+  const close = (restoreFocus) => {
+    if (closeOpen !== dismiss) return;
     closeOpen = null;
-    removeEventListener('pointerdown', outside, true);
-    removeEventListener('blur', left);
+    removeEventListener('pointerdown', onOutsideEvent, true);
+    removeEventListener('blur', onWindowBlur);
     anchor.setAttribute('aria-expanded', 'false');
     menu.remove();
-    if (giveBack) (returnTo.isConnected ? returnTo : anchor).focus();
+    if (restoreFocus) (returnTo.isConnected ? returnTo : anchor).focus();
   };
-  const leave = () => close(false);
+  const dismiss = () => close(false);
   /** @param {MenuItem} item */
   const choose = (item) => {
     if (item.disabled) return;
@@ -46,9 +46,9 @@ export function openMenu(anchor, label, items, at) {
     item.run?.();
   };
   /** @param {Event} event */
-  const outside = (event) => {
+  const onOutsideEvent = (event) => {
     if (event.target instanceof Node && menu.contains(event.target)) return;
-    // A press on the button that opened it would only open it again; the right button presses nothing.
+    // A click on the anchor would open the menu again, so it is suppressed; a right click is no click.
     const presses = event instanceof PointerEvent && event.button === 0;
     if (presses && event.target instanceof Node && anchor.contains(event.target)) {
       event.preventDefault();
@@ -56,8 +56,8 @@ export function openMenu(anchor, label, items, at) {
     }
     close(anchor.contains(/** @type {Node} */ (event.target)));
   };
-  // The focus went into a session's page.
-  const left = () => leave();
+  // The window loses focus when it moves into the frame of a session.
+  const onWindowBlur = () => dismiss();
 
   menu.addEventListener('keydown', (event) => {
     const from = buttons.indexOf(/** @type {HTMLButtonElement} */ (document.activeElement));
@@ -72,15 +72,15 @@ export function openMenu(anchor, label, items, at) {
     event.stopPropagation();
   });
 
-  closeOpen = leave;
+  closeOpen = dismiss;
   anchor.setAttribute('aria-expanded', 'true');
-  // On top of everything wherever it stands; in a landmark it is found.
+  // A popover is in the top layer wherever it is attached; inside a landmark, screen readers find it.
   (anchor.closest('aside, main') ?? document.body).append(menu);
   menu.showPopover();
-  put(menu, anchor, at);
+  positionMenu(menu, anchor, at);
   buttons.find((button) => button.getAttribute('aria-disabled') !== 'true')?.focus();
-  addEventListener('pointerdown', outside, true);
-  addEventListener('blur', left);
+  addEventListener('pointerdown', onOutsideEvent, true);
+  addEventListener('blur', onWindowBlur);
 }
 
 /** @param {MenuItem} item @param {() => void} choose */
@@ -105,7 +105,7 @@ function menuItem({ label, note, badge, disabled, checked, current }, choose) {
 }
 
 /** @param {HTMLElement} menu @param {HTMLElement} anchor @param {{ x: number, y: number }} [at] */
-function put(menu, anchor, at) {
+function positionMenu(menu, anchor, at) {
   const box = anchor.getBoundingClientRect();
   const { width, height } = menu.getBoundingClientRect();
   const left = Math.min(at?.x ?? box.left, innerWidth - width - 8);

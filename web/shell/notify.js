@@ -1,6 +1,6 @@
 /**
- * Tells the person what needs them while they look elsewhere: in the window's title and icon always, as a
- * desktop notification or a sound only where they asked for it.
+ * Notifications about sessions that need the user. The window's title and icon always show them; desktop notifications
+ * and sounds are opt-in.
  */
 
 import { recall, remember } from '../shared/storage.js';
@@ -8,7 +8,7 @@ import { mostUrgent, windowTitle } from './attention.js';
 import { openMenu } from './menu.js';
 
 /**
- * @typedef {import('./attention.js').Turned} Turned
+ * @typedef {import('./attention.js').NewlyNeeded} NewlyNeeded
  * @typedef {{ desktop: boolean, sound: boolean }} Choice
  */
 
@@ -48,13 +48,13 @@ export function startNotify(button, { open, refuse }) {
   );
 
   return {
-    /** Sessions nobody looks at came to need somebody. @param {Turned[]} turned */
-    tell: (turned) => {
-      if (turned.length === 0) return;
+    /** Notifies about sessions that have just begun to need the user. @param {NewlyNeeded[]} sessions */
+    tell: (sessions) => {
+      if (sessions.length === 0) return;
       if (choice.sound) chime();
       if (!choice.desktop || !('Notification' in window) || Notification.permission !== 'granted') return;
-      for (const { session, mark } of turned) {
-        // Another window of ours says the same of the same session: the tag makes it one.
+      for (const { session, mark } of sessions) {
+        // Other windows show the same notification; the shared tag merges them into one.
         const notification = new Notification(`${session.title} ${SAYS[mark]}`, { tag: session.id });
         notification.onclick = () => {
           window.focus();
@@ -76,7 +76,7 @@ export function startNotify(button, { open, refuse }) {
   };
 }
 
-/** Our icon with a number on it. @param {number} number @param {string} variable  of theme.css */
+/** An icon with a number on it. @param {number} number @param {string} variable  custom property of theme.css */
 function numbered(number, variable) {
   const [colour, ground] = [resolved(variable), resolved('var(--ground-deep)')];
   const text = number > 9 ? '9+' : String(number);
@@ -84,7 +84,7 @@ function numbered(number, variable) {
   return `data:image/svg+xml,${encodeURIComponent(svg)}`;
 }
 
-/** A colour of the theme as an icon, which has no theme, understands it. @param {string} colour */
+/** The computed value of a theme colour, because an icon cannot use custom properties. @param {string} colour */
 function resolved(colour) {
   const probe = document.createElement('span');
   probe.style.color = colour;
@@ -94,7 +94,7 @@ function resolved(colour) {
   return value;
 }
 
-/** Two short notes. */
+/** Plays two short tones. */
 function chime() {
   const audio = new AudioContext();
   const end = audio.currentTime + 0.4;

@@ -1,14 +1,14 @@
 /**
- * One field that finds every session, project and action. Also shown with a list of its own, such as the projects
- * a new session could be in.
+ * The command palette: a search field over all sessions, projects and actions. It can also show another list, such as
+ * the projects for a new session.
  *
  * @typedef {object} Choice
  * @property {string} label
  * @property {string} [note]
  * @property {string} [badge]
- * @property {string} [keys]  that do the same
+ * @property {string} [keys]  shortcut for the same action
  * @property {import('./attention.js').Mark} [mark]
- * @property {boolean} [current]  the one to begin at
+ * @property {boolean} [current]  whether it is selected at first
  * @property {() => void} run
  */
 
@@ -16,16 +16,16 @@ import { h, part } from '../shared/dom.js';
 import { markSign } from './marks.js';
 
 const SHOWN_MAX = 50;
-/** Of a list that is looked through rather than searched. */
+/** Maximum choices shown for a list that is browsed rather than searched. */
 export const WHOLE_LIST = 500;
 
 /**
- * The choices whose label or note has every word; the nearer the label is to what was typed, the further up.
+ * The choices whose label or note contains every word of the query, closest match of the label first.
  * @param {Choice[]} choices
  * @param {string} query
  * @param {number} [max]
  */
-export function fitting(choices, query, max = SHOWN_MAX) {
+export function matchingChoices(choices, query, max = SHOWN_MAX) {
   const words = query.toLowerCase().split(/\s+/).filter(Boolean);
   if (words.length === 0) return choices.slice(0, max);
   const typed = words.join(' ');
@@ -35,28 +35,31 @@ export function fitting(choices, query, max = SHOWN_MAX) {
     const label = choice.label.toLowerCase();
     const text = `${label} ${choice.note?.toLowerCase() ?? ''}`;
     if (!words.every((word) => text.includes(word))) continue;
-    ranks[distance(label, typed, words[0])].push(choice);
-    // Nothing that comes later could be nearer.
+    ranks[rankOf(label, typed, words[0])].push(choice);
+    // Enough exact matches; no later choice can rank higher.
     if (ranks[0].length >= max) break;
   }
   return ranks.flat().slice(0, max);
 }
 
+/** Rank of the weakest match. */
 const FARTHEST = 5;
 
-/** How far a label is from what was typed: it, its beginning, whole words in it, the beginnings of some. */
-/** @param {string} label @param {string} typed @param {string} first  word of it */
-function distance(label, typed, first) {
+/**
+ * Rank of a label, 0 is best: it equals the query, starts with it, contains it as whole words, or contains a prefix.
+ * @param {string} label @param {string} typed @param {string} first  first word of the query
+ */
+function rankOf(label, typed, first) {
   if (label === typed) return 0;
   const at = label.indexOf(typed);
-  const whole = at >= 0 && !isWordy(label[at + typed.length]);
+  const whole = at >= 0 && !isWordCharacter(label[at + typed.length]);
   if (at === 0) return whole ? 1 : 3;
-  if (at > 0 && !isWordy(label[at - 1])) return whole ? 2 : 4;
+  if (at > 0 && !isWordCharacter(label[at - 1])) return whole ? 2 : 4;
   return label.startsWith(first) ? 4 : FARTHEST;
 }
 
 /** @param {string | undefined} character */
-function isWordy(character) {
+function isWordCharacter(character) {
   return character !== undefined && /[\p{L}\p{N}]/u.test(character);
 }
 
@@ -84,8 +87,8 @@ export function startPalette() {
   };
 
   const search = () => {
-    found = fitting(choices, field.value, max);
-    list.replaceChildren(...found.map((choice, index) => option(choice, index, () => take(choice))));
+    found = matchingChoices(choices, field.value, max);
+    list.replaceChildren(...found.map((choice, index) => option(choice, index, () => runChoice(choice))));
     list.hidden = found.length === 0;
     none.hidden = found.length > 0;
     const current = field.value === '' ? found.findIndex((choice) => choice.current) : -1;
@@ -93,7 +96,7 @@ export function startPalette() {
   };
 
   /** @param {Choice | undefined} choice */
-  const take = (choice) => {
+  const runChoice = (choice) => {
     if (!choice) return;
     dialog.close();
     choice.run();
@@ -107,7 +110,7 @@ export function startPalette() {
       const one = Math.abs(step) === 1;
       const to = active + step;
       activate(one ? (to + found.length) % found.length : Math.max(0, Math.min(found.length - 1, to)));
-    } else if (event.key === 'Enter') take(found[active]);
+    } else if (event.key === 'Enter') runChoice(found[active]);
     else return;
     event.preventDefault();
   });
@@ -116,7 +119,7 @@ export function startPalette() {
   });
 
   return {
-    /** @param {string} label @param {Choice[]} all @param {number} [shown]  at most so many */
+    /** @param {string} label @param {Choice[]} all @param {number} [shown]  maximum number of choices shown */
     open: (label, all, shown = SHOWN_MAX) => {
       choices = all;
       max = shown;
@@ -135,8 +138,8 @@ export function startPalette() {
 
 /** @typedef {ReturnType<typeof startPalette>} Palette */
 
-/** @param {Choice} choice @param {number} index @param {() => void} take */
-function option({ label, note, badge, keys, mark, current }, index, take) {
+/** @param {Choice} choice @param {number} index @param {() => void} runChoice */
+function option({ label, note, badge, keys, mark, current }, index, runChoice) {
   const sign = markSign();
   sign.show(mark ?? 'idle');
   return h(
@@ -146,8 +149,8 @@ function option({ label, note, badge, keys, mark, current }, index, take) {
       id: `choice-${index}`,
       'aria-selected': 'false',
       'aria-current': current && 'true',
-      onclick: take,
-      // Or the field would lose the focus before the click.
+      onclick: runChoice,
+      // Otherwise the field would lose the focus before the click.
       onmousedown: (event) => event.preventDefault(),
     },
     sign.element,

@@ -1,6 +1,6 @@
 /**
- * Where each session was read, also after its tab was closed and over a reload of the page. In the storage of this
- * window: two windows may read the same session in different places.
+ * The scroll position of each session, kept after its tab is closed and across reloads. Stored in `sessionStorage`,
+ * because two windows may show the same session at different positions.
  *
  * @typedef {import('../types/bridge.js').ScrollPlace} ScrollPlace
  */
@@ -13,7 +13,7 @@ export function startPlaces() {
   return {
     /** @param {string} sessionId */
     of: (sessionId) => places.get(sessionId) ?? null,
-    /** @param {string} sessionId @param {ScrollPlace | null} place  null at the end, where everybody begins */
+    /** @param {string} sessionId @param {ScrollPlace | null} place  null at the end of the conversation, the default */
     keep: (sessionId, place) => {
       if (place === null && !places.has(sessionId)) return;
       places.delete(sessionId);
@@ -27,7 +27,7 @@ export function startPlaces() {
 
 /** @typedef {ReturnType<typeof startPlaces>} Places */
 
-/** @param {unknown} value @returns {[string, ScrollPlace][]}  as far as it makes sense */
+/** @param {unknown} value @returns {[string, ScrollPlace][]}  the valid entries of the stored value */
 export function fromStored(value) {
   if (typeof value !== 'object' || value === null || Array.isArray(value)) return [];
   return Object.entries(value)
@@ -54,6 +54,6 @@ function write(places) {
   try {
     sessionStorage.setItem(KEY, JSON.stringify(Object.fromEntries(places)));
   } catch {
-    // Full or forbidden: they then last as long as the page.
+    // Storage is full or not allowed: the positions are then lost with the page.
   }
 }

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { fromStored } from './places.js';
 
-test('of what was stored only places are taken, and only so many', () => {
+test('only valid stored scroll positions are loaded, at most 200', () => {
   const place = { entryId: 'e1', offset: 12.5 };
   assert.deepEqual(fromStored({ a: place, b: null, c: 7, d: { entryId: 1, offset: 2 }, e: { entryId: 'x' } }), [
     ['a', place],

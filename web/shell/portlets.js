@@ -1,11 +1,10 @@
 /**
- * The pages of the open sessions: each a frame that is made when its tab is first shown, and stays alive behind
- * the others. What the server says about a session goes to its page, and what the page asks goes to the server.
- * A page that nobody has looked at for a moment is told nothing more, so that nothing is rendered or sent for
- * it; when it is shown again, it goes on where it was.
+ * The frames of the open sessions. A frame is created when its tab is first shown and stays alive while hidden. Server
+ * messages about a session are forwarded to its page, requests of the page to the server. A page that has been hidden
+ * for a moment is unsubscribed, which saves rendering and traffic; when it is shown again, its stream is resumed.
  *
- * Invariant: a page gets a history before anything else, and then every message once and in order, also when
- * the connection was lost in between, or nobody looked.
+ * Invariant: a page receives a history first, and then every message once and in order, also across lost connections
+ * and times when it was hidden.
  *
  * @typedef {import('../types/wire.js').ServerMessage} ServerMessage
  * @typedef {import('../types/wire.js').SessionListItem} SessionListItem
@@ -14,51 +13,51 @@
  * @typedef {import('./workspace.js').Agent} Agent
  * @typedef {import('./workspace.js').Workspace} Workspace
  *
- * @typedef {object} Needs
+ * @typedef {object} Dependencies
  * @property {import('./socket.js').Socket} socket
  * @property {ReturnType<typeof import('./drafts.js').startDrafts>} drafts
  * @property {import('./places.js').Places} places
  * @property {(key: import('./shortcuts.js').Key) => void} onKey
  * @property {(cliType: string) => void} onReconnect
- * @property {(sessionId: string) => void} onGone  the server does not know this session
+ * @property {(sessionId: string) => void} onGone  called when the server does not know the session
  * @property {(text: string) => void} copy
  */
 
 import { h } from '../shared/dom.js';
 import { chosenTheme } from '../shared/theme.js';
 import { openBridge } from './bridge.js';
-import { asked, read, UNREAD } from './reading.js';
+import { receive, requested, UNREAD } from './reading.js';
 import { RequestError } from './socket.js';
 import { find } from './workspace.js';
 
-/** Entries that a page gets at first, enough to fill a tall window; it asks for older ones as it needs them. */
+/** Entries in the first history, enough to fill a tall window; the page requests older ones as needed. */
 const TAIL = 40;
-/** The same when somebody was reading further up. */
+/** The same for a session whose stored scroll position is not at the end. */
 const TAIL_BEHIND = 200;
-/** What may wait for a page that is still loading; a page that is later gets a fresh history instead. */
+/** Maximum messages held for a page that is still loading; beyond this the page gets a new history instead. */
 const WAITING_MAX = 2000;
-/** A page that was loaded and has said nothing for this long is not ours, or broken. */
+/** Deadline for a loaded page to request its port; a page that misses it is broken or another page. */
 const SILENT_MS = 5000;
-/** How long after something was opened the next page is loaded ahead. */
+/** Delay before the next frame is preloaded after one was used. */
 const SPARE_DELAY_MS = 400;
-/** How long a page goes on reading out of view: people go back and forth. */
+/** Delay before a hidden page is unsubscribed, because users often switch back soon. */
 const REST_DELAY_MS = 1000;
 /**
- * A frame that vanished while the browser waits for it to take a key, the one that closed it, would swallow the
- * next; and keys go to it until the browser has learnt that the focus is elsewhere.
+ * Delay before the frame of a closed tab is removed. The browser may still be delivering the key press that closed it,
+ * and removing the frame at once would lose the next key press.
  */
 const LINGER_MS = 200;
 
-/** Ids of elements that belong to a session. @param {'tab' | 'panel'} kind @param {string} sessionId */
+/** The element id of a session's tab or panel. @param {'tab' | 'panel'} kind @param {string} sessionId */
 export function elementId(kind, sessionId) {
   return `${kind}-${encodeURIComponent(sessionId)}`;
 }
 
 /**
  * @param {HTMLElement} place
- * @param {Needs} needs
+ * @param {Dependencies} dependencies
  */
-export function startPortlets(place, needs) {
+export function startPortlets(place, dependencies) {
   /** @type {Map<string, ReturnType<typeof openPortlet>>} */
   const portlets = new Map();
   /** @type {Workspace | null} */
@@ -66,14 +65,14 @@ export function startPortlets(place, needs) {
   let connected = false;
   /** @type {string | null} */
   let shown = null;
-  /** Loaded ahead, so that the next session opens without waiting for a page. @type {Spare | null} */
+  /** A preloaded frame, so that the next session opens without delay. @type {Spare | null} */
   let spare = null;
   /** @type {ReturnType<typeof setTimeout> | undefined} */
-  let preparing;
+  let spareTimer;
 
   const prepare = () => {
-    clearTimeout(preparing);
-    preparing = setTimeout(() => {
+    clearTimeout(spareTimer);
+    spareTimer = setTimeout(() => {
       spare ??= connected ? openSpare(place) : null;
     }, SPARE_DELAY_MS);
   };
@@ -95,9 +94,9 @@ export function startPortlets(place, needs) {
   /** @param {string} id */
   const create = (id) => {
     const session = workspace && find(workspace, id);
-    // Its list has not come yet; `render` tries again.
+    // The list with this session has not arrived yet; `render` tries again.
     if (!workspace || !session) return;
-    portlets.set(id, openPortlet(takeSpare(), session, workspace, connected, needs));
+    portlets.set(id, openPortlet(takeSpare(), session, workspace, connected, dependencies));
   };
 
   return {
@@ -113,7 +112,7 @@ export function startPortlets(place, needs) {
       if (shown !== null && !portlets.has(shown)) show(shown);
       for (const portlet of portlets.values()) portlet.render(now);
     },
-    /** What the server said, to the page it is about. @param {ServerMessage} message */
+    /** Forwards a server message to the page of its session. @param {ServerMessage} message */
     receive: (message) => {
       const id = 'sessionId' in message ? message.sessionId : undefined;
       if (message.type === 'agent:sign-in') for (const portlet of portlets.values()) portlet.pass(message);
@@ -125,15 +124,15 @@ export function startPortlets(place, needs) {
       if (open) prepare();
       for (const portlet of portlets.values()) portlet.connection(open);
     },
-    /** The person chose another theme. */
+    /** The user has changed the theme. */
     themed: () => {
       for (const portlet of portlets.values()) portlet.say({ type: 'theme', theme: chosenTheme() });
     },
-    /** Whether what the server says about this session reaches its page. @param {string} id */
+    /** Whether the session's page is subscribed to the session. @param {string} id */
     follows: (id) => portlets.get(id)?.isFollowing() ?? false,
     /** @param {string} id */
     hasKeyboard: (id) => portlets.get(id)?.hasKeyboard() ?? false,
-    /** Brings the keyboard to the page in view. */
+    /** Moves the focus to the page in view. */
     focus: () => {
       if (shown !== null) portlets.get(shown)?.focus();
     },
@@ -146,7 +145,7 @@ export function startPortlets(place, needs) {
 
 /** @typedef {ReturnType<typeof openSpare>} Spare */
 
-/** A panel with a page that is nobody's yet. @param {HTMLElement} place */
+/** A panel with a preloaded frame that is not assigned to a session. @param {HTMLElement} place */
 function openSpare(place) {
   const panel = h('div', { class: 'spare', inert: true });
   place.append(panel);
@@ -158,10 +157,10 @@ function openSpare(place) {
  * @param {SessionListItem} session
  * @param {Workspace} workspace
  * @param {boolean} connected
- * @param {Needs} needs
+ * @param {Dependencies} dependencies
  */
-function openPortlet({ panel, bridge: first }, session, workspace, connected, needs) {
-  const { socket, drafts, places } = needs;
+function openPortlet({ panel, bridge: first }, session, workspace, connected, dependencies) {
+  const { socket, drafts, places } = dependencies;
   const { id, cliType } = session;
   const ids = { sessionId: id, projectId: session.projectId, cliType };
   const problem = h('div', { class: 'panel-problem', role: 'alert', hidden: true });
@@ -172,8 +171,8 @@ function openPortlet({ panel, bridge: first }, session, workspace, connected, ne
   panel.prepend(problem);
 
   let bridge = first;
-  /** Null once the page reads. @type {ToPortlet[] | null} */
-  let waiting = [];
+  /** Messages held until the page is ready; null from then on. @type {ToPortlet[] | null} */
+  let heldMessages = [];
   let missed = false;
   let reading = UNREAD;
   let known = { title: session.title, agent: '' };
@@ -182,51 +181,51 @@ function openPortlet({ panel, bridge: first }, session, workspace, connected, ne
   let closed = false;
   let wantsFocus = false;
   let online = connected;
-  /** Whether the server was told that we want to know. */
-  let following = false;
-  /** Requests of the page that are under way. */
+  /** Whether this page is subscribed to the session on the server. */
+  let subscribed = false;
+  /** Number of open requests of the page. */
   let pending = 0;
-  let asks = 0;
+  let requestCount = 0;
   /** @type {ReturnType<typeof setTimeout> | undefined} */
   let silence;
   /** @type {ReturnType<typeof setTimeout> | undefined} */
-  let resting;
+  let unsubscribeTimer;
 
   /** @param {ToPortlet} message */
   const say = (message) => {
-    if (waiting === null) bridge.say(message);
-    else if (waiting.length < WAITING_MAX) waiting.push(message);
+    if (heldMessages === null) bridge.say(message);
+    else if (heldMessages.length < WAITING_MAX) heldMessages.push(message);
     else missed = true;
   };
 
-  const ask = () => {
-    asks += 1;
-    const requestId = `${id} ${asks}`;
-    reading = asked(reading, requestId);
-    following = true;
+  const subscribe = () => {
+    requestCount += 1;
+    const requestId = `${id} ${requestCount}`;
+    reading = requested(reading, requestId);
+    subscribed = true;
     const after = reading.position ?? undefined;
     const tail = places.of(id) ? TAIL_BEHIND : TAIL;
     socket.request({ type: 'session:open', sessionId: id, tail, after }, requestId).then(
       () => showProblem(null),
       (error) => {
         const code = error instanceof RequestError ? error.code : '';
-        if (code === 'SESSION_NOT_FOUND') needs.onGone(id);
-        // Asked again as soon as the server is back.
-        else if (code !== 'OFFLINE') showProblem(messageOf(error, 'Could not load session'), ask);
+        if (code === 'SESSION_NOT_FOUND') dependencies.onGone(id);
+        // Requested again after the reconnect.
+        else if (code !== 'OFFLINE') showProblem(messageOf(error, 'Could not load session'), subscribe);
       },
     );
   };
 
-  const leave = () => {
-    following = false;
+  const unsubscribe = () => {
+    subscribed = false;
     socket.request({ type: 'session:leave', sessionId: id }).catch(() => {});
   };
 
-  /** Nobody looks; once nothing is under way, nothing more has to come. */
-  const rest = () => {
-    clearTimeout(resting);
-    resting = setTimeout(() => {
-      if (!inView && following && pending === 0) leave();
+  /** Unsubscribes a hidden page after a delay, unless it has open requests. */
+  const unsubscribeLater = () => {
+    clearTimeout(unsubscribeTimer);
+    unsubscribeTimer = setTimeout(() => {
+      if (!inView && subscribed && pending === 0) unsubscribe();
     }, REST_DELAY_MS);
   };
 
@@ -243,15 +242,15 @@ function openPortlet({ panel, bridge: first }, session, workspace, connected, ne
   };
 
   const claim = () => {
-    waiting = [];
+    heldMessages = [];
     missed = false;
     const expect = () => {
-      silence = setTimeout(() => waiting && lost(), SILENT_MS);
+      silence = setTimeout(() => heldMessages && lost(), SILENT_MS);
     };
     if (bridge.loaded()) expect();
     bridge.frame.addEventListener('load', expect);
     bridge.frame.tabIndex = 0;
-    bridge.claim(ids, session.title, { onReady: ready, onSaid: said, onLost: lost });
+    bridge.claim(ids, session.title, { onReady: ready, onSaid: onPageMessage, onLost: lost });
   };
   const rebuild = () => {
     clearTimeout(silence);
@@ -260,21 +259,21 @@ function openPortlet({ panel, bridge: first }, session, workspace, connected, ne
     reading = UNREAD;
     bridge = openBridge(panel);
     claim();
-    ask();
+    subscribe();
   };
   const lost = () => showProblem("This session's page could not be shown.", rebuild);
 
   const ready = () => {
     clearTimeout(silence);
-    const held = waiting ?? [];
-    waiting = null;
+    const held = heldMessages ?? [];
+    heldMessages = null;
     bridge.say(greeting());
     for (const message of held) bridge.say(message);
     if (missed) {
       reading = UNREAD;
-      ask();
+      subscribe();
     }
-    // It took a while, and somebody may have begun to type elsewhere.
+    // The user may have started to type elsewhere while the page was loading.
     if (wantsFocus && !isTyping()) focus();
   };
 
@@ -298,19 +297,19 @@ function openPortlet({ panel, bridge: first }, session, workspace, connected, ne
   };
 
   /** @param {FromPortlet} message */
-  const said = async (message) => {
-    // What was pressed and written before it was closed still counts.
+  const onPageMessage = async (message) => {
+    // Key presses and drafts sent before the tab was closed are still handled.
     if (closed && message.type !== 'key' && message.type !== 'draft') return;
     switch (message.type) {
       case 'request': {
         pending += 1;
         const answer = await socket.request(message.message, message.requestId).catch(asMessage);
         pending -= 1;
-        if (!inView) rest();
+        if (!inView) unsubscribeLater();
         return say({ type: 'answer', id: message.id, message: answer });
       }
       case 'reconnect':
-        return needs.onReconnect(cliType);
+        return dependencies.onReconnect(cliType);
       case 'draft':
         return drafts.keep(id, message.text);
       case 'place':
@@ -319,17 +318,17 @@ function openPortlet({ panel, bridge: first }, session, workspace, connected, ne
         window.open(message.href, '_blank', 'noopener,noreferrer');
         return;
       case 'copy':
-        return needs.copy(message.text);
+        return dependencies.copy(message.text);
       case 'upload':
         return say({ type: 'uploaded', id: message.id, ...(await upload(message.file)) });
       case 'key':
-        return needs.onKey(message);
+        return dependencies.onKey(message);
     }
   };
 
   const focus = () => {
-    wantsFocus = waiting !== null;
-    // The keyboard leaves for a page that is still loading; who writes elsewhere from now on keeps it.
+    wantsFocus = heldMessages !== null;
+    // The page is still loading: release the focus now, and take it later unless the user focuses another field.
     if (wantsFocus && document.activeElement instanceof HTMLInputElement) document.activeElement.blur();
     if (wantsFocus || !inView) return;
     bridge.frame.focus();
@@ -337,37 +336,37 @@ function openPortlet({ panel, bridge: first }, session, workspace, connected, ne
   };
 
   claim();
-  if (connected) ask();
+  if (connected) subscribe();
   else say({ type: 'connection', open: false });
 
   return {
     say,
     focus,
-    isFollowing: () => following,
+    isFollowing: () => subscribed,
     hasKeyboard: () => document.activeElement === bridge.frame,
-    /** About its agent rather than its session. @param {Extract<ServerMessage, { cliType: string }>} message */
+    /** Forwards a message about the session's agent. @param {Extract<ServerMessage, { cliType: string }>} message */
     pass: (message) => {
-      if (message.cliType === cliType && waiting === null) say({ type: 'server', message });
+      if (message.cliType === cliType && heldMessages === null) say({ type: 'server', message });
     },
     /** @param {ServerMessage} message */
     receive: (message) => {
-      if (!following) return;
-      const { reading: next, pass, gap } = read(reading, message);
+      if (!subscribed) return;
+      const { reading: next, pass, gap } = receive(reading, message);
       reading = next;
       if (pass) say({ type: 'server', message });
-      if (gap) ask();
+      if (gap) subscribe();
     },
     /** @param {boolean} open */
     connection: (open) => {
       online = open;
       say({ type: 'connection', open });
       if (!open) {
-        following = false;
+        subscribed = false;
         return;
       }
-      // A page that could not be loaded while the server was away.
-      if (waiting !== null && !problem.hidden) rebuild();
-      else if (inView) ask();
+      // The page could not be loaded while the server was unreachable.
+      if (heldMessages !== null && !problem.hidden) rebuild();
+      else if (inView) subscribe();
     },
     /** @param {boolean} visible */
     show: (visible) => {
@@ -377,8 +376,8 @@ function openPortlet({ panel, bridge: first }, session, workspace, connected, ne
       panel.inert = !visible;
       if (!visible) wantsFocus = false;
       say({ type: 'shown', shown: visible });
-      if (!visible) rest();
-      else if (!following && online) ask();
+      if (!visible) unsubscribeLater();
+      else if (!subscribed && online) subscribe();
     },
     /** @param {Workspace} now */
     render: (now) => {
@@ -390,12 +389,12 @@ function openPortlet({ panel, bridge: first }, session, workspace, connected, ne
         bridge.frame.title = title;
         say({ type: 'title', title });
       }
-      if (waiting === null && agent !== known.agent) say({ type: 'agent', ...state });
+      if (heldMessages === null && agent !== known.agent) say({ type: 'agent', ...state });
       known = { title, agent };
     },
     close: () => {
       clearTimeout(silence);
-      clearTimeout(resting);
+      clearTimeout(unsubscribeTimer);
       closed = true;
       panel.removeAttribute('id');
       panel.classList.remove('in-view');
@@ -404,12 +403,12 @@ function openPortlet({ panel, bridge: first }, session, workspace, connected, ne
         bridge.hush();
         panel.remove();
       }, LINGER_MS);
-      leave();
+      unsubscribe();
     },
   };
 }
 
-/** Whether the keyboard is in a field of the shell. */
+/** Whether a text field or a dialog of the shell has the focus. */
 function isTyping() {
   return document.activeElement?.matches('input, textarea') === true || document.querySelector('dialog[open]') !== null;
 }
@@ -422,7 +421,7 @@ function agentOf({ agents }, cliType) {
   );
 }
 
-/** What of an agent a page is kept informed about. @param {Agent} agent */
+/** The part of an agent's state that is sent to pages. @param {Agent} agent */
 function stateOf({ status, reason, signIn }) {
   return { status, reason, signIn };
 }
@@ -431,7 +430,7 @@ function stateOf({ status, reason, signIn }) {
 function asMessage(error) {
   const code = error instanceof RequestError ? error.code : 'INTERNAL_ERROR';
   const message = messageOf(error, 'Something went wrong.');
-  // `OFFLINE`, `LATE` and `BUSY` are the shell's own.
+  // Includes `OFFLINE`, `LATE` and `BUSY`, which only the shell uses.
   return { type: 'error', code: /** @type {import('../types/wire.js').ErrorCode} */ (code), message };
 }
 

@@ -1,4 +1,4 @@
-/** What one can do with a project. Removing it can be undone. */
+/** The actions on a project. Removing can be undone. */
 
 import { openMenu } from './menu.js';
 import { RequestError } from './socket.js';
@@ -7,36 +7,36 @@ import { RequestError } from './socket.js';
  * @typedef {import('../types/wire.js').Project} Project
  * @typedef {import('./menu.js').MenuItem} MenuItem
  *
- * @typedef {object} Needs
+ * @typedef {object} Dependencies
  * @property {import('./socket.js').Socket} socket
  * @property {import('./toasts.js').Toasts} toasts
  * @property {(error: unknown) => void} complain
  * @property {(text: string) => void} copy
- * @property {(project: Project) => MenuItem[]} agents  an item for each, which starts a session
- * @property {(projectId: string) => () => void} tabsIn  how to bring the tabs of its sessions back to where they are now
+ * @property {(project: Project) => MenuItem[]} agents  menu items that start a session, one per agent
+ * @property {(projectId: string) => () => void} tabsIn  returns a function that restores the current tabs of its sessions
  * @property {(projectId: string) => void} restored
  */
 
-/** @param {Needs} needs */
+/** @param {Dependencies} needs */
 export function projectActions({ socket, toasts, complain, copy, agents, tabsIn, restored }) {
   /** @param {Project} project */
   const remove = async ({ id, name }) => {
-    const bringBack = tabsIn(id);
+    const restoreTabs = tabsIn(id);
     try {
       await socket.request({ type: 'project:remove', projectId: id });
-      const undo = { label: 'Undo', run: () => restore(id, bringBack), undoes: true };
+      const undo = { label: 'Undo', run: () => restore(id, restoreTabs), undoes: true };
       toasts.show(`Removed ${name}. Its files stay where they are.`, undo);
     } catch (error) {
-      // Another window was faster: it is gone, which is what was wanted.
+      // Another window has already removed it, which is the wanted result.
       if (!(error instanceof RequestError && error.code === 'PROJECT_NOT_FOUND')) complain(error);
     }
   };
 
-  /** @param {string} id @param {() => void} bringBack  its tabs */
-  const restore = async (id, bringBack) => {
+  /** @param {string} id @param {() => void} restoreTabs  restores its tabs */
+  const restore = async (id, restoreTabs) => {
     try {
       await socket.request({ type: 'project:restore', projectId: id });
-      bringBack();
+      restoreTabs();
       restored(id);
     } catch (error) {
       complain(error);
@@ -44,7 +44,7 @@ export function projectActions({ socket, toasts, complain, copy, agents, tabsIn,
   };
 
   /**
-   * Everything, in a menu.
+   * Opens the menu with all actions on a project.
    * @param {Project} project
    * @param {HTMLElement} anchor
    * @param {{ x: number, y: number } | undefined} at

@@ -1,20 +1,20 @@
-/** One project in the sidebar: folded and unfolded, with a way to a new session and out of the list. */
+/** The sidebar row of a project, with buttons to collapse it, start a session in it and remove it. */
 
 import { h, icon } from '../shared/dom.js';
 
 /**
- * @typedef {object} Does
+ * @typedef {object} Actions
  * @property {(anchor: HTMLElement) => void} newSession
- * @property {(collapsed: boolean, at?: { x: number, y: number }) => void} menu  everything one can do with it
+ * @property {(collapsed: boolean, at?: { x: number, y: number }) => void} menu  opens the menu with all actions
  * @property {() => void} remove
  * @property {(collapsed: boolean) => void} fold
  */
 
 /**
  * @param {import('../types/wire.js').Project} project
- * @param {Does} does
+ * @param {Actions} actions
  */
-export function projectRow(project, does) {
+export function projectRow(project, actions) {
   const place = h('span', { class: 'project-place' });
   const main = h(
     'button',
@@ -32,7 +32,7 @@ export function projectRow(project, does) {
       title: 'New session',
       'aria-haspopup': 'menu',
       'aria-expanded': 'false',
-      onclick: () => does.newSession(add),
+      onclick: () => actions.newSession(add),
     },
     icon('plus'),
   );
@@ -43,30 +43,30 @@ export function projectRow(project, does) {
       type: 'button',
       tabindex: '-1',
       title: 'Remove from the sidebar (its files stay)',
-      onclick: does.remove,
+      onclick: actions.remove,
     },
     icon('close'),
   );
   const isCollapsed = () => main.getAttribute('aria-expanded') === 'false';
-  main.addEventListener('click', () => does.fold(!isCollapsed()));
+  main.addEventListener('click', () => actions.fold(!isCollapsed()));
   main.addEventListener('keydown', ({ key, repeat }) => {
-    if (key === 'ArrowLeft') does.fold(true);
-    else if (key === 'ArrowRight') does.fold(false);
-    else if (key === 'Delete' && !repeat) does.remove();
+    if (key === 'ArrowLeft') actions.fold(true);
+    else if (key === 'ArrowRight') actions.fold(false);
+    else if (key === 'Delete' && !repeat) actions.remove();
   });
   const element = h('li', { class: 'row project', 'data-project-id': project.id }, main, remove, add);
   element.addEventListener('contextmenu', (event) => {
     event.preventDefault();
-    // From the keyboard it comes with no place of its own.
+    // A context menu opened from the keyboard has no pointer position.
     const pointed = event.clientX > 0 || event.clientY > 0;
-    does.menu(isCollapsed(), pointed ? { x: event.clientX, y: event.clientY } : undefined);
+    actions.menu(isCollapsed(), pointed ? { x: event.clientX, y: event.clientY } : undefined);
   });
 
   return {
     element,
     main,
     add,
-    /** @param {boolean} collapsed @param {string | undefined} where  for a name that another project has too */
+    /** @param {boolean} collapsed @param {string | undefined} where  parent folder, if another project has the same name */
     show: (collapsed, where) => {
       main.setAttribute('aria-expanded', String(!collapsed));
       if (place.textContent !== (where ?? '')) place.textContent = where ?? '';

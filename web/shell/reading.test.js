@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { asked, read, UNREAD } from './reading.js';
+import { receive, requested, UNREAD } from './reading.js';
 
 const info = /** @type {any} */ ({});
 /** @param {number} seq @param {string} [bootId] @param {string} [requestId] @returns {import('../types/wire.js').ServerMessage} */
@@ -23,15 +23,15 @@ const resumed = { type: 'session:resumed', sessionId: 's', seq: 5, info, request
 const passed = (reading, ...messages) => {
   let now = reading;
   return messages.map((message) => {
-    const { reading: next, pass, gap } = read(now, message);
+    const { reading: next, pass, gap } = receive(now, message);
     now = next;
     return gap ? 'gap' : pass;
   });
 };
 
-test('nothing passes before the history', () => {
-  const told = /** @type {any} */ ({ type: 'session:info', sessionId: 's', info });
-  assert.deepEqual(passed(asked(UNREAD, 'r1'), chunk(4), told, resumed, history(5, 'b', 'r1'), chunk(6)), [
+test('messages before the history are dropped', () => {
+  const infoMessage = /** @type {any} */ ({ type: 'session:info', sessionId: 's', info });
+  assert.deepEqual(passed(requested(UNREAD, 'r1'), chunk(4), infoMessage, resumed, history(5, 'b', 'r1'), chunk(6)), [
     false,
     false,
     false,
@@ -40,8 +40,8 @@ test('nothing passes before the history', () => {
   ]);
 });
 
-test('each number passes once, in order, and a missing one is noticed', () => {
-  const { reading } = read(UNREAD, history(5));
+test('each event passes once in order, and a gap is reported', () => {
+  const { reading } = receive(UNREAD, history(5));
   assert.deepEqual(passed(reading, chunk(5), chunk(6), chunk(6), chunk(7), chunk(9)), [
     false,
     true,
@@ -51,25 +51,22 @@ test('each number passes once, in order, and a missing one is noticed', () => {
   ]);
 });
 
-test('after a reconnect it goes on where it was', () => {
-  const { reading } = read(read(UNREAD, history(5)).reading, chunk(6));
-  assert.deepEqual(asked(reading, 'r1'), { position: { bootId: 'b', seq: 6 }, asking: 'r1' });
-  assert.deepEqual(passed(asked(reading, 'r1'), chunk(7), resumed, chunk(7)), [false, true, true]);
+test('after a reconnect the stream resumes at the last position', () => {
+  const { reading } = receive(receive(UNREAD, history(5)).reading, chunk(6));
+  assert.deepEqual(requested(reading, 'r1'), { position: { bootId: 'b', seq: 6 }, asking: 'r1' });
+  assert.deepEqual(passed(requested(reading, 'r1'), chunk(7), resumed, chunk(7)), [false, true, true]);
 });
 
-test('a history replaces whatever was read', () => {
-  const { reading } = read(read(UNREAD, history(50)).reading, history(2, 'c'));
+test('a history replaces the position', () => {
+  const { reading } = receive(receive(UNREAD, history(50)).reading, history(2, 'c'));
   assert.deepEqual(reading, { position: { bootId: 'c', seq: 2 }, asking: null });
 });
 
-test('while it is asked, an answer to somebody else does not count', () => {
-  const { reading } = read(UNREAD, history(50));
-  const theirs = history(51, 'b', 'r1');
-  assert.deepEqual(passed(asked(reading, 'r2'), theirs, resumed, history(52), history(53, 'b', 'r2'), chunk(54)), [
-    false,
-    false,
-    false,
-    true,
-    true,
-  ]);
+test('while a request is open, responses to other requests are dropped', () => {
+  const { reading } = receive(UNREAD, history(50));
+  const otherResponse = history(51, 'b', 'r1');
+  assert.deepEqual(
+    passed(requested(reading, 'r2'), otherResponse, resumed, history(52), history(53, 'b', 'r2'), chunk(54)),
+    [false, false, false, true, true],
+  );
 });

@@ -1,4 +1,4 @@
-/** Times as a list shows them, short beside a title. */
+/** Short relative times for lists. */
 
 const MINUTE = 60_000;
 const HOUR = 60 * MINUTE;
@@ -7,14 +7,14 @@ const WEEK = 7 * DAY;
 const YEAR = 365 * DAY;
 
 /**
- * now, 2m, 1h, 2d, 1w, 3y.
+ * The age as `now`, `2m`, `1h`, `2d`, `1w` or `3y`.
  * @param {string} iso
  * @param {number} now  in milliseconds
  */
 export function shortAge(iso, now) {
   const age = now - Date.parse(iso);
   if (Number.isNaN(age)) return '';
-  // A clock that is a little ahead of ours is no reason to show a time to come.
+  // A negative age means that the server's clock is ahead.
   if (age < MINUTE) return 'now';
   if (age < HOUR) return `${Math.floor(age / MINUTE)}m`;
   if (age < DAY) return `${Math.floor(age / HOUR)}h`;

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { shortAge } from './relative-time.js';
 
-test('TC-2.1a: ages are short, and never in the future', () => {
+test('TC-2.1a: an age is abbreviated and never in the future', () => {
   const now = Date.parse('2026-06-15T12:00:00.000Z');
   for (const [iso, age] of [
     ['2026-06-15T12:00:30.000Z', 'now'],

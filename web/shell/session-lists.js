@@ -1,31 +1,32 @@
 /**
- * Asks for the sessions of projects, a few lists at a time: with tens of thousands of sessions the first, which come
- * unasked, are shown while the others are still on their way, and the page stays quick meanwhile.
+ * Requests the session lists of projects, a few at a time, so that the page stays responsive with tens of thousands of
+ * sessions. The server sends the first lists without a request; they are shown while the others are loading.
  *
  * @typedef {import('../types/wire.js').Project} Project
  */
 
-const AT_ONCE = 4;
-/** Longer than the first frame takes in a window that is painted. */
+/** Maximum concurrent requests. */
+const CONCURRENT_MAX = 4;
+/** Maximum wait for the first animation frame; a window that is not painted gets none. */
 const FIRST_FRAME_MS = 300;
 
 /** @param {import('./socket.js').Socket} socket @param {() => boolean} showsArchived */
 export function startSessionLists(socket, showsArchived) {
   /** @type {{ projectId: string, archived: boolean }[]} */
   let waiting = [];
-  let underWay = 0;
-  /** Projects whose list has come over this connection. @type {Set<string>} */
-  const come = new Set();
+  let running = 0;
+  /** Ids of projects whose list has arrived over this connection. @type {Set<string>} */
+  const received = new Set();
 
   const next = () => {
-    while (underWay < AT_ONCE && waiting.length > 0) {
+    while (running < CONCURRENT_MAX && waiting.length > 0) {
       const [wanted] = waiting.splice(0, 1);
-      underWay += 1;
+      running += 1;
       socket
         .request({ type: 'session:list', ...wanted })
         .catch(() => {})
         .finally(() => {
-          underWay -= 1;
+          running -= 1;
           next();
         });
     }
@@ -44,23 +45,23 @@ export function startSessionLists(socket, showsArchived) {
       add(projects, false);
       if (showsArchived()) add(projects, true);
     },
-    /** Another connection: what came over the last one may have changed since. */
+    /** Resets the state for a new connection, because earlier lists may be outdated. */
     begin: () => {
       waiting = [];
-      come.clear();
+      received.clear();
     },
     /** @param {string} projectId @param {boolean} archived */
     came: (projectId, archived) => {
-      if (!archived) come.add(projectId);
+      if (!archived) received.add(projectId);
     },
-    /** Those that have not come by themselves, after those have been shown. @param {Project[]} projects */
+    /** Requests the lists the server has not sent by itself, after those are painted. @param {Project[]} projects */
     askOthers: (projects) => {
       let asked = false;
       const go = () => {
         if (asked) return;
         asked = true;
         add(
-          projects.filter(({ id }) => !come.has(id)),
+          projects.filter(({ id }) => !received.has(id)),
           false,
         );
         if (showsArchived()) add(projects, true);

@@ -1,4 +1,4 @@
-/** One session in the sidebar: opened with a click, renamed in place, everything else in its menu. */
+/** The sidebar row of a session. A click opens it, renaming happens in place, all other actions are in its menu. */
 
 import { h, icon } from '../shared/dom.js';
 import { markSign } from './marks.js';
@@ -16,16 +16,16 @@ import { shortAge } from './relative-time.js';
  * @property {boolean} renaming
  * @property {number} now
  *
- * @typedef {object} Does
+ * @typedef {object} Actions
  * @property {() => void} open
  * @property {(anchor: HTMLElement, at?: { x: number, y: number }) => void} menu
- * @property {() => void} rename  begins it
- * @property {(title: string | null) => void} renamed  ends it; null leaves the title as it is
+ * @property {() => void} rename  called to start renaming
+ * @property {(title: string | null) => void} renamed  called when renaming ends; null keeps the title
  * @property {() => void} archive
  */
 
-/** @param {Does} does */
-export function sessionRow(does) {
+/** @param {Actions} actions */
+export function sessionRow(actions) {
   const mark = markSign();
   const title = h('span', { class: 'session-title' });
   const agentName = h('span', { class: 'sr-only' });
@@ -47,18 +47,18 @@ export function sessionRow(does) {
   /** @type {HTMLInputElement | null} */
   let field = null;
 
-  main.addEventListener('click', does.open);
-  main.addEventListener('dblclick', does.rename);
-  more.addEventListener('click', () => does.menu(more));
+  main.addEventListener('click', actions.open);
+  main.addEventListener('dblclick', actions.rename);
+  more.addEventListener('click', () => actions.menu(more));
   element.addEventListener('contextmenu', (event) => {
     event.preventDefault();
-    // From the keyboard it comes with no place of its own.
+    // A context menu opened from the keyboard has no pointer position.
     const pointed = event.clientX > 0 || event.clientY > 0;
-    does.menu(more, pointed ? { x: event.clientX, y: event.clientY } : undefined);
+    actions.menu(more, pointed ? { x: event.clientX, y: event.clientY } : undefined);
   });
   main.addEventListener('keydown', (event) => {
-    if (event.key === 'F2') does.rename();
-    else if (event.key === 'Delete' && !event.repeat) does.archive();
+    if (event.key === 'F2') actions.rename();
+    else if (event.key === 'Delete' && !event.repeat) actions.archive();
     else return;
     event.preventDefault();
   });
@@ -82,13 +82,13 @@ export function sessionRow(does) {
       input.remove();
       main.hidden = more.hidden = false;
       if (hadFocus) main.focus();
-      does.renamed(keep && typed !== '' && typed !== text ? typed : null);
+      actions.renamed(keep && typed !== '' && typed !== text ? typed : null);
     };
     input.addEventListener('keydown', (event) => {
       event.stopPropagation();
       if (event.isComposing) return;
       if (event.key !== 'Enter' && event.key !== 'Escape') return;
-      event.preventDefault(); // Or the row, which has the focus next, would be pressed by the same key.
+      event.preventDefault(); // Otherwise the same key press would activate the row, which gets the focus next.
       end(event.key === 'Enter');
     });
     input.addEventListener('blur', () => end(true));

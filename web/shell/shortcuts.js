@@ -1,15 +1,15 @@
 /**
- * The keys of the whole window, as data. They come from this window and, while a session's page has the
- * focus, over its bridge.
+ * The global keyboard shortcuts, as data. Key presses come from this window or, while a session's page has the focus,
+ * over its bridge.
  *
- * Chosen so that no browser loses one: letters with Alt that open no menu, and no plain Ctrl but Ctrl+K. By
- * `code`, not by `key`, where a Mac's Option key would turn the letter into another character.
+ * The shortcuts do not conflict with those of browsers: Alt with letters that open no browser menu, and Ctrl alone only
+ * for Ctrl+K. Letters are matched by `code`, because Option on a Mac changes the `key` of a letter.
  *
  * @typedef {{ key: string, code: string, ctrl: boolean, meta: boolean, alt: boolean, shift: boolean }} Key
  *
  * @typedef {object} Shortcut
  * @property {string} command
- * @property {string} shown  for the help sheet
+ * @property {string} shown  text in the help sheet
  * @property {string} label
  * @property {(key: Key) => boolean} matches
  */
@@ -68,7 +68,7 @@ export const SHORTCUTS = [
   },
 ];
 
-/** What keys do where they work, for the help sheet; those parts handle their own themselves. */
+/** The content of the help sheet. Keys that work only in one part of the page are handled there. */
 export const HELP = [
   { where: 'Everywhere', keys: SHORTCUTS.map(({ shown, label }) => [shown, label]) },
   {
@@ -96,12 +96,12 @@ export const HELP = [
   },
 ];
 
-/** The keys of a command, as they are shown. @param {string} command */
+/** The shortcut of a command as shown to the user. @param {string} command */
 export function keysOf(command) {
   return SHORTCUTS.find((shortcut) => shortcut.command === command)?.shown;
 }
 
-/** @param {Key} key */
+/** The command of a key press. @param {Key} key */
 export function shortcutFor(key) {
   return SHORTCUTS.find(({ matches }) => matches(key))?.command;
 }

@@ -6,7 +6,7 @@ const NONE = { ctrl: false, meta: false, alt: false, shift: false };
 /** @param {string} key @param {string} code @param {Partial<typeof NONE>} [held] */
 const press = (key, code, held) => shortcutFor({ key, code, ...NONE, ...held });
 
-test('each shortcut has its key, on a Mac too', () => {
+test('each shortcut is recognised, also with Option on a Mac', () => {
   assert.equal(press('k', 'KeyK', { ctrl: true }), 'palette');
   assert.equal(press('k', 'KeyK', { meta: true }), 'palette');
   assert.equal(press('w', 'KeyW', { alt: true }), 'close-tab');
@@ -17,7 +17,7 @@ test('each shortcut has its key, on a Mac too', () => {
   assert.equal(press('?', 'Slash', { shift: true }), 'help');
 });
 
-test('what belongs to the browser, or to the text, is left alone', () => {
+test('browser shortcuts and text input are not shortcuts', () => {
   for (const [key, code, held] of /** @type {[string, string, Partial<typeof NONE>][]} */ ([
     ['w', 'KeyW', { ctrl: true }],
     ['t', 'KeyT', { ctrl: true }],

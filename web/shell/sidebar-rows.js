@@ -1,6 +1,6 @@
 /**
- * The sidebar as numbered rows of one height: projects, and under each its sessions. Pure, and never laid out
- * in full: with 100 projects of 500 sessions, only the few rows in view are looked up.
+ * The sidebar as numbered rows of equal height: each project, followed by its sessions. Pure. The full list of rows is
+ * never built; rows are looked up by number, so that 100 projects of 500 sessions cost only the rows in view.
  *
  * @typedef {import('../types/wire.js').Project} Project
  * @typedef {import('../types/wire.js').SessionListItem} SessionListItem
@@ -13,17 +13,17 @@
  * @typedef {object} Section
  * @property {Project} project
  * @property {boolean} collapsed
- * @property {SessionListItem[]} sessions  those that have a row
- * @property {boolean} empty  whether a row says that there are none
- * @property {number} first  the number of its first row
- * @property {number} rows
+ * @property {SessionListItem[]} sessions  the sessions that have a row
+ * @property {boolean} empty  whether it has a row that says there are no sessions
+ * @property {number} first  number of its first row
+ * @property {number} rows  number of rows
  *
  * @typedef {object} View
  * @property {Project[]} projects
  * @property {Map<string, SessionListItem[]>} lists
  * @property {(projectId: string) => boolean} isCollapsed
- * @property {string} filter  words that a title must contain
- * @property {boolean} archived  then projects without any are left out
+ * @property {string} filter  words that a session title must contain
+ * @property {boolean} archived  whether archived sessions are shown; projects without any are then omitted
  */
 
 /** @param {View} view @returns {Section[]} */
@@ -35,11 +35,11 @@ export function sections({ projects, lists, isCollapsed, filter, archived }) {
   let first = 0;
   for (const project of projects) {
     const list = lists.get(project.id);
-    const fitting = list && searching ? matching(list, words) : list;
-    if ((searching || archived) && !fitting?.length) continue;
+    const visible = list && searching ? matching(list, words) : list;
+    if ((searching || archived) && !visible?.length) continue;
     const collapsed = !searching && isCollapsed(project.id);
-    const sessions = collapsed || !fitting ? [] : fitting;
-    const empty = !collapsed && fitting?.length === 0;
+    const sessions = collapsed || !visible ? [] : visible;
+    const empty = !collapsed && visible?.length === 0;
     const rows = 1 + sessions.length + (empty ? 1 : 0);
     found.push({ project, collapsed, sessions, empty, first, rows });
     first += rows;
@@ -47,7 +47,7 @@ export function sections({ projects, lists, isCollapsed, filter, archived }) {
   return found;
 }
 
-/** How many rows there are. @param {Section[]} sections */
+/** Total number of rows. @param {Section[]} sections */
 export function rowCount(sections) {
   const last = sections.at(-1);
   return last ? last.first + last.rows : 0;
@@ -72,41 +72,41 @@ export function rowAt(sections, index) {
   return { kind: 'empty', key: `empty ${project.id}`, project };
 }
 
-/** @param {Section[]} sections @param {string} key @returns {number}  -1 if it has no row */
+/** @param {Section[]} sections @param {string} key @returns {number}  number of the row, or -1 */
 export function indexOf(sections, key) {
   for (const { project, sessions, first } of sections) {
     if (key === `project ${project.id}`) return first;
-    const at = key.startsWith('session ') ? placesIn(sessions).get(key.slice('session '.length)) : undefined;
+    const at = key.startsWith('session ') ? indexesOf(sessions).get(key.slice('session '.length)) : undefined;
     if (at !== undefined) return first + 1 + at;
   }
   return -1;
 }
 
 /** @type {WeakMap<SessionListItem[], Map<string, number>>} */
-const placed = new WeakMap();
+const indexCache = new WeakMap();
 
 /** @param {SessionListItem[]} list */
-function placesIn(list) {
-  let places = placed.get(list);
+function indexesOf(list) {
+  let places = indexCache.get(list);
   if (!places) {
     places = new Map(list.map(({ id }, index) => [id, index]));
-    placed.set(list, places);
+    indexCache.set(list, places);
   }
   return places;
 }
 
 /** @type {WeakMap<SessionListItem[], { query: string, found: SessionListItem[] }>} */
-const searched = new WeakMap();
+const searchCache = new WeakMap();
 
-/** @param {SessionListItem[]} list @param {string[]} words  lower case */
+/** Sessions whose title contains every word. @param {SessionListItem[]} list @param {string[]} words  in lower case */
 export function matching(list, words) {
   const query = words.join(' ');
-  const known = searched.get(list);
-  if (known?.query === query) return known.found;
+  const cached = searchCache.get(list);
+  if (cached?.query === query) return cached.found;
   const found = list.filter(({ title }) => {
     const text = title.toLowerCase();
     return words.every((word) => text.includes(word));
   });
-  searched.set(list, { query, found });
+  searchCache.set(list, { query, found });
   return found;
 }

@@ -33,7 +33,7 @@ const laidOut = (view) =>
 /** @param {import('./sidebar-rows.js').Section[]} all */
 const keys = (all) => Array.from({ length: rowCount(all) }, (_, index) => rowAt(all, index)?.key);
 
-test('each project is followed by its sessions, or by the word that it has none', () => {
+test('each project is followed by its sessions or by an empty row', () => {
   assert.deepEqual(keys(laidOut()), [
     'project a',
     'session a1',
@@ -43,11 +43,11 @@ test('each project is followed by its sessions, or by the word that it has none'
     'empty b',
     'project c',
     'session c1',
-    'project d', // Its list has not come yet, so nothing is said about it.
+    'project d', // Its list has not arrived yet, so it has no empty row.
   ]);
 });
 
-test('a folded project is one row', () => {
+test('a collapsed project is one row', () => {
   assert.deepEqual(keys(laidOut({ isCollapsed: (id) => id !== 'c' })), [
     'project a',
     'project b',
@@ -57,20 +57,20 @@ test('a folded project is one row', () => {
   ]);
 });
 
-test('a filter finds every word in titles of all projects, folded or not', () => {
+test('a filter matches all words in titles, also in collapsed projects', () => {
   assert.deepEqual(keys(laidOut({ filter: ' LOGIN fix ', isCollapsed: () => true })), ['project a', 'session a1']);
   assert.deepEqual(keys(laidOut({ filter: 'fix' })), ['project a', 'session a1', 'project c', 'session c1']);
   assert.deepEqual(keys(laidOut({ filter: 'nope' })), []);
 });
 
-test('among the archived, projects without any are left out', () => {
+test('the archived view omits projects without archived sessions', () => {
   assert.deepEqual(keys(laidOut({ archived: true, lists: new Map([['c', [session('c9')]]]) })), [
     'project c',
     'session c9',
   ]);
 });
 
-test('a row is found by its number and its number by its row, beyond the ends nothing', () => {
+test('rows and their numbers map to each other, outside the range to none', () => {
   const all = laidOut();
   for (const [index, key] of keys(all).entries()) {
     if (key && !key.startsWith('empty')) assert.equal(indexOf(all, key), index, key);

@@ -1,16 +1,16 @@
-/** The line between sidebar and main area: dragged, or moved with the arrow keys. Remembered. */
+/** The divider between sidebar and main area, moved with the pointer or the arrow keys. Its position is stored. */
 
 import { recall, remember } from '../shared/storage.js';
 
 const KEY = 'liminal:sidebar-width';
 const MIN = 200;
 const MAX = 480;
-const USUAL = 280;
+const DEFAULT = 280;
 const STEP = 16;
 
 /** @param {HTMLElement} divider */
 export function startSidebarWidth(divider) {
-  let width = recall(KEY, (value) => (typeof value === 'number' ? value : undefined), USUAL);
+  let width = recall(KEY, (value) => (typeof value === 'number' ? value : undefined), DEFAULT);
 
   /** @param {number} wanted */
   const show = (wanted) => {
@@ -42,7 +42,7 @@ export function startSidebarWidth(divider) {
       { once: true },
     );
   });
-  divider.addEventListener('dblclick', () => choose(USUAL));
+  divider.addEventListener('dblclick', () => choose(DEFAULT));
   divider.addEventListener('keydown', (event) => {
     const to = { ArrowLeft: width - STEP, ArrowRight: width + STEP, Home: MIN, End: MAX }[event.key];
     if (to === undefined) return;

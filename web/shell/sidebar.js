@@ -1,6 +1,6 @@
 /**
- * Projects and their sessions in the sidebar. Only the rows in view are in the page, and the one that has the
- * focus; the whole list is one stop for the Tab key, and the arrow keys walk through it.
+ * The list of projects and sessions in the sidebar. It is virtual: the page contains only the rows in view and the
+ * focusable one. The whole list is one tab stop; the arrow keys move between rows.
  */
 
 import { h } from '../shared/dom.js';
@@ -27,23 +27,23 @@ import { ambiguousPlaces } from './workspace.js';
  * @property {(session: SessionListItem, anchor: HTMLElement, at?: { x: number, y: number }) => void} menu
  * @property {(session: SessionListItem, title: string) => void} rename
  * @property {(session: SessionListItem) => void} archive
- * @property {(archived: boolean) => void} wantArchived  the other list is shown from now on
+ * @property {(archived: boolean) => void} wantArchived  called when the view changes to or from archived sessions
  *
  * @typedef {object} Shown
  * @property {Workspace} workspace
  * @property {ReadonlySet<string>} unseen
- * @property {string | null} current  the session in view
+ * @property {string | null} current  id of the session in view
  *
  * @typedef {object} RowView
  * @property {HTMLElement} element
- * @property {HTMLElement | null} main  what the keyboard can be in
+ * @property {HTMLElement | null} main  the focusable element
  * @property {(row: any) => void} show
- * @property {() => boolean} [reusable]  whether it may show another session from now on
+ * @property {() => boolean} [reusable]  whether the row may be reused for another session
  */
 
 const KEY = 'liminal:collapsed';
-/** Rows beyond the view's edges, so that a scroll shows no gap. */
-const BEYOND = 8;
+/** Extra rows above and below the viewport, so that scrolling shows no gap. */
+const OVERSCAN = 8;
 const AGES_EVERY_MS = 30_000;
 
 /**
@@ -66,8 +66,8 @@ export function startSidebar(place, { filter, archived, archivedHead, count, too
   let collapsed = recallCollapsed();
   let rowHeight = 30;
   let showsArchived = false;
-  /** The row that the Tab key reaches. */
-  let stop = '';
+  /** Key of the row that is the list's tab stop. */
+  let tabStop = '';
   /** @type {string | null} */
   let renaming = null;
   let now = Date.now();
@@ -101,7 +101,7 @@ export function startSidebar(place, { filter, archived, archivedHead, count, too
     layOut();
   };
 
-  /** What changed may have moved every row. */
+  /** Recomputes all rows after a change. */
   const layOut = () => {
     if (!shown?.workspace.projects) return;
     const focused = views.get(focusedKey() ?? '');
@@ -116,38 +116,38 @@ export function startSidebar(place, { filter, archived, archivedHead, count, too
     });
     const rows = rowCount(shownSections);
     list.style.height = `${rows * rowHeight}px`;
-    sayHowMany();
-    if (indexOf(shownSections, stop) < 0) stop = rowAt(shownSections, 0)?.key ?? '';
-    // The keyboard stays where it was in the list when the row under it goes.
+    showCount();
+    if (indexOf(shownSections, tabStop) < 0) tabStop = rowAt(shownSections, 0)?.key ?? '';
+    // If the focused row was removed, the nearest row gets the focus.
     const lostFocus = was >= 0 && indexOf(shownSections, focusedKey() ?? '') < 0;
-    if (lostFocus) stop = nearest(was)?.key ?? stop;
+    if (lostFocus) tabStop = nearest(was)?.key ?? tabStop;
     draw();
-    if (lostFocus) focusRow(stop);
+    if (lostFocus) focusRow(tabStop);
   };
 
-  const sayHowMany = () => {
+  const showCount = () => {
     const searching = filter.value.trim() !== '';
     const found = shownSections.reduce((sum, { sessions }) => sum + sessions.length, 0);
     const what = showsArchived ? 'archived session' : 'session';
-    const said = searching ? `${found} ${what}${found === 1 ? '' : 's'} found` : '';
-    if (count.textContent !== said) count.textContent = said;
+    const countText = searching ? `${found} ${what}${found === 1 ? '' : 's'} found` : '';
+    if (count.textContent !== countText) count.textContent = countText;
     nothing.hidden = shownSections.length > 0;
     nothing.textContent = searching ? 'No title contains that.' : 'Nothing is archived.';
   };
 
-  /** Brings the rows in view into the page, and the others out of it. */
+  /** Updates the page to contain the rows in view and the tab stop. */
   const draw = () => {
     if (!shown || place.firstChild !== list) return;
     const top = place.scrollTop - list.offsetTop;
-    const first = Math.max(0, Math.floor(top / rowHeight) - BEYOND);
-    const last = Math.ceil((top + place.clientHeight) / rowHeight) + BEYOND;
+    const first = Math.max(0, Math.floor(top / rowHeight) - OVERSCAN);
+    const last = Math.ceil((top + place.clientHeight) / rowHeight) + OVERSCAN;
     /** @type {[number, Row][]} */
     const wanted = [];
     for (let index = first; index <= last; index += 1) {
       const row = rowAt(shownSections, index);
       if (row) wanted.push([index, row]);
     }
-    const stopAt = indexOf(shownSections, stop);
+    const stopAt = indexOf(shownSections, tabStop);
     const stopRow = rowAt(shownSections, stopAt);
     if (stopRow && stopAt < first) wanted.unshift([stopAt, stopRow]);
     if (stopRow && stopAt > last) wanted.push([stopAt, stopRow]);
@@ -158,7 +158,7 @@ export function startSidebar(place, { filter, archived, archivedHead, count, too
     for (const [key, view] of views) {
       if (keys.has(key)) continue;
       views.delete(key);
-      // A session's row that scrolled out shows one that scrolled in: making new ones would cost frames.
+      // Session rows that scrolled out are reused; creating new ones would make scrolling stutter.
       if (view.reusable?.()) free.push(view);
       view.element.remove();
     }
@@ -174,8 +174,8 @@ export function startSidebar(place, { filter, archived, archivedHead, count, too
       view.show(row);
       const offset = `${index * rowHeight}px`;
       if (element.style.top !== offset) element.style.top = offset;
-      if (main) main.tabIndex = row.key === stop ? 0 : -1;
-      // Read in the order in which they are seen. Moving the focused one would lose the focus.
+      if (main) main.tabIndex = row.key === tabStop ? 0 : -1;
+      // Keep the DOM order equal to the visual order. The focused row is not moved, because it would lose the focus.
       /** @type {Element | null} */
       const next = before ? before.nextElementSibling : list.firstElementChild;
       if (next !== element && !(element.isConnected && element.contains(document.activeElement))) {
@@ -189,7 +189,7 @@ export function startSidebar(place, { filter, archived, archivedHead, count, too
   const makeRow = (row) => {
     if (row.kind === 'project') {
       const { project } = row;
-      const fold = (/** @type {boolean} */ folded) => setFolded(project.id, folded);
+      const fold = (/** @type {boolean} */ folded) => setCollapsed(project.id, folded);
       const view = projectRow(project, {
         newSession: (anchor) => actions.newSession(project, anchor),
         remove: () => actions.remove(project),
@@ -248,13 +248,13 @@ export function startSidebar(place, { filter, archived, archivedHead, count, too
   const rename = (id) => {
     unhide(`session ${id}`);
     renaming = id;
-    stop = `session ${id}`;
-    scrollTo(stop);
+    tabStop = `session ${id}`;
+    scrollTo(tabStop);
     draw();
   };
 
   /** @param {string} projectId @param {boolean} fold */
-  const setFolded = (projectId, fold) => {
+  const setCollapsed = (projectId, fold) => {
     collapsed = recallCollapsed();
     if (fold) collapsed[projectId] = true;
     else delete collapsed[projectId];
@@ -267,7 +267,7 @@ export function startSidebar(place, { filter, archived, archivedHead, count, too
     return undefined;
   };
 
-  /** The row at this place, or the next one the keyboard can be in, if need be above. @param {number} index */
+  /** The nearest focusable row at or after this index, otherwise before it. @param {number} index */
   const nearest = (index) => {
     const rows = rowCount(shownSections);
     for (let at = index; at < rows; at += 1)
@@ -294,7 +294,7 @@ export function startSidebar(place, { filter, archived, archivedHead, count, too
       document.getElementById('add-project')?.focus();
       return false;
     }
-    stop = key;
+    tabStop = key;
     scrollTo(key);
     draw();
     const main = views.get(key)?.main;
@@ -311,8 +311,8 @@ export function startSidebar(place, { filter, archived, archivedHead, count, too
 
   place.addEventListener('focusin', () => {
     const key = focusedKey();
-    if (key === undefined || key === stop || views.get(key)?.main === null) return;
-    stop = key;
+    if (key === undefined || key === tabStop || views.get(key)?.main === null) return;
+    tabStop = key;
     draw();
   });
   place.addEventListener('keydown', (event) => {
@@ -322,7 +322,7 @@ export function startSidebar(place, { filter, archived, archivedHead, count, too
     if (from < 0 || !(event.target instanceof HTMLButtonElement)) return;
     const rows = rowCount(shownSections);
     const page = Math.max(1, Math.floor(place.clientHeight / rowHeight) - 1);
-    const ways = {
+    const moves = {
       ArrowDown: [from + 1, 1],
       ArrowUp: [from - 1, -1],
       Home: [0, 1],
@@ -330,10 +330,10 @@ export function startSidebar(place, { filter, archived, archivedHead, count, too
       PageDown: [Math.min(rows - 1, from + page), -1],
       PageUp: [Math.max(0, from - page), 1],
     };
-    const way = ways[/** @type {keyof typeof ways} */ (event.key)];
-    if (way) {
+    const move = moves[/** @type {keyof typeof moves} */ (event.key)];
+    if (move) {
       event.preventDefault();
-      const [start, step] = way;
+      const [start, step] = move;
       for (let at = start; at >= 0 && at < rows; at += step) {
         const row = rowAt(shownSections, at);
         if (row && row.kind !== 'empty') return focusRow(row.key);
@@ -380,7 +380,7 @@ export function startSidebar(place, { filter, archived, archivedHead, count, too
     archived.focus();
   });
 
-  /** What was asked for by name is shown, whatever the list is narrowed to. @param {string} key */
+  /** Clears the filter and leaves the archived view if they hide this row. @param {string} key */
   const unhide = (key) => {
     if (indexOf(shownSections, key) >= 0) return;
     filter.value = '';
@@ -388,7 +388,7 @@ export function startSidebar(place, { filter, archived, archivedHead, count, too
     else layOut();
   };
 
-  // Another window folded or unfolded something.
+  // Another window collapsed or expanded a project.
   addEventListener('storage', (event) => {
     if (event.key !== KEY) return;
     collapsed = recallCollapsed();
@@ -413,23 +413,23 @@ export function startSidebar(place, { filter, archived, archivedHead, count, too
       return focusRow(`project ${id}`);
     },
     focusSession: (/** @type {string} */ id) => focusRow(`session ${id}`),
-    /** Unfolds the project, so that what happens in it is seen. @param {string} projectId */
+    /** Expands a project. @param {string} projectId */
     reveal: (projectId) => {
-      if (collapsed[projectId]) setFolded(projectId, false);
+      if (collapsed[projectId]) setCollapsed(projectId, false);
     },
-    /** The project that the keyboard is in, and what a menu about it would drop from. */
+    /** The project of the focused row. */
     focusedProject: () => {
       const key = focusedKey();
       const row = key === undefined ? undefined : rowAt(shownSections, indexOf(shownSections, key));
       return row?.project;
     },
-    /** What a menu about this project drops from, if it is in view. @param {string} projectId */
+    /** The anchor for a project's menu, if its row is in the page. @param {string} projectId */
     anchorOf: (projectId) => views.get(`project ${projectId}`)?.element.querySelector('.project-new') ?? null,
     showsArchived: () => showsArchived,
   };
 }
 
-/** How high a row is, in a window with this font size. @param {HTMLElement} list */
+/** Measures the height of a row at the current font size. @param {HTMLElement} list */
 function measure(list) {
   const probe = h('li', { class: 'row' });
   list.append(probe);

@@ -1,7 +1,9 @@
 /**
- * The one WebSocket of this window. It reconnects for ever and never gives up a request silently:
- * each `request` ends in its answer, the server's error, or `OFFLINE`. The pauses between attempts grow, for a server
- * that is there and cannot have us; one that was gone is back as soon as its port answers a knock.
+ * The only WebSocket of this window. It reconnects without limit, and every request is settled: with its response, with
+ * the server's error, with `OFFLINE`, or with `LATE` after a deadline.
+ *
+ * The delay between attempts grows, which spares a server that runs and cannot accept the connection. After the
+ * connection is lost, an HTTP probe also runs several times per second, so that a restarted server is noticed at once.
  *
  * @typedef {import('../types/wire.js').ClientMessage} ClientMessage
  * @typedef {import('../types/wire.js').ServerMessage} ServerMessage
@@ -11,17 +13,17 @@
  * @typedef {object} Listeners
  * @property {(message: ServerMessage) => void} onMessage
  * @property {(connection: Connection) => void} onConnection
- * @property {() => void} onSignedOut  the server is there, but no longer knows this browser
+ * @property {() => void} onSignedOut  called when the server no longer accepts this browser's cookie
  */
 
 const FIRST_RETRIES_MS = [0, 500, 1000, 2000, 4000];
 const LAST_RETRY_MS = 5000;
-/** How often to knock at the port of a server that is gone, while somebody looks, and how long. */
-const KNOCK_MS = 200;
-const KNOCKS_MAX = 1500;
-/** Far longer than any answer takes; a server that is this late is stuck. */
+/** Interval of the HTTP probe while the window is visible, and the maximum number of probes. */
+const PROBE_MS = 200;
+const PROBES_MAX = 1500;
+/** Deadline for a response; a server that exceeds it is stuck. */
 const ANSWER_DEADLINE_MS = 15_000;
-/** What has to wait for an agent, which may first have to be downloaded. */
+/** Deadline for requests that wait for an agent, which may have to be downloaded first. */
 const AGENT_DEADLINE_MS = 10 * 60_000;
 /** @type {Set<ClientMessage['type']>} */
 const WAITS_FOR_AGENT = new Set([
@@ -55,8 +57,8 @@ export function connect({ onMessage, onConnection, onSignedOut }) {
    *   resolve: (message: ServerMessage) => void,
    *   reject: (error: Error) => void,
    *   timer: ReturnType<typeof setTimeout>,
-   * }} Waiting
-   * @type {Map<string, Waiting>}
+   * }} PendingRequest
+   * @type {Map<string, PendingRequest>}
    */
   const pending = new Map();
   /** @type {WebSocket | null} */
@@ -65,62 +67,63 @@ export function connect({ onMessage, onConnection, onSignedOut }) {
   let timer;
   let attempt = 0;
   let lastId = 0;
-  let knocks = 0;
+  let probes = 0;
   /** @type {ReturnType<typeof setTimeout> | undefined} */
-  let knocking;
+  let probeTimer;
 
   const open = () => {
     clearTimeout(timer);
-    use(new WebSocket(`ws://${location.host}/ws?batch=1&html=1&lists=1`));
+    attach(new WebSocket(`ws://${location.host}/ws?batch=1&html=1&lists=1`));
   };
 
   /** @param {WebSocket} opening */
-  const use = (opening) => {
+  const attach = (opening) => {
     socket = opening;
-    opening.onmessage = ({ data }) => take(data);
+    opening.onmessage = ({ data }) => onFrame(data);
     opening.onclose = () => {
       if (socket === opening) lost();
     };
   };
 
   /** @param {string} data */
-  const take = (data) => {
+  const onFrame = (data) => {
     const frame = JSON.parse(data);
     for (const message of Array.isArray(frame) ? frame : [frame]) receive(message);
   };
 
-  // The page has connected before it could do anything with it. The listeners may not be there before we return.
-  const takeOver = (/** @type {NonNullable<Window['early']>} */ early) => {
+  // Uses the connection that `shared/boot.js` has opened. Its frames are handled in a microtask, because the caller's
+  // listeners may not be ready before `connect` returns.
+  const attachEarly = (/** @type {NonNullable<Window['early']>} */ early) => {
     window.early = undefined;
-    use(early.socket);
+    attach(early.socket);
     queueMicrotask(() => {
-      for (const frame of early.frames) take(frame);
+      for (const frame of early.frames) onFrame(frame);
       if (socket?.readyState === WebSocket.CLOSED) lost();
     });
   };
 
   /** @param {ServerMessage} message */
   const receive = (message) => {
-    // Only now: a server that lets us in and hangs up at once is not there yet.
+    // Only `hello` counts as connected: a server may accept the connection and close it at once.
     if (message.type === 'hello') {
       attempt = 0;
-      clearTimeout(knocking);
+      clearTimeout(probeTimer);
       onConnection({ state: 'up' });
     }
     onMessage(message);
     const id = 'requestId' in message ? message.requestId : undefined;
-    const waiting = id === undefined ? undefined : pending.get(id);
-    if (!waiting || id === undefined) return;
+    const awaited = id === undefined ? undefined : pending.get(id);
+    if (!awaited || id === undefined) return;
     pending.delete(id);
-    clearTimeout(waiting.timer);
-    if (message.type === 'error') waiting.reject(new RequestError(message.code, message.message));
-    else waiting.resolve(message);
+    clearTimeout(awaited.timer);
+    if (message.type === 'error') awaited.reject(new RequestError(message.code, message.message));
+    else awaited.resolve(message);
   };
 
   const lost = () => {
     socket = null;
-    for (const { reject, timer: late } of pending.values()) {
-      clearTimeout(late);
+    for (const { reject, timer: timeout } of pending.values()) {
+      clearTimeout(timeout);
       reject(offline());
     }
     pending.clear();
@@ -129,28 +132,28 @@ export function connect({ onMessage, onConnection, onSignedOut }) {
     onConnection({ state: 'down', retryInMs, attempt });
     timer = setTimeout(open, retryInMs);
     if (attempt === 1) {
-      knocks = 0;
-      knockLater();
+      probes = 0;
+      scheduleProbe();
     } else checkSignedOut();
   };
 
-  // A refused upgrade looks to a page like a dead server, so ask over plain HTTP which it was.
+  // A page cannot tell a refused WebSocket upgrade from an unreachable server, so this asks over HTTP.
   const checkSignedOut = async () => {
     const response = await fetch('/auth').catch(() => undefined);
     if (response?.status === 401) onSignedOut();
     return response !== undefined;
   };
 
-  const knockLater = () => {
-    clearTimeout(knocking);
-    knocking = setTimeout(knock, KNOCK_MS);
+  const scheduleProbe = () => {
+    clearTimeout(probeTimer);
+    probeTimer = setTimeout(probe, PROBE_MS);
   };
-  const knock = async () => {
-    knocks += 1;
+  const probe = async () => {
+    probes += 1;
     const waits = socket !== null || document.visibilityState !== 'visible';
-    // It answers: once more at once, and if it cannot have us yet, at the usual pace.
+    // The server answers: reconnect now. If that fails, the regular retry delay applies.
     if (!waits && (await checkSignedOut())) return retryNow();
-    if (attempt > 0 && knocks < KNOCKS_MAX) knockLater();
+    if (attempt > 0 && probes < PROBES_MAX) scheduleProbe();
   };
 
   const retryNow = () => {
@@ -159,7 +162,7 @@ export function connect({ onMessage, onConnection, onSignedOut }) {
 
   /**
    * @param {ClientMessage} message
-   * @param {string} [ownId]  to be sent again with, after `OFFLINE`: the server carries it out once
+   * @param {string} [ownId]  id for a request that may be repeated after `OFFLINE`; the server executes it once
    * @returns {Promise<ServerMessage>}
    */
   const request = (message, ownId) => {
@@ -169,22 +172,22 @@ export function connect({ onMessage, onConnection, onSignedOut }) {
     if (pending.has(requestId)) return Promise.reject(new RequestError('BUSY', 'That is being sent already.'));
     const deadline = WAITS_FOR_AGENT.has(message.type) ? AGENT_DEADLINE_MS : ANSWER_DEADLINE_MS;
     const answer = new Promise((resolve, reject) => {
-      const late = () => {
+      const timeout = () => {
         pending.delete(requestId);
         reject(new RequestError('LATE', 'The server does not answer. Reload the page, or look at its log.'));
       };
-      pending.set(requestId, { resolve, reject, timer: setTimeout(late, deadline) });
+      pending.set(requestId, { resolve, reject, timer: setTimeout(timeout, deadline) });
     });
     socket.send(JSON.stringify({ ...message, requestId }));
     return /** @type {Promise<ServerMessage>} */ (answer);
   };
 
-  // Somebody is looking again, or the network came back: no reason to sit out the pause.
+  // Skip the retry delay when the window becomes visible or the network is back.
   addEventListener('online', retryNow);
   document.addEventListener('visibilitychange', () => {
     if (document.visibilityState === 'visible') retryNow();
   });
-  if (window.early) takeOver(window.early);
+  if (window.early) attachEarly(window.early);
   else open();
   return { request, retryNow };
 }

@@ -1,16 +1,16 @@
 /**
- * Which sessions have a tab, in which order, and which one is in view. Pure: every change is a new list.
+ * The open tabs: their sessions, their order, and the active one. Pure: every change returns a new list.
  *
- * Kept in localStorage as `{ openTabs, activeTab, tabOrder }`, which is what the product promised its users;
- * both lists hold the same ids.
+ * Stored in `localStorage` as `{ openTabs, activeTab, tabOrder }`, which the product specification fixes; both lists
+ * contain the same ids.
  *
  * @typedef {object} TabList
  * @property {string[]} order  session ids, from left to right
- * @property {string | null} active  null while no tab is in view
+ * @property {string | null} active  id of the tab in view, or null
  */
 
 export const KEY = 'liminal:tabs';
-/** More than anybody opens; a file that says more is damaged. */
+/** Maximum tabs restored from storage; a longer list is damaged. */
 const TABS_MAX = 500;
 
 /** @type {TabList} */
@@ -21,17 +21,17 @@ export function open(tabs, id) {
   return { order: tabs.order.includes(id) ? tabs.order : [...tabs.order, id], active: id };
 }
 
-/** Adds one without bringing it into view. @param {TabList} tabs @param {string} id @returns {TabList} */
+/** Adds a tab without activating it. @param {TabList} tabs @param {string} id @returns {TabList} */
 export function add(tabs, id) {
   return tabs.order.includes(id) ? tabs : { ...tabs, order: [...tabs.order, id] };
 }
 
-/** Nothing in view, every tab still there. @param {TabList} tabs @returns {TabList} */
+/** Deactivates the active tab and keeps all tabs. @param {TabList} tabs @returns {TabList} */
 export function showNone(tabs) {
   return { ...tabs, active: null };
 }
 
-/** The tab in view gives way to the next one, or to the one before if it was the last. */
+/** Closes a tab. If it was active, the next tab becomes active, or the previous one if it was the last. */
 /** @param {TabList} tabs @param {string} id @returns {TabList} */
 export function close(tabs, id) {
   const at = tabs.order.indexOf(id);
@@ -41,7 +41,10 @@ export function close(tabs, id) {
   return { order, active };
 }
 
-/** Moves a tab to a place, counted without it. @param {TabList} tabs @param {string} id @param {number} to @returns {TabList} */
+/**
+ * Moves a tab to a position among the other tabs.
+ * @param {TabList} tabs @param {string} id @param {number} to @returns {TabList}
+ */
 export function move(tabs, id, to) {
   if (!tabs.order.includes(id)) return tabs;
   const others = tabs.order.filter((other) => other !== id);
@@ -49,27 +52,30 @@ export function move(tabs, id, to) {
   return { ...tabs, order: others.toSpliced(at, 0, id) };
 }
 
-/** The tab so many places further, around the ends. @param {TabList} tabs @param {number} step @returns {TabList} */
+/**
+ * Activates the tab `step` positions further, wrapping around.
+ * @param {TabList} tabs @param {number} step @returns {TabList}
+ */
 export function step({ order, active }, step) {
   if (order.length === 0) return NO_TABS;
   const from = active === null ? (step > 0 ? -1 : 0) : order.indexOf(active);
   return { order, active: order[(from + step + order.length) % order.length] };
 }
 
-/** Only the tabs for which `stays` holds. @param {TabList} tabs @param {(id: string) => boolean} stays @returns {TabList} */
+/** Closes the tabs for which `stays` is false. @param {TabList} tabs @param {(id: string) => boolean} stays @returns {TabList} */
 export function keep(tabs, stays) {
   const gone = tabs.order.filter((id) => !stays(id));
   return gone.reduce(close, tabs);
 }
 
 /**
- * Some that were closed, where they were before; the one that was in view among them is so again.
+ * Reopens closed tabs at their previous positions. If the previously active tab is among them, it becomes active again.
  * @param {TabList} tabs
  * @param {TabList} before
  * @param {string[]} closed
  * @returns {TabList}
  */
-export function bringBack(tabs, before, closed) {
+export function reopen(tabs, before, closed) {
   const back = before.order.filter((id) => closed.includes(id) || tabs.order.includes(id));
   const since = tabs.order.filter((id) => !back.includes(id));
   const active = back.find((id) => id === before.active && closed.includes(id)) ?? tabs.active;
@@ -82,7 +88,7 @@ export function toStored({ order, active }) {
 }
 
 /**
- * What was stored, as far as it makes sense.
+ * The valid part of a stored tab list.
  * @param {unknown} value
  * @returns {TabList | undefined}
  */

@@ -1,4 +1,4 @@
-/** The row of tabs: shown, chosen, closed, moved by dragging or by keys, and listed when they do not fit. */
+/** The row of tabs. Tabs are activated, closed and moved with the mouse or the keyboard; a button lists all of them. */
 
 import { h, icon } from '../shared/dom.js';
 import { markSign } from './marks.js';
@@ -13,16 +13,16 @@ import { elementId } from './portlets.js';
  * @property {(id: string) => void} choose
  * @property {(id: string) => void} close
  * @property {(id: string, to: number) => void} move
- * @property {() => void} enter  brings the keyboard into the tab in view
+ * @property {() => void} enter  moves the focus into the active tab's panel
  * @property {(id: string, title: string, anchor: HTMLElement, at?: { x: number, y: number }) => void} menu
- * @property {(choices: import('./palette.js').Choice[]) => void} list  all of them, to choose one
+ * @property {(choices: import('./palette.js').Choice[]) => void} list  shows all tabs in the palette
  */
 
 const DRAG_TYPE = 'application/x-liminal-tab';
 
 /**
  * @param {HTMLElement} place
- * @param {HTMLButtonElement} all  lists them
+ * @param {HTMLButtonElement} all  button that lists all tabs
  * @param {Actions} actions
  */
 export function startTabStrip(place, all, actions) {
@@ -68,7 +68,7 @@ export function startTabStrip(place, all, actions) {
   const showActive = () => {
     if (tabs.active !== null) views.get(tabs.active)?.element.scrollIntoView({ block: 'nearest', inline: 'nearest' });
   };
-  // A window that becomes narrower must not cut off the tab one is in.
+  // Keeps the active tab visible when the window becomes narrower.
   new ResizeObserver(showActive).observe(place);
 
   const focus = () => {
@@ -80,13 +80,13 @@ export function startTabStrip(place, all, actions) {
     const id = idOf(event.target);
     if (id === undefined) return;
     const at = tabs.order.indexOf(id);
-    const along = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
-    if (along !== undefined && event.shiftKey && (event.ctrlKey || event.altKey)) {
-      actions.move(id, at + along);
+    const direction = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
+    if (direction !== undefined && event.shiftKey && (event.ctrlKey || event.altKey)) {
+      actions.move(id, at + direction);
       views.get(id)?.tab.focus();
     } else if (event.ctrlKey || event.altKey || event.metaKey || event.shiftKey) return;
-    else if (along !== undefined || event.key === 'Home' || event.key === 'End') {
-      const to = along === undefined ? (event.key === 'Home' ? 0 : -1) : (at + along) % tabs.order.length;
+    else if (direction !== undefined || event.key === 'Home' || event.key === 'End') {
+      const to = direction === undefined ? (event.key === 'Home' ? 0 : -1) : (at + direction) % tabs.order.length;
       const next = tabs.order.at(to);
       if (next === undefined) return;
       actions.choose(next);
@@ -104,7 +104,7 @@ export function startTabStrip(place, all, actions) {
   place.addEventListener('dragstart', (event) => {
     dragged = idOf(event.target) ?? null;
     if (dragged === null || !event.dataTransfer) return;
-    // A type of our own: dropped into a text field it leaves nothing.
+    // A custom type, so that a drop into a text field inserts nothing.
     event.dataTransfer.setData(DRAG_TYPE, dragged);
     event.dataTransfer.effectAllowed = 'move';
     views.get(dragged)?.element.classList.add('dragged');
@@ -149,7 +149,7 @@ export function startTabStrip(place, all, actions) {
     for (const { element } of views.values()) element.classList.remove('drop-before', 'drop-after');
   };
 
-  // A wheel that only turns one way scrolls the strip the way it goes.
+  // A mouse wheel that scrolls only vertically scrolls the tabs horizontally.
   place.addEventListener(
     'wheel',
     (event) => {
@@ -194,7 +194,7 @@ function tabView(id, actions) {
     title,
     agentName,
   );
-  // For the mouse; the Delete key closes a tab too, and a tab may contain nothing that takes the focus.
+  // Mouse only: a tab must not contain focusable elements, and the Delete key closes it as well.
   const close = h('span', { class: 'tab-close', 'aria-hidden': 'true', title: 'Close (Alt+W)' }, icon('close'));
   const element = h('div', { class: 'tab-place', role: 'presentation', 'data-session-id': id }, tab, close);
 
@@ -204,11 +204,11 @@ function tabView(id, actions) {
   });
   close.addEventListener('click', () => actions.close(id));
   element.addEventListener('mousedown', (event) => {
-    if (event.button === 1) event.preventDefault(); // No scrolling mode, no paste.
+    if (event.button === 1) event.preventDefault(); // Prevents autoscroll and paste.
   });
   element.addEventListener('contextmenu', (event) => {
     event.preventDefault();
-    // From the keyboard it comes from the middle of the tab.
+    // A context menu opened from the keyboard has the position of the tab's centre.
     const pointed = event.button === 2;
     actions.menu(id, title.textContent ?? '', tab, pointed ? { x: event.clientX, y: event.clientY } : undefined);
   });
@@ -219,7 +219,7 @@ function tabView(id, actions) {
   return {
     element,
     tab,
-    /** @param {TabFace} face @param {boolean} active @param {boolean} reachable  when none is active */
+    /** @param {TabFace} face @param {boolean} active @param {boolean} reachable  by the Tab key while no tab is active */
     show: (face, active, reachable) => {
       mark.show(face.mark);
       if (title.textContent !== face.title) title.textContent = face.title;

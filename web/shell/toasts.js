@@ -1,17 +1,17 @@
-/** Short messages that leave by themselves, with one action at most. Only the newest are shown. */
+/** Toasts: short messages that disappear after a few seconds, with at most one action. Only the newest are shown. */
 
 import { h, icon } from '../shared/dom.js';
 
 const STAY_MS = 8000;
-/** More would hide what they are about; older ones can still be undone with the key. */
+/** Maximum toasts shown. The actions of hidden ones are still available with Ctrl+Z. */
 const SHOWN_MAX = 3;
 
 /** @param {HTMLElement} place */
 export function startToasts(place) {
-  /** What Ctrl+Z does: the action of the newest toast that undoes something. @type {(() => void)[]} */
+  /** Undo actions of the current toasts, oldest first; Ctrl+Z runs the last one. @type {(() => void)[]} */
   const actions = [];
 
-  const fit = () => {
+  const hideOldToasts = () => {
     const all = [...place.children];
     for (const [at, toast] of all.entries()) {
       const old = at < all.length - SHOWN_MAX;
@@ -26,14 +26,14 @@ export function startToasts(place) {
   const show = (text, action) => {
     /** @type {ReturnType<typeof setTimeout> | undefined} */
     let timer;
-    const leave = () => {
+    const dismiss = () => {
       clearTimeout(timer);
       toast.remove();
-      fit();
+      hideOldToasts();
       if (actions.includes(act)) actions.splice(actions.indexOf(act), 1);
     };
     const act = () => {
-      leave();
+      dismiss();
       action?.run();
     };
     const toast = h(
@@ -41,22 +41,22 @@ export function startToasts(place) {
       { class: 'toast' },
       h('p', {}, text),
       action && h('button', { class: 'link-button', type: 'button', onclick: act }, action.label),
-      h('button', { class: 'icon-button', type: 'button', 'aria-label': 'Dismiss', onclick: leave }, icon('close')),
+      h('button', { class: 'icon-button', type: 'button', 'aria-label': 'Dismiss', onclick: dismiss }, icon('close')),
     );
-    const stay = () => clearTimeout(timer);
-    const count = () => {
+    const stopTimer = () => clearTimeout(timer);
+    const startTimer = () => {
       clearTimeout(timer);
-      timer = setTimeout(leave, STAY_MS);
+      timer = setTimeout(dismiss, STAY_MS);
     };
-    // Nothing may vanish under a pointer or from under the focus.
-    toast.addEventListener('pointerenter', stay);
-    toast.addEventListener('pointerleave', count);
-    toast.addEventListener('focusin', stay);
-    toast.addEventListener('focusout', count);
+    // A toast stays while the pointer is over it or the focus is in it.
+    toast.addEventListener('pointerenter', stopTimer);
+    toast.addEventListener('pointerleave', startTimer);
+    toast.addEventListener('focusin', stopTimer);
+    toast.addEventListener('focusout', startTimer);
     place.append(toast);
-    fit();
+    hideOldToasts();
     if (action?.undoes) actions.push(act);
-    count();
+    startTimer();
   };
 
   addEventListener('keydown', (event) => {

@@ -1,10 +1,10 @@
 /**
- * Kept traffic as text that a test can use. Pure.
+ * Export of recorded traffic as text for tests. Pure.
  *
  * @typedef {import('../types/wire.js').TrafficFrame} TrafficFrame
  */
 
-/** Every frame on a line of its own, in both directions. @param {TrafficFrame[]} frames */
+/** One JSON object per frame and line, in both directions. @param {TrafficFrame[]} frames */
 export function asJsonLines(frames) {
   const line = (/** @type {TrafficFrame} */ { at, from, bytes, cut, text }) =>
     JSON.stringify({ at: new Date(at).toISOString(), from, bytes, ...(cut && { cut }), message: parsed(text) ?? text });
@@ -12,7 +12,7 @@ export function asJsonLines(frames) {
 }
 
 /**
- * What the agent said, as commands of the scripted agent: a block of lines is the prompt for one turn.
+ * The agent's messages as commands for `scripted-agent`. Each block of lines is the prompt of one turn.
  * @param {TrafficFrame[]} frames
  */
 export function asScript(frames) {
@@ -38,11 +38,14 @@ export function parsed(text) {
   try {
     return JSON.parse(text);
   } catch {
-    return undefined; // It was cut as a whole.
+    return undefined; // The frame was truncated and is no longer valid JSON.
   }
 }
 
-/** @param {TrafficFrame[]} frames @param {string} query @param {string} side  'both', 'agent' or 'client' */
+/**
+ * Frames whose label or text contains every word of the query.
+ * @param {TrafficFrame[]} frames @param {string} query @param {string} side  'both', 'agent' or 'client'
+ */
 export function filtered(frames, query, side) {
   const words = query.toLowerCase().split(/\s+/).filter(Boolean);
   return frames.filter(({ from, label, text }) => {

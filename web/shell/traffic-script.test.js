@@ -23,13 +23,13 @@ const FRAMES = [
   frame('agent', 'error to session/prompt', { id: 3, error: { code: -32000, message: 'no' } }),
 ];
 
-test('what the agent said becomes commands, a block for each turn', () => {
-  const said = `update ${JSON.stringify(update)}\nask fs/read_text_file {"path":"a"}\nstop refusal\n\nfail -32000 no\n`;
-  assert.equal(asScript(FRAMES), said);
+test('agent messages become script commands, one block per turn', () => {
+  const script = `update ${JSON.stringify(update)}\nask fs/read_text_file {"path":"a"}\nstop refusal\n\nfail -32000 no\n`;
+  assert.equal(asScript(FRAMES), script);
   assert.equal(asScript([]), '');
 });
 
-test('lines of JSON have every frame, also one that is no JSON any more', () => {
+test('JSON lines contain every frame, including truncated ones', () => {
   const lines = asJsonLines(FRAMES).trimEnd().split('\n');
   assert.equal(lines.length, FRAMES.length);
   assert.deepEqual(JSON.parse(lines[3]), {
@@ -41,7 +41,7 @@ test('lines of JSON have every frame, also one that is no JSON any more', () => 
   assert.equal(typeof JSON.parse(lines[5]).message, 'string');
 });
 
-test('a filter looks in everything, and by side', () => {
+test('the filter searches labels and texts and can select one direction', () => {
   assert.equal(filtered(FRAMES, '', 'both').length, FRAMES.length);
   assert.equal(filtered(FRAMES, '', 'client').length, 2);
   assert.deepEqual(

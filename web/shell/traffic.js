@@ -1,10 +1,11 @@
 /**
- * What goes between us and the agent, for the session in view: every frame both ways, below the conversation. Off until
- * somebody asks for it; the server keeps a bounded part, without what looks like a secret, and only while it is read.
+ * The traffic panel below the conversation: the ACP frames between the server and the agent of the session in view, in
+ * both directions. Recording is off until the user opens the panel. The server keeps a bounded number of frames, with
+ * secrets redacted, and only while a client reads them.
  *
  * @typedef {import('../types/wire.js').TrafficFrame} TrafficFrame
  *
- * @typedef {object} Needs
+ * @typedef {object} Dependencies
  * @property {import('./socket.js').Socket} socket
  * @property {import('./toasts.js').Toasts} toasts
  * @property {(text: string) => Promise<void>} copy
@@ -14,22 +15,25 @@
  * @property {TrafficFrame[]} frames
  * @property {number} last  number of the newest frame
  * @property {number} dropped
- * @property {boolean} on  whether it is wanted; a server that was restarted has to be told again
+ * @property {boolean} on  whether the user wants it recorded; sent again after a restart of the server
  */
 
 import { h, icon } from '../shared/dom.js';
 import { openMenu } from './menu.js';
 import { asJsonLines, asScript, filtered, parsed } from './traffic-script.js';
 
-const ASK_MS = 500;
+/** Interval between requests for new frames, in milliseconds. */
+const POLL_MS = 500;
+/** Maximum frames kept per session. */
 const KEPT_MAX = 2000;
+/** Maximum frames shown. */
 const SHOWN_MAX = 400;
 
-/** @param {HTMLElement} place @param {Needs} needs */
+/** @param {HTMLElement} place @param {Dependencies} needs */
 export function startTraffic(place, { socket, toasts, copy, onClose }) {
   /** @type {Map<string, Recording>} */
   const recordings = new Map();
-  /** The session whose traffic is in view. @type {string | null} */
+  /** Id of the session whose traffic is shown. @type {string | null} */
   let current = null;
   /** @type {ReturnType<typeof setTimeout> | undefined} */
   let timer;
@@ -79,14 +83,14 @@ export function startTraffic(place, { socket, toasts, copy, onClose }) {
   );
 
   const inView = () => (current === null ? undefined : recordings.get(current));
-  const chosen = () => filtered(inView()?.frames ?? [], field.value, side.value);
+  const filteredFrames = () => filtered(inView()?.frames ?? [], field.value, side.value);
 
-  /** All of it, after a change of what is wanted. */
+  /** Renders the whole list after a change of session or filter. */
   const renderAll = () => {
-    const frames = chosen();
+    const frames = filteredFrames();
     list.replaceChildren(...frames.slice(-SHOWN_MAX).map(row));
     list.scrollTop = list.scrollHeight;
-    renderWords(frames.length);
+    renderStatus(frames.length);
   };
 
   /** @param {TrafficFrame[]} added */
@@ -95,22 +99,22 @@ export function startTraffic(place, { socket, toasts, copy, onClose }) {
     list.append(...filtered(added, field.value, side.value).slice(-SHOWN_MAX).map(row));
     while (list.children.length > SHOWN_MAX) list.firstElementChild?.remove();
     if (atEnd) list.scrollTop = list.scrollHeight;
-    renderWords(chosen().length);
+    renderStatus(filteredFrames().length);
   };
 
-  /** @param {number} fitting */
-  const renderWords = (fitting) => {
+  /** @param {number} matching */
+  const renderStatus = (matching) => {
     const recording = inView();
     if (!recording) return;
     const { frames, dropped, on } = recording;
-    const older = fitting > SHOWN_MAX ? `, the last ${SHOWN_MAX} shown` : '';
+    const older = matching > SHOWN_MAX ? `, the last ${SHOWN_MAX} shown` : '';
     const gone = dropped > 0 ? `, ${dropped} older dropped` : '';
-    const words = fitting === frames.length ? `${fitting} frames` : `${fitting} of ${frames.length} frames`;
+    const words = matching === frames.length ? `${matching} frames` : `${matching} of ${frames.length} frames`;
     count.textContent = `${words}${older}${gone}`;
     record.setAttribute('aria-pressed', String(on));
     record.textContent = on ? 'Recording' : 'Record';
-    none.hidden = fitting > 0;
-    list.hidden = fitting === 0;
+    none.hidden = matching > 0;
+    list.hidden = matching === 0;
     none.textContent =
       frames.length > 0
         ? 'No frame fits the filter.'
@@ -119,7 +123,7 @@ export function startTraffic(place, { socket, toasts, copy, onClose }) {
           : 'Not recording.';
   };
 
-  const ask = async () => {
+  const poll = async () => {
     clearTimeout(timer);
     const id = current;
     const recording = inView();
@@ -129,7 +133,7 @@ export function startTraffic(place, { socket, toasts, copy, onClose }) {
       const answer = await socket.request({ type: 'session:traffic-read', sessionId: id, after: recording.last });
       if (answer.type === 'session:traffic' && !answer.on) {
         await socket.request({ type: 'session:traffic', sessionId: id, on: true });
-        // Its numbers begin anew.
+        // The server starts a new recording, numbered from the beginning.
         recording.last = 0;
       } else if (answer.type === 'session:traffic') {
         recording.dropped = answer.dropped;
@@ -141,14 +145,14 @@ export function startTraffic(place, { socket, toasts, copy, onClose }) {
         if (current === id && answer.frames.length > 0) renderMore(answer.frames);
       }
     } catch {
-      // The server is away; it is asked again, and told again.
+      // The server is not reachable; the next request tries again.
     }
     clearTimeout(timer);
-    if (current === id) timer = setTimeout(ask, soon ? 0 : ASK_MS);
+    if (current === id) timer = setTimeout(poll, soon ? 0 : POLL_MS);
   };
 
   /** @param {string} id @param {boolean} on */
-  const turn = async (id, on) => {
+  const setRecording = async (id, on) => {
     const recording = recordings.get(id);
     if (!recording) return;
     try {
@@ -157,11 +161,11 @@ export function startTraffic(place, { socket, toasts, copy, onClose }) {
     } catch (error) {
       toasts.show(error instanceof Error ? error.message : String(error));
     }
-    if (current === id) renderWords(chosen().length);
-    ask();
+    if (current === id) renderStatus(filteredFrames().length);
+    poll();
   };
 
-  const leave = () => {
+  const closePanel = () => {
     const id = current;
     if (id === null) return;
     recordings.delete(id);
@@ -170,19 +174,19 @@ export function startTraffic(place, { socket, toasts, copy, onClose }) {
     onClose();
   };
 
-  /** @param {string | null} id  the session in view */
+  /** @param {string | null} id  session in view */
   const show = (id) => {
     clearTimeout(timer);
     current = id !== null && recordings.has(id) ? id : null;
     place.hidden = current === null;
     if (current === null) return;
     renderAll();
-    ask();
+    poll();
   };
 
   /** @param {(frames: TrafficFrame[]) => string} as @param {string} what */
   const copyAs = async (as, what) => {
-    const frames = chosen();
+    const frames = filteredFrames();
     const text = as(frames);
     if (text === '') return void toasts.show('There is nothing in it that could be copied like that.');
     await copy(text);
@@ -194,7 +198,7 @@ export function startTraffic(place, { socket, toasts, copy, onClose }) {
 
   field.addEventListener('input', renderAll);
   side.addEventListener('change', renderAll);
-  record.addEventListener('click', () => current !== null && turn(current, inView()?.on !== true));
+  record.addEventListener('click', () => current !== null && setRecording(current, inView()?.on !== true));
   copyButton.addEventListener('click', () =>
     openMenu(copyButton, 'Copy the frames that are shown', [
       {
@@ -210,27 +214,27 @@ export function startTraffic(place, { socket, toasts, copy, onClose }) {
     if (recording) recording.frames = [];
     renderAll();
   });
-  close.addEventListener('click', leave);
+  close.addEventListener('click', closePanel);
   place.addEventListener('keydown', (event) => {
     if (event.key !== 'Escape' || event.defaultPrevented) return;
     event.preventDefault();
     if (event.target === field && field.value !== '') {
       field.value = '';
       renderAll();
-    } else leave();
+    } else closePanel();
   });
 
   return {
-    /** Opens it for the session in view, recording; closes it when it is open. @param {string} id */
+    /** Opens the panel for a session and starts recording, or closes it. @param {string} id */
     toggle: (id) => {
-      if (recordings.has(id)) return leave();
+      if (recordings.has(id)) return closePanel();
       recordings.set(id, { frames: [], last: 0, dropped: 0, on: false });
       show(id);
-      turn(id, true);
+      setRecording(id, true);
       field.focus();
     },
     show,
-    /** A session that is closed is not watched. @param {string} id */
+    /** Stops recording a session whose tab was closed. @param {string} id */
     forget: (id) => {
       if (!recordings.delete(id)) return;
       socket.request({ type: 'session:traffic', sessionId: id, on: false }).catch(() => {});

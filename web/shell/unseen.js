@@ -1,4 +1,4 @@
-/** Which sessions ended while nobody looked. Remembered, so that a reload is not a look. */
+/** The sessions whose turn ended while they were not in view. Stored, so that a reload does not mark them as seen. */
 
 import { recall, remember } from '../shared/storage.js';
 
@@ -17,7 +17,7 @@ export function startUnseen() {
       ids.add(id);
       write();
     },
-    /** @param {string | null} id @returns {boolean} whether it was news */
+    /** Marks a session as seen. @param {string | null} id @returns {boolean} whether it was unseen */
     see: (id) => {
       if (id === null || !ids.delete(id)) return false;
       write();

@@ -1,6 +1,6 @@
 /**
- * Everything that needs the person, over all sessions, in one list: questions of agents, answered right there
- * unless there is a form to fill in, and what failed or finished while nobody looked.
+ * The inbox: the sessions that need the user. It lists open permission requests, which can be answered in place, open
+ * elicitations, which lead to their session, and turns that failed or finished while the session was not in view.
  *
  * @typedef {import('../types/wire.js').ServerMessage} ServerMessage
  * @typedef {import('../types/wire.js').SessionListItem} SessionListItem
@@ -8,60 +8,60 @@
  * @typedef {import('../types/wire.js').OpenQuestion} OpenQuestion
  * @typedef {{ waiting: SessionListItem[], failed: SessionListItem[], finished: SessionListItem[] }} Needed
  *
- * @typedef {object} Needs
+ * @typedef {object} Dependencies
  * @property {import('./socket.js').Socket} socket
- * @property {(sessionId: string) => boolean} isLive  whether its page follows it anyway
+ * @property {(sessionId: string) => boolean} isLive  whether its page is already subscribed to it
  * @property {(sessionId: string) => void} open
  * @property {(error: unknown) => void} complain
- * @property {(session: SessionListItem) => string} placeOf  its project and agent, in a few words
+ * @property {(session: SessionListItem) => string} placeOf  names of its project and agent
  */
 
 import { h, part } from '../shared/dom.js';
-import { inWords, mostUrgent } from './attention.js';
+import { countsText, mostUrgent } from './attention.js';
 import { markSign } from './marks.js';
 
 const WORDS = { waiting: 'Waiting', failed: 'Failed', finished: 'Finished' };
 
-/** @param {HTMLButtonElement} button @param {Needs} needs */
+/** @param {HTMLButtonElement} button @param {Dependencies} needs */
 export function startWaiting(button, { socket, isLive, open, complain, placeOf }) {
   const dialog = part('waiting', HTMLDialogElement);
   const body = part('waiting-body', HTMLElement);
   const sign = markSign();
   const words = h('span', { class: 'waiting-words' });
   button.replaceChildren(sign.element, words);
-  /** What agents ask, by session, as far as we were told. @type {Map<string, PermissionQuestion[]>} */
-  const questions = new Map();
-  /** The same for what is answered in the session itself. @type {Map<string, OpenQuestion[]>} */
-  const forms = new Map();
-  /** Sessions followed only for this list. @type {Set<string>} */
-  const followed = new Set();
+  /** Open permission requests, by session id. @type {Map<string, PermissionQuestion[]>} */
+  const permissionsOf = new Map();
+  /** Open elicitations, by session id; they are answered in the session. @type {Map<string, OpenQuestion[]>} */
+  const elicitationsOf = new Map();
+  /** Ids of sessions subscribed to only for this list. @type {Set<string>} */
+  const subscribed = new Set();
   /** @type {Needed} */
   let needed = { waiting: [], failed: [], finished: [] };
   let shown = '';
 
-  /** @param {Needed} next @param {import('./attention.js').Counts} counts  of the same */
+  /** @param {Needed} next @param {import('./attention.js').Counts} counts  the lengths of its lists */
   const render = (next, counts) => {
     needed = next;
     const { mark } = mostUrgent(counts);
-    const said = inWords(counts) || 'Nothing needs you';
+    const summary = countsText(counts) || 'Nothing needs you';
     if (button.dataset.mark !== mark) button.dataset.mark = mark;
     sign.show(mark);
-    if (words.textContent !== said) {
-      words.textContent = said;
-      button.title = `What needs you (Alt+A): ${said}`;
-      button.setAttribute('aria-label', `What needs you: ${said}`);
+    if (words.textContent !== summary) {
+      words.textContent = summary;
+      button.title = `What needs you (Alt+A): ${summary}`;
+      button.setAttribute('aria-label', `What needs you: ${summary}`);
     }
     if (dialog.open) draw();
   };
 
   const draw = () => {
-    follow();
+    subscribe();
     const groups = /** @type {const} */ (['waiting', 'failed', 'finished'])
       .map((mark) => /** @type {const} */ ([mark, needed[mark]]))
       .filter(([, sessions]) => sessions.length > 0);
-    const asked = needed.waiting.map(({ id }) => [questions.get(id), forms.get(id)]);
+    const asked = needed.waiting.map(({ id }) => [permissionsOf.get(id), elicitationsOf.get(id)]);
     const state = JSON.stringify([groups, asked]);
-    // Built again only when it changes, or a button would vanish from under the focus.
+    // Rendered only after a change, because rendering removes the focused button.
     if (state === shown) return;
     shown = state;
     const focused = document.activeElement instanceof HTMLElement ? document.activeElement.dataset.key : undefined;
@@ -100,13 +100,15 @@ export function startWaiting(button, { socket, isLive, open, complain, placeOf }
         h('span', { class: 'choice-label' }, session.title),
         h('span', { class: 'choice-note' }, placeOf(session)),
       ),
-      ...(mark === 'waiting' ? (questions.get(session.id) ?? []).map((question) => ask(session, question)) : []),
-      ...(mark === 'waiting' ? (forms.get(session.id) ?? []).map((form) => lead(form, go)) : []),
+      ...(mark === 'waiting'
+        ? (permissionsOf.get(session.id) ?? []).map((question) => permissionView(session, question))
+        : []),
+      ...(mark === 'waiting' ? (elicitationsOf.get(session.id) ?? []).map((form) => elicitationView(form, go)) : []),
     );
   };
 
   /** @param {OpenQuestion} question @param {() => void} go */
-  const lead = ({ questionId, message }, go) =>
+  const elicitationView = ({ questionId, message }, go) =>
     h(
       'div',
       { class: 'waiting-question', role: 'group', 'aria-label': message },
@@ -119,7 +121,7 @@ export function startWaiting(button, { socket, isLive, open, complain, placeOf }
     );
 
   /** @param {SessionListItem} session @param {PermissionQuestion} question */
-  const ask = (session, { permissionId, title, options }) =>
+  const permissionView = (session, { permissionId, title, options }) =>
     h(
       'div',
       { class: 'waiting-question', role: 'group', 'aria-label': title },
@@ -149,19 +151,19 @@ export function startWaiting(button, { socket, isLive, open, complain, placeOf }
     socket.request({ type: 'session:permit', sessionId, permissionId, optionId }).catch(complain);
   };
 
-  /** What the questions are is told to those who have the session open. */
-  const follow = () => {
+  /** Subscribes to the waiting sessions: the server sends their questions only to subscribers. */
+  const subscribe = () => {
     for (const { id } of needed.waiting) {
-      if (followed.has(id) || isLive(id)) continue;
-      followed.add(id);
-      socket.request({ type: 'session:open', sessionId: id, tail: 1 }).catch(() => followed.delete(id));
+      if (subscribed.has(id) || isLive(id)) continue;
+      subscribed.add(id);
+      socket.request({ type: 'session:open', sessionId: id, tail: 1 }).catch(() => subscribed.delete(id));
     }
   };
-  const stopFollowing = () => {
-    for (const id of followed) {
+  const unsubscribe = () => {
+    for (const id of subscribed) {
       if (!isLive(id)) socket.request({ type: 'session:leave', sessionId: id }).catch(() => {});
     }
-    followed.clear();
+    subscribed.clear();
   };
 
   dialog.addEventListener('keydown', (event) => {
@@ -183,7 +185,7 @@ export function startWaiting(button, { socket, isLive, open, complain, placeOf }
   });
   dialog.addEventListener('close', () => {
     shown = '';
-    stopFollowing();
+    unsubscribe();
   });
   part('waiting-close', HTMLButtonElement).addEventListener('click', () => dialog.close());
 
@@ -200,10 +202,10 @@ export function startWaiting(button, { socket, isLive, open, complain, placeOf }
     open: show,
     /** @param {ServerMessage} message */
     receive: (message) => {
-      if (message.type === 'hello') followed.clear();
+      if (message.type === 'hello') subscribed.clear();
       if (!('info' in message)) return;
-      questions.set(message.sessionId, message.info.permissions);
-      forms.set(message.sessionId, message.info.questions);
+      permissionsOf.set(message.sessionId, message.info.permissions);
+      elicitationsOf.set(message.sessionId, message.info.questions);
       if (dialog.open) draw();
     },
   };

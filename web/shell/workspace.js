@@ -1,23 +1,23 @@
 /**
- * What this window knows of the server, as a pure fold over its messages.
+ * The client's copy of the server's projects, session lists and agents: a pure fold over the server's messages.
  *
  * @typedef {import('../types/wire.js').ServerMessage} ServerMessage
  * @typedef {import('../types/wire.js').Project} Project
  * @typedef {import('../types/wire.js').AgentSummary} AgentSummary
  * @typedef {import('../types/wire.js').SessionListItem} SessionListItem
  *
- * @typedef {AgentSummary & { reason?: string }} Agent  with why it is not connected, when it should be
- * @typedef {Map<string, SessionListItem[]>} Lists  by project id, each with the last active one first
+ * @typedef {AgentSummary & { reason?: string }} Agent  reason: why the agent is not connected
+ * @typedef {Map<string, SessionListItem[]>} Lists  by project id; most recently active session first
  *
  * @typedef {object} Workspace
- * @property {Project[] | null} projects  in order of insertion; null until the first list
- * @property {Lists} sessions  of those projects whose list has come
- * @property {Lists} archived  the same of the archived ones, which are asked for only when wanted
+ * @property {Project[] | null} projects  in order of addition; null until the first list arrives
+ * @property {Lists} sessions  sessions of the projects whose list has arrived
+ * @property {Lists} archived  the same for archived sessions, which are requested only when shown
  * @property {Agent[]} agents
  * @property {string[]} notices
  * @property {string} bootId
- * @property {string} version  of the server now
- * @property {boolean} stale  whether the server became another version than this page came from
+ * @property {string} version  current version of the server
+ * @property {boolean} stale  whether the server's version has changed since this page was loaded
  */
 
 /** @type {Workspace} */
@@ -124,12 +124,12 @@ function applyToSessions(workspace, message) {
       return changed === sessions ? workspace : { ...workspace, sessions: changed };
     }
     default:
-      return workspace; // An answer to somebody, or a message of a newer server.
+      return workspace; // A response to a request, or a message type of a newer server.
   }
 }
 
 /**
- * The session with this id, if it is neither archived nor gone.
+ * The session with this id, unless it is archived, deleted or unknown.
  * @param {Workspace} workspace
  * @param {string} id
  */
@@ -141,7 +141,7 @@ export function find({ sessions }, id) {
   return undefined;
 }
 
-/** Whether every project's sessions are known, so that one that is in no list does not exist. */
+/** Whether the list of every project has arrived, so that a session in no list does not exist. */
 /** @param {Workspace} workspace */
 export function complete({ projects, sessions }) {
   return projects?.every(({ id }) => sessions.has(id)) === true;
@@ -166,7 +166,7 @@ function byId(list) {
  */
 function withItem(lists, item) {
   const list = lists.get(item.projectId);
-  // A project whose list has not come yet: it will be in there.
+  // The project's list has not arrived yet and will contain the item.
   if (!list) return lists;
   const others = list.filter(({ id }) => id !== item.id);
   return new Map(lists).set(item.projectId, newestFirst([...others, item]));
@@ -175,7 +175,7 @@ function withItem(lists, item) {
 /**
  * @param {Lists} lists
  * @param {string} id
- * @param {(item: SessionListItem) => SessionListItem | null} edit  null takes it out
+ * @param {(item: SessionListItem) => SessionListItem | null} edit  returns null to remove the item
  */
 function change(lists, id, edit) {
   for (const [projectId, list] of lists) {
@@ -208,7 +208,7 @@ function inOrder(projects) {
 }
 
 /**
- * Where a project is, for those whose name alone would be ambiguous.
+ * The parent folders of the projects that share their name with another project.
  * @param {Project[]} projects
  * @returns {Map<string, string>}  project id to parent folder
  */

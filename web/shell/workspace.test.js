@@ -13,11 +13,11 @@ const after = (...messages) => messages.reduce(apply, EMPTY);
 /** @param {import('./workspace.js').Workspace} workspace */
 const ids = (workspace) => workspace.projects?.map(({ id }) => id);
 
-test('nothing is known before the first list', () => {
+test('projects are unknown before the first list', () => {
   assert.equal(after().projects, null);
 });
 
-test('a restored project returns to its place', () => {
+test('a restored project returns to its position', () => {
   const state = after(
     { type: 'project:list', projects: [A, B, C] },
     { type: 'project:removed', projectId: 'b' },
@@ -26,7 +26,7 @@ test('a restored project returns to its place', () => {
   assert.deepEqual(ids(state), ['a', 'b', 'c']);
 });
 
-test('an event that the list already contained changes nothing', () => {
+test('an added project that the list already contains is not duplicated', () => {
   const state = after({ type: 'project:list', projects: [A, B] }, { type: 'project:added', project: B });
   assert.deepEqual(ids(state), ['a', 'b']);
 });
@@ -36,7 +36,7 @@ test('a message of an unknown type is ignored', () => {
   assert.deepEqual(after({ type: 'project:list', projects: [A] }, unknown).projects, [A]);
 });
 
-test('another version after a reconnect makes the page stale, the same one does not', () => {
+test('the page is stale only after the server version has changed', () => {
   /** @param {string} version */
   const hello = (version) => ({
     type: /** @type {const} */ ('hello'),
@@ -50,7 +50,7 @@ test('another version after a reconnect makes the page stale, the same one does 
   assert.equal(after(hello('1'), hello('2'), hello('2')).stale, true);
 });
 
-test('equal names are told apart by their parent folder', () => {
+test('projects with equal names are distinguished by their parent folder', () => {
   const places = ambiguousPlaces([
     project('x', '', '/work/api'),
     project('y', '', '/home/api'),
@@ -89,7 +89,7 @@ const LISTED = [
 /** @param {import('./workspace.js').Workspace} workspace @param {string} [projectId] */
 const titles = ({ sessions }, projectId = 'a') => sessions.get(projectId)?.map(({ title }) => title);
 
-test('TC-2.1b: the last active session is first, and what becomes active moves up', () => {
+test('TC-2.1b: sessions are sorted by last activity and move up with it', () => {
   assert.deepEqual(titles(after(...LISTED)), ['new', 'old']);
   /** @type {import('../types/wire.js').ServerMessage} */
   const active = {
@@ -104,16 +104,16 @@ test('TC-2.1b: the last active session is first, and what becomes active moves u
   assert.equal(find(state, 'old')?.state, 'running');
 });
 
-test('a created session is in its list once, whichever came first', () => {
+test('a created session is listed once, whichever message comes first', () => {
   const session = { ...NEW, id: 'x', title: 'x', projectId: 'b' };
   /** @type {import('../types/wire.js').ServerMessage} */
   const created = { type: 'session:created', sessionId: 'x', projectId: 'b', session };
   assert.deepEqual(titles(after(...LISTED, created, created), 'b'), ['x']);
-  // Before the list has come nothing is known of the others; the list will have it.
+  // Before the list has arrived the event is ignored; the list will contain the session.
   assert.equal(after({ type: 'project:list', projects: [A] }, { ...created }).sessions.size, 0);
 });
 
-test('an archived session leaves one list for the other, and comes back', () => {
+test('a session moves between the lists when archived and unarchived', () => {
   /** @type {import('../types/wire.js').ServerMessage[]} */
   const archived = [
     { type: 'session:list', projectId: 'a', archived: true, sessions: [] },
@@ -130,7 +130,7 @@ test('an archived session leaves one list for the other, and comes back', () => 
   assert.deepEqual(back.archived.get('a'), []);
 });
 
-test('a deleted session is in no list, a renamed one has its new title', () => {
+test('a deleted session is removed, a renamed one gets its new title', () => {
   const state = after(
     ...LISTED,
     { type: 'session:deleted', sessionId: 'new' },
@@ -140,18 +140,18 @@ test('a deleted session is in no list, a renamed one has its new title', () => {
   assert.equal(find(state, 'new'), undefined);
 });
 
-test('TC-1.3b: the sessions of a removed project are gone with it', () => {
+test('TC-1.3b: removing a project removes its sessions', () => {
   assert.equal(find(after(...LISTED, { type: 'project:removed', projectId: 'a' }), 'old'), undefined);
   assert.equal(find(after(...LISTED, { type: 'project:list', projects: [B] }), 'old'), undefined);
 });
 
-test('everything is known once every project has its list', () => {
+test('the workspace is complete once every project has its list', () => {
   assert.equal(complete(EMPTY), false);
   assert.equal(complete(after(...LISTED.slice(0, 2))), false);
   assert.equal(complete(after(...LISTED)), true);
 });
 
-test('an agent is what was last said of it', () => {
+test('an agent has the status of the latest message', () => {
   /** @type {import('../types/wire.js').AgentSummary[]} */
   const agents = [{ cliType: 'codex', name: 'Codex', badge: 'CX', found: true, readiness: 'ready', status: 'idle' }];
   const state = after(
@@ -170,7 +170,7 @@ test('notices of a running server replace those of its greeting', () => {
   assert.deepEqual(state.notices, ['before', 'nothing can be saved']);
 });
 
-test('a message of a conversation changes nothing here', () => {
+test('a conversation message does not change the workspace', () => {
   const state = after(...LISTED);
   assert.equal(apply(state, { type: 'session:chunk', sessionId: 'old', entryId: 'e', content: 'x', seq: 1 }), state);
 });

@@ -1,6 +1,6 @@
-// What the shell and the page of a session (a sandboxed frame) say to each other over their MessagePort.
-// The frame asks for the port once, with `window.parent.postMessage({ type: "portlet:ready" }, "*")`; the shell
-// answers that very frame with `{ type: "portlet:port" }` and the port. Nothing else passes between the windows.
+// The messages between the shell and a session's page (a sandboxed frame) over their MessagePort.
+// The frame requests the port once, with `window.parent.postMessage({ type: "portlet:ready" }, …)`; the shell
+// replies to that frame with `{ type: "portlet:port" }` and the port. The windows exchange no other messages.
 
 import type {
   AgentState,
@@ -11,11 +11,11 @@ import type {
   SignInMethod,
 } from "./wire";
 
-/** Where a reader was: the entry at the top of the view, and how far it is scrolled out. */
+/** A scroll position: the entry at the top of the view, and its offset from the top in pixels. */
 export type ScrollPlace = { entryId: string; offset: number };
 
 export type ToPortlet =
-  /** First, once. `server` messages of this session follow, a history before anything else. */
+  /** Sent first and once. `server` messages of this session follow, starting with a history. */
   | {
       type: "init";
       session: SessionListItem;
@@ -25,12 +25,12 @@ export type ToPortlet =
       projectPath: string;
       draft: string;
       place: ScrollPlace | null;
-      /** The chosen theme; missing or null: as the system. The frame has no storage to look it up in. */
+      /** The chosen theme; missing or null follows the system. The frame has no access to the stored theme. */
       theme?: "dark" | "light" | null;
     }
-  /** What the server said about this session: history, resumed, update, chunk, complete, cancelled, info, error; and what is seen of a sign-in with its agent. */
+  /** A server message about this session (history, resumed, update, chunk, complete, cancelled, info, error) or about a sign-in with its agent. */
   | { type: "server"; message: ServerMessage }
-  /** The answer to a request of the portlet (any message, an error too). */
+  /** The response to a request of the page: any message, including an error. */
   | { type: "answer"; id: number; message: ServerMessage }
   | {
       type: "agent";
@@ -39,17 +39,17 @@ export type ToPortlet =
       signIn?: SignInMethod[];
     }
   | { type: "title"; title: string }
-  /** Whether the shell has a connection to the server. */
+  /** Whether the shell is connected to the server. */
   | { type: "connection"; open: boolean }
-  /** Whether this is the tab in view. */
+  /** Whether this session's tab is in view. */
   | { type: "shown"; shown: boolean }
   | { type: "theme"; theme: "dark" | "light" | null }
   | { type: "focus" }
-  /** A shortcut of the shell that the portlet carries out. */
+  /** A shortcut of the shell that the page executes. */
   | { type: "do"; what: "stop" | "latest" | "find" }
   | { type: "uploaded"; id: number; imageId?: string; error?: string };
 
-/** What a portlet may ask of the server: only about its own session, its project and its agent; the shell adds the ids. */
+/** The requests a page may send to the server, only about its own session, project and agent; the shell adds the ids. */
 export type PortletRequest = Extract<
   ClientMessage,
   {
@@ -76,15 +76,15 @@ export type PortletRequest = Extract<
 
 export type FromPortlet =
   | { type: "request"; id: number; message: PortletRequest; requestId?: string }
-  /** Start this session's agent anew. */
+  /** Restarts this session's agent. */
   | { type: "reconnect" }
   | { type: "draft"; text: string }
   | { type: "place"; place: ScrollPlace | null }
-  /** A link was clicked; the shell opens it outside if it is http, https or mailto. */
+  /** The user clicked a link; the shell opens it in a new window if it is http, https or mailto. */
   | { type: "open-link"; href: string }
   | { type: "copy"; text: string }
   | { type: "upload"; id: number; file: Blob }
-  /** Keys the portlet has no use for, so that the shell's shortcuts work while the portlet has the focus. */
+  /** A key press the page does not use, so that the shell's shortcuts work while the page has the focus. */
   | {
       type: "key";
       key: string;

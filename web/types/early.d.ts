@@ -1,4 +1,4 @@
-/** What `shared/boot.js` leaves for the page's module: a connection, and the frames that came over it. */
+/** The early connection that `shared/boot.js` opens for the page's module, and the frames received over it. */
 
 export {};
 
