@@ -182,7 +182,7 @@ test('TC-3.5b: during a turn Send is disabled and the page shows progress', asyn
   await expect(send).toBeEnabled();
 });
 
-test('TC-3.7a, TC-3.7b, TC-3.7c: Stop ends the answer, keeps its text and disappears', async ({ page, liminal }) => {
+test('TC-3.7a, TC-3.7b, TC-3.7c: Stop ends the answer, keeps its text and is hidden', async ({ page, liminal }) => {
   const { frame, send: say } = await openSession(page, liminal);
   const { stop, send, input, ends, answers } = parts(frame);
   await expect(stop).toBeHidden();

@@ -21,7 +21,7 @@ import { enter } from '../support/workspace.js';
 
 const NAME = 'intruder.example';
 
-// Our checks are tested, not the newest of the browser's: a page may reach this machine without a permission prompt.
+// Without Chromium's own protection (Local Network Access), which would stop the page before our checks.
 const ARGS = [`--host-resolver-rules=MAP ${NAME} 127.0.0.1`, '--disable-features=LocalNetworkAccessChecks'];
 test.use({ launchOptions: { ...LAUNCH, args: [...LAUNCH.args, ...ARGS] } });
 
@@ -66,7 +66,7 @@ for (const [from, address, sandboxed] of /** @type {const} */ ([
   ['a sandboxed frame', (/** @type {number} */ port) => `http://127.0.0.1:${port}/`, true],
   ['0.0.0.0', (/** @type {number} */ port) => `http://0.0.0.0:${port}/`, false],
 ])) {
-  test(`a page from ${from} opens, posts, reads and frames nothing`, async ({ page, liminal }) => {
+  test(`a page from ${from} cannot connect, post, read or frame us`, async ({ page, liminal }) => {
     const [hostile, naive] = [await startHostileServer(), await startNaive()];
     await enter(page, liminal);
     const before = state(liminal);

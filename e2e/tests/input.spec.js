@@ -152,7 +152,7 @@ test('pictures are attached, previewed and delivered to the agent', async ({ pag
 });
 
 for (const way of ['paste', 'drop']) {
-  test(`a picture comes by ${way}, a large or invalid one is refused`, async ({ page, liminal }) => {
+  test(`a picture can be added by ${way}; a large or invalid one is refused`, async ({ page, liminal }) => {
     const { frame } = await openSession(page, liminal);
     const input = message(frame);
     /** @param {string} name @param {string} type @param {number} size */

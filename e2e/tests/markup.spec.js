@@ -191,7 +191,7 @@ test('thousands of attacks run, load and navigate nothing, even when clicked', a
 });
 
 for (const button of /** @type {const} */ (['left', 'middle'])) {
-  test(`a link opens one window without an opener, ${button} button`, async ({ page, liminal }) => {
+  test(`a ${button} click on a link opens one window without an opener`, async ({ page, liminal }) => {
     /** @type {(string | undefined)[]} */
     const referrers = [];
     const server = createServer((request, response) => {

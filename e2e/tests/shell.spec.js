@@ -44,7 +44,7 @@ test('the first lists arrive without a request, later ones on request', async ({
   expect(asked.filter((type) => type.endsWith(':list'))).toEqual(['session:list']);
 });
 
-test('a server restarted while the page loads is found again', async ({ page, liminal }) => {
+test('a page recovers if the server restarts while it loads', async ({ page, liminal }) => {
   await enter(page, liminal);
   await addProject(page, liminal.folder('first'));
   let restarted = false;
@@ -69,7 +69,7 @@ test('a server restarted while the page loads is found again', async ({ page, li
   await addProject(page, liminal.folder('second'));
 });
 
-test('a server that accepts and hangs up is not retried in a tight loop', async ({ page, liminal }) => {
+test('reconnecting backs off when the server closes each connection', async ({ page, liminal }) => {
   await enter(page, liminal);
   await liminal.stop();
   const attempts = await hangUpOnEveryone(liminal.origin, 4000);
@@ -78,7 +78,7 @@ test('a server that accepts and hangs up is not retried in a tight loop', async 
   await expect(page.locator('#connection')).toContainText('Reconnecting…');
 });
 
-test('a server that no longer accepts the cookie asks for the token', async ({ page, liminal }) => {
+test('the page asks for the token when the server rejects its cookie', async ({ page, liminal }) => {
   await enter(page, liminal);
   await liminal.stop();
   writeFileSync(`${liminal.home}/.liminal-builder/token`, 'another-token-altogether\n');
@@ -121,7 +121,7 @@ test('the sidebar is resized by mouse and keyboard, within limits', async ({ pag
   expect(await width()).toBe(280);
 });
 
-test('the theme follows the system until one is chosen, which persists', async ({ page, liminal }) => {
+test("a chosen theme replaces the system's and survives a reload", async ({ page, liminal }) => {
   await page.emulateMedia({ colorScheme: 'dark' });
   await enter(page, liminal);
   const ground = () => page.evaluate(() => getComputedStyle(document.body).backgroundColor);
