@@ -1,7 +1,9 @@
 import { defineConfig } from '@playwright/test';
 import { LAUNCH } from './support/browser.js';
 
-/** Tests that count frames or flood need the machine for themselves: a file of them, or a test with this tag. */
+/**
+ * Tests that count frames or flood need the machine to themselves: the files of this name and the tests with this tag.
+ */
 const ALONE = /fire-faults\.spec\.js|@alone/;
 
 export default defineConfig({

@@ -5,7 +5,7 @@ import { expectAnswered } from './support/answers.js';
 
 scenarios(CLAUDE);
 
-test('TC-2.2d: what Claude Code wants to know is asked as a form, and the answer reaches the model', async ({
+test('TC-2.2d: a question of Claude Code is a form whose answer reaches the model', async ({
   page,
   liminal,
   model,

@@ -1,4 +1,4 @@
-// One agent from the real npm registry, by the button a person would press: it is installed and starts without a restart.
+// One agent from the real npm registry, installed with the picker's button and started without a restart of the server.
 import { spawnSync } from 'node:child_process';
 import { homedir } from 'node:os';
 import { join } from 'node:path';
@@ -7,11 +7,11 @@ import { addProject, enter, tabsOf } from '../support/workspace.js';
 
 const asked = spawnSync('npm', ['view', '@agentclientprotocol/codex-acp', 'version', '--fetch-retries=0']);
 
-test('Codex is installed from npm in the picker, and asks for a sign-in', async ({ page, liminal }) => {
+test('Codex is installed from npm in the picker and needs a sign-in', async ({ page, liminal }) => {
   test.skip(asked.status !== 0, 'the npm registry does not answer');
   test.setTimeout(300_000);
   await liminal.stop();
-  // The home is the test's own; how npm reaches its registry is this machine's.
+  // The test has its own home; npm reaches its registry as this machine is configured.
   const network = Object.entries(process.env).filter(([name]) => /cert|proxy|^npm_config/i.test(name));
   const config = { NPM_CONFIG_USERCONFIG: join(homedir(), '.npmrc'), CODEX_ACP_CMD: '' };
   liminal.env = /** @type {Record<string, string>} */ ({ ...Object.fromEntries(network), ...config });

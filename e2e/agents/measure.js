@@ -1,8 +1,8 @@
 /**
- * How long a person waits for a real agent, and what it weighs: prints the table of docs/agents.md.
+ * Latency and memory of the real agents: prints the table of docs/agents.md.
  *
  * `AGENTS=~/.cache/liminal-builder-tests/agents-… node e2e/agents/measure.js [RUNS]`, after `cargo xtask test agents`.
- * Each run has a fresh home, server and agent. Trust the order of magnitude; the numbers are this machine's.
+ * Each run has a new home, server and agent. The numbers depend on the machine; trust their order of magnitude.
  */
 
 import { mkdtempSync, readFileSync, realpathSync, rmSync } from 'node:fs';
@@ -30,7 +30,7 @@ async function measure(agent, browser) {
   const frame = sessionPage(page);
   const input = frame.getByRole('textbox', { name: 'Message', exact: true });
 
-  /** From the click on the agent's name to an input that sends, and to the first word of an answer. */
+  /** Time from the click on the agent's name to an input that sends, and to the first word of an answer. */
   const session = async () => {
     await page.getByRole('button', { name: 'New session in app', exact: true }).click();
     const tabs = await page.locator('.tab-place').count();
@@ -50,7 +50,7 @@ async function measure(agent, browser) {
   await page.goto(liminal.origin);
   const again = (await session()).first;
 
-  // The workspace is opened another day: the agent that was last used is started with it.
+  // The workspace is opened again later: the agent used last is started with it.
   await liminal.stop();
   liminal.env.LIMINAL_WARM_START = 'true';
   await liminal.start();

@@ -5,7 +5,7 @@ export default defineConfig({
   testDir: '.',
   outputDir: '../results/agents',
   forbidOnly: true,
-  // The agents and their stand-in model wait more than they work.
+  // The agents and their stand-in model mostly wait, so more tests than cores can run at once.
   workers: 3,
   timeout: 120_000,
   expect: { timeout: 30_000 },

@@ -1,6 +1,6 @@
 /**
- * What must work with a real agent, whichever it is. What the model does is written in the prompts, and what a turn
- * shows is compared with what the model said.
+ * Tests that every real agent must pass. The prompts say what the model does, and what a turn shows is compared with
+ * what the model said.
  */
 
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
@@ -25,7 +25,7 @@ const PIXEL = Buffer.from(
   'base64',
 );
 
-/** A first session with the agent. @param {Page} page @param {Liminal} liminal @param {Agent} agent */
+/** Opens a first session with the agent. @param {Page} page @param {Liminal} liminal @param {Agent} agent */
 export async function open(page, liminal, agent) {
   await enter(page, liminal);
   await addProject(page, liminal.folder('app'));
@@ -33,7 +33,7 @@ export async function open(page, liminal, agent) {
   return sessionPage(page);
 }
 
-/** Writes and sends, as soon as that can be done. @param {Page} page @param {string} prompt */
+/** Types a prompt and sends it once Send is enabled. @param {Page} page @param {string} prompt */
 export async function say(page, prompt) {
   const frame = sessionPage(page);
   const input = frame.getByRole('textbox', { name: 'Message', exact: true });
@@ -43,13 +43,23 @@ export async function say(page, prompt) {
   await expect(frame.locator('.row-user').last()).toContainText(prompt);
 }
 
-/** A turn from the prompt to its end. @param {Page} page @param {Model} model @param {string} prompt */
+/**
+ * Runs a whole turn and compares its answer with the model's.
+ * @param {Page} page
+ * @param {Model} model
+ * @param {string} prompt
+ */
 async function turn(page, model, prompt) {
   await say(page, prompt);
   await expectAnswered(page, model, prompt);
 }
 
-/** One of the lists below the input. @param {Page} page @param {string} name @param {string} value */
+/**
+ * Selects a value in one of the lists below the input.
+ * @param {Page} page
+ * @param {string} name
+ * @param {string} value
+ */
 async function choose(page, name, value) {
   const list = sessionPage(page).getByRole('combobox', { name, exact: true });
   await list.selectOption(value);
@@ -59,14 +69,10 @@ async function choose(page, name, value) {
 
 /** @param {Agent} agent */
 export function scenarios(agent) {
-  test(`${agent.testCase}: a session of ${agent.name} is made, and markdown is streamed into it`, async ({
-    page,
-    liminal,
-    model,
-  }) => {
+  test(`${agent.testCase}: a new session of ${agent.name} streams markdown`, async ({ page, liminal, model }) => {
     const frame = await open(page, liminal, agent);
     await say(page, 'slow 40');
-    // It grows before it ends.
+    // The answer grows before the turn ends.
     await expect(frame.locator('.row-assistant')).toContainText('word3 ');
     await expect(frame.getByRole('button', { name: 'Stop' })).toBeVisible();
     await expectAnswered(page, model, 'slow 40');
@@ -77,11 +83,7 @@ export function scenarios(agent) {
     await expect(answer.getByRole('cell', { name: 'done' })).toBeVisible();
   });
 
-  test(`${agent.testCase}: a thought is shown apart from the answer, and the next turn knows what was said`, async ({
-    page,
-    liminal,
-    model,
-  }) => {
+  test(`${agent.testCase}: a thought has its own row, and the next turn knows it`, async ({ page, liminal, model }) => {
     const frame = await open(page, liminal, agent);
     await turn(page, model, 'think The tests come first.');
     const thinking = frame.locator('.row-thinking');
@@ -91,11 +93,7 @@ export function scenarios(agent) {
     expect((await shownAnswers(page)).join()).toContain('think The tests come first. / I have thought about it.');
   });
 
-  test(`${agent.testCase}: a command is shown with its output, and a change to a file as a diff`, async ({
-    page,
-    liminal,
-    model,
-  }) => {
+  test(`${agent.testCase}: a command shows its output, and an edit its diff`, async ({ page, liminal, model }) => {
     const file = join(liminal.folder('app'), 'notes.txt');
     writeFileSync(file, 'one\ntwo\nthree\n');
     const frame = await open(page, liminal, agent);
@@ -116,11 +114,7 @@ export function scenarios(agent) {
     await expect(edit.locator('.diff-line.added')).toContainText('2');
   });
 
-  test('under the policy “ask” a command waits: allowed it runs, refused it does not', async ({
-    page,
-    liminal,
-    model,
-  }) => {
+  test('under policy "ask" a command waits, runs if allowed, does not if refused', async ({ page, liminal, model }) => {
     liminal.env.LIMINAL_PERMISSIONS = 'ask';
     await liminal.stop();
     await liminal.start();
@@ -145,11 +139,7 @@ export function scenarios(agent) {
     await turn(page, model, 'say And on it goes.');
   });
 
-  test('a turn that is stopped while it asks leaves no question and nothing that runs', async ({
-    page,
-    liminal,
-    model,
-  }) => {
+  test('a turn stopped during a permission request leaves nothing running', async ({ page, liminal, model }) => {
     liminal.env.LIMINAL_PERMISSIONS = 'ask';
     await liminal.stop();
     await liminal.start();
@@ -167,7 +157,7 @@ export function scenarios(agent) {
     await turn(page, model, 'say And on it goes.');
   });
 
-  test('under the policy “allow” what it asks is granted at once', async ({ page, liminal, model }) => {
+  test('under policy "allow" a permission request is granted at once', async ({ page, liminal, model }) => {
     const frame = await open(page, liminal, agent);
     await choose(page, 'Mode', agent.askingMode);
     await turn(page, model, 'ask touch allowed.txt');
@@ -177,11 +167,7 @@ export function scenarios(agent) {
     expect(audit).toContain('touch allowed.txt');
   });
 
-  test('a turn is stopped in mid-stream: what was said stays, and the next turn works', async ({
-    page,
-    liminal,
-    model,
-  }) => {
+  test('a stopped turn keeps its text, and the next turn works', async ({ page, liminal, model }) => {
     const frame = await open(page, liminal, agent);
     await say(page, 'slow 2000');
     await expect(frame.locator('.row-assistant')).toContainText('word5 ');
@@ -196,7 +182,7 @@ export function scenarios(agent) {
     await turn(page, model, 'say And on it goes.');
   });
 
-  test('model and mode are switched, and the agent holds to both', async ({ page, liminal, model }) => {
+  test('the agent uses the selected model and mode', async ({ page, liminal, model }) => {
     liminal.env.LIMINAL_PERMISSIONS = 'ask';
     await liminal.stop();
     await liminal.start();
@@ -215,7 +201,7 @@ export function scenarios(agent) {
     await turn(page, model, 'write unasked.txt two');
     expect(readFileSync(join(liminal.home, 'app', 'unasked.txt'), 'utf8')).toBe('two\n');
 
-    // Another process, which knows of neither.
+    // A new agent process, which does not know the selection.
     await liminal.kill();
     await liminal.start();
     await turn(page, model, 'say And now?');
@@ -234,7 +220,7 @@ export function scenarios(agent) {
     expect(await shownAnswers(page)).toEqual(['I see 1 picture(s).']);
   });
 
-  test('a command with a slash is offered and carried out', async ({ page, liminal, model }) => {
+  test('a slash command is suggested and executed', async ({ page, liminal, model }) => {
     const { command } = agent;
     command.prepare(liminal.folder('app'));
     const frame = await open(page, liminal, agent);
@@ -250,7 +236,7 @@ export function scenarios(agent) {
     await turn(page, model, 'say And on it goes.');
   });
 
-  test('an adapter that is killed in mid-turn comes back with the conversation', async ({ page, liminal, model }) => {
+  test('an adapter killed in mid-turn is restarted with the conversation', async ({ page, liminal, model }) => {
     const frame = await open(page, liminal, agent);
     await turn(page, model, 'say Remember the milk.');
     const before = adapters(agent.adapter, liminal.home);
@@ -278,7 +264,7 @@ export function scenarios(agent) {
     expect(after).not.toEqual(before);
   });
 
-  test('after kill -9 of the server the whole conversation is there, and goes on', async ({ page, liminal, model }) => {
+  test('after kill -9 of the server the conversation is complete and continues', async ({ page, liminal, model }) => {
     await open(page, liminal, agent);
     await turn(page, model, 'markdown');
     await turn(page, model, 'run echo printed by the tool');
@@ -294,7 +280,7 @@ export function scenarios(agent) {
     await expect.poll(() => adapters(agent.adapter, liminal.home).length).toBe(1);
   });
 
-  test('what was said outside of us is there when the session is opened again', async ({ page, liminal, model }) => {
+  test('turns made in another client appear when the session is opened again', async ({ page, liminal, model }) => {
     await open(page, liminal, agent);
     await turn(page, model, 'say Said inside.');
     await liminal.stop();
@@ -304,7 +290,7 @@ export function scenarios(agent) {
     expect(sessions.length).toBe(1);
     const { sessionId } = sessions[0];
     await adapter.call('session/load', { sessionId, cwd: folder, mcpServers: [] });
-    // What an agent dates a few seconds after our turn may be that turn itself, so this takes longer.
+    // Turns that the agent dates within a few seconds of ours may be ours, so the test waits longer.
     for (const text of ['slow 140', 'say Said outside.']) {
       await adapter.call('session/prompt', { sessionId, prompt: [{ type: 'text', text }] });
     }
@@ -320,7 +306,7 @@ export function scenarios(agent) {
     expect((await shownAnswers(page)).join()).toContain('say Said outside. / Said outside.');
   });
 
-  test('ten sessions run at once on one adapter, and each gets its own answer', async ({ liminal, model }) => {
+  test('ten sessions run at once on one adapter, each with its own answer', async ({ liminal, model }) => {
     const socket = await connect(liminal);
     const { project } = await socket.request({ type: 'project:add', path: liminal.folder('app') });
     const wish = { type: 'session:create', projectId: project.id, cliType: agent.cliType };
@@ -328,7 +314,7 @@ export function scenarios(agent) {
     expect(adapters(agent.adapter, liminal.home).length).toBe(1);
     const numbered = made.map(({ sessionId }, at) => ({ sessionId, content: `I am number ${at}.\nmeet 10` }));
     await Promise.all(numbered.map(({ sessionId }) => socket.request({ type: 'session:open', sessionId })));
-    // The model answers none before all have asked.
+    // The model answers none of them before all have asked.
     await Promise.all(numbered.map((one) => socket.request({ type: 'session:send', ...one })));
     for (const { sessionId, content } of numbered) {
       const ended = (/** @type {any} */ message) => message.sessionId === sessionId && message.entry?.type === 'turn';
@@ -342,11 +328,7 @@ export function scenarios(agent) {
     socket.close();
   });
 
-  test('a refusal of the provider and a cut stream are shown, and the session goes on', async ({
-    page,
-    liminal,
-    model,
-  }) => {
+  test('a provider error and a cut stream are shown, and the session continues', async ({ page, liminal, model }) => {
     const frame = await open(page, liminal, agent);
     for (const [prompt, sign] of /** @type {const} */ ([
       ['refuse 429', /429/],
@@ -358,7 +340,7 @@ export function scenarios(agent) {
       await expect(frame.locator('.turn-end').last()).toHaveAttribute('data-outcome', 'failed');
       expect((await shownAnswers(page)).join('\n')).toMatch(sign);
     }
-    // What was said before the line broke stays as it was, apart from the news of that.
+    // The text before the cut keeps its row, apart from the error.
     expect((await shownAnswers(page))[0]).toBe('This sentence will not be');
     await turn(page, model, 'say And on it goes.');
   });

@@ -1,8 +1,8 @@
 /**
- * What a web UI for agents typically is on its server's side: a process of Node that reads the agent's lines, folds them
- * into the conversation it holds in memory, and sends each on as it comes. Nothing is kept beyond that.
+ * The server side of a typical web UI for agents: a Node process that reads the agent's lines, appends them to the
+ * conversation in memory and forwards each at once. It stores nothing else.
  *
- * `node bridge.js AGENT` prints its address. The first message of a client is the prompt; `done` is the last of a turn.
+ * `node bridge.js AGENT` prints its address. A client's message is the prompt; `done` is the last message of a turn.
  */
 
 import { spawn } from 'node:child_process';

@@ -1,7 +1,7 @@
 /**
- * Loads the workspace and a bare page in turn, each time with an empty cache, and prints as JSON what each load cost:
- * kilobytes and requests on the wire, milliseconds to the first paint; and, with a session open from last time, until one can
- * type there. `LIMINAL` and `BENCH` name the programs, the argument how often.
+ * Loads the workspace and a bare page alternately, each with an empty cache, and prints the cost of each load as JSON:
+ * kilobytes and requests on the wire, milliseconds to the first paint, and, with a session left open, milliseconds
+ * until the user can type. `LIMINAL` and `BENCH` name the programs, the argument the number of runs.
  */
 
 import { spawn } from 'node:child_process';
@@ -43,7 +43,7 @@ try {
 }
 process.stdout.write(JSON.stringify(measured));
 
-/** Once, so that what is measured is the page and not the login. */
+/** Logs in once, so that the page is measured without the login. */
 async function signIn() {
   const context = await browser.newContext();
   const page = await context.newPage();

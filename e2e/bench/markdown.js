@@ -1,8 +1,8 @@
 /**
- * The same 1,000 entries as ready HTML from `crates/render` and through marked, DOMPurify and highlight.js in the
- * page, in turn, and prints as JSON what each took: milliseconds of the server, of the page's only thread, and for
- * an answer that grows to 50 KB, what one more piece costs a page that renders it anew. `RENDER` names the example of
- * `crates/render` that does the server's part, the argument how often.
+ * Shows the same 1,000 entries as ready HTML from `crates/render` and through marked, DOMPurify and highlight.js in the
+ * page, alternately. Prints as JSON the milliseconds on the server and of the page's only thread, and for an answer
+ * that grows to 50 KB the cost of one more chunk if the page renders all of it again. `RENDER` names the example of
+ * `crates/render` that does the server's part, the argument the number of runs.
  */
 
 import { execFileSync } from 'node:child_process';
@@ -12,13 +12,13 @@ import { LAUNCH } from '../support/browser.js';
 const example = process.env.RENDER ?? '';
 const runs = Number(process.argv[2] ?? 5);
 /** @param {string} what @returns {any} */
-const told = (what) => JSON.parse(execFileSync(example, [what], { encoding: 'utf8', maxBuffer: 1 << 30 }));
+const outputOf = (what) => JSON.parse(execFileSync(example, [what], { encoding: 'utf8', maxBuffer: 1 << 30 }));
 
-const entries = told('entries');
-const ready = told('html');
+const entries = outputOf('entries');
+const ready = outputOf('html');
 /** @type {Record<string, number[]>} */
 const result = { render: [], insert: [], script: [], growing_first: [], growing_last: [] };
-for (const { first, last } of told('growing')) {
+for (const { first, last } of outputOf('growing')) {
   result.growing_first.push(first);
   result.growing_last.push(last);
 }
@@ -31,7 +31,7 @@ for (const path of ['marked/lib/marked.umd.js', 'dompurify/dist/purify.js', '@hi
 }
 await page.evaluate(prepare, { entries, ready });
 for (let run = 0; run < runs; run += 1) {
-  result.render.push(told('pass'));
+  result.render.push(outputOf('pass'));
   result.insert.push(await page.evaluate(() => /** @type {any} */ (window).insert()));
   result.script.push(await page.evaluate(() => /** @type {any} */ (window).script()));
 }

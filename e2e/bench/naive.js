@@ -1,17 +1,17 @@
 /**
- * The plain way to show a conversation: its markdown becomes HTML in the page, by the packages that are used for it,
- * all of it is in the page, and an entry that changes is written again as a whole, once a frame. It speaks the same protocol, so only
- * the way of showing differs.
+ * The plain way to show a conversation, as a baseline: the page renders markdown with the usual packages, holds all
+ * entries, and rewrites a changed entry as a whole, once per frame. It uses the same protocol, so only the display
+ * differs.
  */
 
-/** Where the pages ask for what they need, and where it is in `node_modules`. */
+/** The paths from which the pages load packages, and the files in `node_modules`. */
 export const PACKAGES = {
   'naive-marked': 'marked/lib/marked.umd.js',
   'naive-purify': 'dompurify/dist/purify.min.js',
   'naive-highlight': '@highlightjs/cdn-assets/highlight.min.js',
 };
 
-/** The page, for sessions named in its address; each in an element of its own. */
+/** The page for the sessions in its query; each has its own element. */
 export const NAIVE = `<!doctype html><meta charset="utf-8"><title>naive</title>
 <link rel="stylesheet" href="/styles/theme.css"><link rel="stylesheet" href="/styles/prose.css">
 <link rel="stylesheet" href="/styles/code.css">
@@ -19,7 +19,7 @@ export const NAIVE = `<!doctype html><meta charset="utf-8"><title>naive</title>
 <script src="/naive-marked"></script><script src="/naive-purify"></script><script src="/naive-highlight"></script>
 <script type="module">(${naive})()</script>`;
 
-/** A page of frames, one for each session, all made at once. */
+/** A page with one frame for each session, all created at once. */
 export const NAIVE_TABS = `<!doctype html><meta charset="utf-8"><title>naive tabs</title>
 <style>iframe { width: 100%; height: 800px; border: 0 }</style>
 <script type="module">
@@ -31,7 +31,7 @@ for (const id of new URLSearchParams(location.search).getAll('session')) {
 }
 </script>`;
 
-/** Every session of every project in the page. */
+/** All sessions of all projects in one page. */
 export const NAIVE_SIDEBAR = `<!doctype html><meta charset="utf-8"><title>naive sidebar</title>
 <style>main { width: 300px; height: 90vh; overflow: auto; } li { height: 30px; }</style><main></main>
 <script type="module">
@@ -109,7 +109,7 @@ function naive() {
     } else if (message.type === 'session:chunk') {
       const content = (texts.get(message.entryId) ?? '') + message.content;
       texts.set(message.entryId, content);
-      // Once a frame: once a chunk would be a second for each of the last ones.
+      // Once per frame: rendering for each chunk would take a second for each of the last ones.
       if (waiting.size === 0) requestAnimationFrame(flush);
       waiting.set(`${message.sessionId} ${message.entryId}`, () => {
         const known = place.querySelector(`[data-entry-id="${message.entryId}"]`);

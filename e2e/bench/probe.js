@@ -1,6 +1,6 @@
 /**
- * What a page costs: when an entry was first painted, tasks that were too long, and over all its processes the time
- * they computed and the memory of their scripts.
+ * The cost of a page: when an entry was first painted, long tasks, and the processor time and script memory of all its
+ * processes.
  */
 
 /** Runs in every frame before anything else. */
@@ -15,8 +15,8 @@ export function probe() {
     }
   }).observe({ type: 'longtask' });
   /**
-   * When this is painted, in milliseconds of the wall clock. What is put into the page while a frame is being made is
-   * painted with it, anything else with the next one; a timer that is set then runs after it.
+   * The time at which the selected element is painted, in milliseconds of the wall clock. An element inserted while a
+   * frame is being made is painted with that frame, otherwise with the next; a timer set then runs after the paint.
    * @param {string} selector
    */
   const painted = (selector) =>
@@ -49,19 +49,19 @@ export function probe() {
 }
 
 /**
- * When the watched entry is painted next, in whichever frame. It is told and not asked for: a question would bring its
- * own script into the page while that is busy with what is measured.
+ * The time of the watched entry's next paint, in any frame. The page reports it: polling would run a script in the page
+ * while it is busy with the measured work.
  * @param {import('@playwright/test').Page} page
  */
 export async function nextPaint(page) {
-  const told = await page.waitForEvent('console', {
+  const report = await page.waitForEvent('console', {
     predicate: (message) => message.text().startsWith('painted '),
     timeout: 60_000,
   });
-  return Number(told.text().split(' ')[1]);
+  return Number(report.text().split(' ')[1]);
 }
 
-/** What was long before is not of interest. @param {import('@playwright/test').Page} page */
+/** Resets the long-task measurements of all frames. @param {import('@playwright/test').Page} page */
 export async function forget(page) {
   for (const frame of page.frames()) {
     await frame.evaluate(() => Object.assign(window, { longest: 0, blocking: 0 })).catch(() => {});
@@ -71,7 +71,7 @@ export async function forget(page) {
 /** @param {import('@playwright/test').Browser} browser @param {import('@playwright/test').Page} page */
 export async function meter(browser, page) {
   const whole = await browser.newBrowserCDPSession();
-  /** Of all pages there are: only one is open at a time. */
+  /** Of all pages: only one is open at a time. */
   const computed = async () => {
     const { processInfo } = await whole.send('SystemInfo.getProcessInfo');
     return new Map(
@@ -87,7 +87,7 @@ export async function meter(browser, page) {
     );
   let before = await computed();
   return {
-    /** From now on. */
+    /** Measures from now on. */
     reset: async () => {
       before = await computed();
     },
@@ -95,19 +95,22 @@ export async function meter(browser, page) {
       const now = await computed();
       return [...now].reduce((sum, [id, ms]) => sum + ms - (before.get(id) ?? 0), 0);
     },
-    /** The frames of sessions share one process, which each of them would count whole. */
+    /** The frames of sessions share one process, whose memory each of them would report. */
     heapMb: async () => {
       const own = (await heapOf(page)) ?? 0;
       const framed = await Promise.all(page.frames().slice(1).map(heapOf));
       return own + Math.max(0, ...framed.map((heap) => heap ?? 0));
     },
     longestMs: async () => Math.max(0, ...(await inFrames('longest'))),
-    /** What tasks took beyond the 50 ms after which a person notices. */
+    /** The time of long tasks beyond 50 ms each. */
     blockingMs: async () => (await inFrames('blocking')).reduce((sum, one) => sum + one, 0),
   };
 }
 
-/** None for a frame in the process of its page. @param {import('@playwright/test').Page | import('@playwright/test').Frame} target */
+/**
+ * Null for a frame in its page's process.
+ * @param {import('@playwright/test').Page | import('@playwright/test').Frame} target
+ */
 async function heapOf(target) {
   const context = 'context' in target ? target.context() : target.page().context();
   const session = await context.newCDPSession(target).catch(() => null);

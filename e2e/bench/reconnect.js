@@ -1,4 +1,4 @@
-/** The server is killed under an open session and started again: from its port being back until the page is up to date. */
+/** Kills the server under an open session and starts it again; measures from its open port to an up-to-date page. */
 
 const DOWN_MS = 1500;
 

@@ -1,4 +1,4 @@
-/** A hundred projects with five hundred sessions each: until the first can be seen, and how smoothly they scroll. */
+/** A hundred projects with five hundred sessions each: time to the first visible row, and smoothness of scrolling. */
 
 import { mkdtempSync, realpathSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -34,7 +34,7 @@ export async function startSidebar(browser, add) {
       `${name}_paint`,
       await page.evaluate(() => performance.getEntriesByName('first-contentful-paint')[0].startTime),
     );
-    // All of them have come when the list is as high as it gets.
+    // The list is complete when it has reached its full height.
     await page.waitForFunction(
       ([selector, least]) => Number(document.querySelector(String(selector))?.scrollHeight) > Number(least),
       [scroller, PROJECTS * SESSIONS * 15],
@@ -63,7 +63,10 @@ export async function startSidebar(browser, add) {
   };
 }
 
-/** How long a frame takes while it is scrolled, and how many in a hundred were late. Runs in the page. @param {{ selector: string, step: number }} how */
+/**
+ * The mean duration of a frame during scrolling, and the percentage of dropped frames. Runs in the page.
+ * @param {{ selector: string, step: number }} how
+ */
 export async function scroll({ selector, step }) {
   const frames = 120;
   const place = document.querySelector(selector);

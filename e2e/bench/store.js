@@ -1,4 +1,4 @@
-/** A data directory with conversations in it, as if they had been held. */
+/** Writes a data directory with conversations, as the server would have written them. */
 
 import { mkdirSync, utimesSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -8,8 +8,8 @@ const TEXT =
   'The reader hands on **one line** at a time; `length` does not fit.\n\n- the first has no end\n- the second no beginning\n\n```rust\nlet end = buffer.find(b"\\n")?;\n```\n';
 
 /**
- * @param {string} home  whose data directory it is
- * @param {number[]} lengths  how many entries each conversation has
+ * @param {string} home  the home that contains the data directory
+ * @param {number[]} lengths  number of entries of each conversation
  * @returns {string[]} the ids of the sessions
  */
 export function fill(home, lengths) {
@@ -28,7 +28,7 @@ export function fill(home, lengths) {
     const lines = [JSON.stringify({ session: { version: 1, session: id, ...meta } })];
     for (let n = 1; n <= length; n += 1) lines.push(JSON.stringify({ n, entry: entry(n) }));
     writeFileSync(join(data, 'sessions', `${key}.jsonl`), `${lines.join('\n')}\n`);
-    // The scripted agent knows it too.
+    // The scripted agent must know the session, too.
     writeFileSync(join(home, '.agent', 'memory', `kept-${number}`), '');
     return { id, ...meta, archived: false, title: `Session ${number}`, lastActiveAt: NOW };
   });
@@ -36,7 +36,7 @@ export function fill(home, lengths) {
   return sessions.map(({ id }) => id);
 }
 
-/** A question, an answer and three calls in turn. @param {number} n */
+/** A question, three calls and an answer, repeatedly. @param {number} n */
 function entry(n) {
   const entryId = `e${n}`;
   if (n % 5 === 1) return { type: 'user', entryId, content: `Question ${n}: why does it not fit?`, timestamp: NOW };
@@ -73,7 +73,7 @@ export function fillSidebar(home, projects, sessions) {
       const lines = [{ session: { version: 1, session, ...meta } }, { n: 1, entry: entry(1) }];
       const file = join(data, 'sessions', `${key}.jsonl`);
       writeFileSync(file, lines.map((line) => `${JSON.stringify(line)}\n`).join(''));
-      // As old as the index says, or the server would read it again.
+      // As old as the index says, or the server would read the file again at start.
       utimesSync(file, new Date(NOW), new Date(NOW));
       index.push({ id: session, ...meta, archived: false, title: `Session ${count}`, lastActiveAt: NOW });
     }

@@ -1,7 +1,7 @@
 /**
- * The workspace in Chromium beside the plain way to do it, in turn, and what each cost, as JSON: lists of numbers by
- * name. `LIMINAL` and `AGENT` name the programs, the first argument how often; the second, `quick`, leaves out what
- * takes longest.
+ * Measures the workspace in Chromium and the plain baseline pages alternately, and prints the results as JSON: lists of
+ * numbers by name. `LIMINAL` and `AGENT` name the programs, the first argument the number of runs; the second, `quick`,
+ * skips the longest measurements.
  */
 
 import { mkdtempSync, realpathSync, rmSync } from 'node:fs';
@@ -33,12 +33,12 @@ const add = (name, value) => {
 };
 
 const home = realpathSync(mkdtempSync(join(tmpdir(), 'liminal-bench-')));
-// Those that stream grow from run to run; the tabs' stay as they are.
+// The sessions that stream grow from run to run; those for the tabs do not.
 const ids = fill(home, [2000, 20_000, 20_000, ...Array(STREAMS + TABS).fill(TAB_ENTRIES)]);
 const [two, twenty, another, ...others] = ids;
 const [streams, small] = [others.slice(0, STREAMS), others.slice(STREAMS)];
 const server = await startServer(home);
-// The plain page comes from here and not from the server, and would not be let to it.
+// The plain page does not come from the server's address, so the browser would not let it connect.
 const args = [...LAUNCH.args, '--disable-features=LocalNetworkAccessChecks'];
 const browser = await chromium.launch({ ...LAUNCH, args });
 const signedIn = await signIn();
@@ -81,7 +81,12 @@ async function signIn() {
   return state;
 }
 
-/** A fresh window. @param {string[]} order  the tabs it has @param {string | null} active @param {string} [watch]  the entry whose paint is of interest */
+/**
+ * Opens a new window.
+ * @param {string[]} order  its tabs
+ * @param {string | null} active
+ * @param {string} [watch]  the entry whose paint is measured
+ */
 async function window_(order = [], active = null, watch) {
   const context = await browser.newContext({ storageState: signedIn, viewport: { width: 1440, height: 900 } });
   const page = await context.newPage();
@@ -109,7 +114,7 @@ function query(sessions) {
   return sessions.map((id) => `session=${encodeURIComponent(id)}`).join('&');
 }
 
-/** The frame in view. @param {import('@playwright/test').Page} page */
+/** The active session's frame. @param {import('@playwright/test').Page} page */
 async function inView(page) {
   const element = await page.locator('.panel.in-view iframe').elementHandle();
   const frame = await element?.contentFrame();
@@ -117,7 +122,10 @@ async function inView(page) {
   return frame;
 }
 
-/** When the watched entry was painted there. @param {import('@playwright/test').Frame | import('@playwright/test').Page} frame */
+/**
+ * The time at which the watched entry was painted in this frame.
+ * @param {import('@playwright/test').Frame | import('@playwright/test').Page} frame
+ */
 async function paintedAt(frame) {
   await frame.waitForFunction(() => /** @type {any} */ (window).paintedAt, undefined, { timeout: 60_000 });
   return frame.evaluate(() => /** @type {any} */ (window).paintedAt);
@@ -132,7 +140,7 @@ async function open(name, id, last) {
     .filter({ hasText: titleOf(id) })
     .first();
   await row.waitFor();
-  // As it is a moment after the workspace was opened.
+  // The state a moment after the workspace was opened, with the next page preloaded.
   await page.locator('.spare iframe').waitFor({ state: 'attached' });
   await page.waitForTimeout(1000);
   await forget(page);
@@ -172,7 +180,7 @@ async function openNaive(name, id, last) {
   await context.close();
 }
 
-/** Upwards through a long session. */
+/** Scrolls upwards through a long session. */
 /** @param {string} name @param {import('@playwright/test').Frame} frame_ @param {Awaited<ReturnType<typeof meter>>} gauge @param {string} selector */
 async function scrolled(name, frame_, gauge, selector) {
   await forget(frame_.page());
@@ -189,7 +197,7 @@ function titleOf(id) {
   return new RegExp(`Session ${id.split('-').at(-1)}(?!\\d)`);
 }
 
-/** Waits until the turn is over, and meanwhile what each third of it cost. */
+/** Waits for the end of the turn and measures the processor time of each third. */
 /** @param {string} name @param {Awaited<ReturnType<typeof meter>>} gauge @param {number} seconds @param {import('@playwright/test').Frame} frame */
 async function watch(name, gauge, seconds, frame) {
   const dropped = await countFrames(frame);
@@ -242,7 +250,10 @@ async function streamNaive(name, sessions, prompt) {
   await context.close();
 }
 
-/** The share of frames that were late, in percent, in a frame that is in view. Counts until it is asked. @param {import('@playwright/test').Frame} frame */
+/**
+ * The percentage of dropped frames in a visible frame, counted until the result is requested.
+ * @param {import('@playwright/test').Frame} frame
+ */
 async function countFrames(frame) {
   await frame.evaluate(() => {
     const counted = { first: performance.now(), frames: 0 };
@@ -261,12 +272,12 @@ async function countFrames(frame) {
     });
 }
 
-/** No turn runs any more. @param {import('@playwright/test').Page} page */
+/** Waits until no turn runs. @param {import('@playwright/test').Page} page */
 async function idle(page) {
   await page.waitForFunction(() => !document.querySelector('[data-mark="running"]'), undefined, { timeout: 60_000 });
 }
 
-/** The naive way to come back is to load the page again. */
+/** The baseline reconnects by loading the page again. */
 async function restart() {
   const { context, page } = await window_([small[0]], small[0], `e${TAB_ENTRIES}`);
   await page.goto(server.origin);
@@ -288,7 +299,7 @@ async function tabs() {
   add('tabs_longest', await meter.longestMs());
   add('tabs_blocking', await meter.blockingMs());
   add('tabs_heap', await meter.heapMb());
-  // Each has been seen once, and then they are gone through.
+  // Shows each tab once.
   for (let at = 0; at < TABS; at += 1) {
     await page
       .locator('.tab')
@@ -300,7 +311,7 @@ async function tabs() {
   await context.close();
 }
 
-/** Between two long sessions, as often as there are small ones. */
+/** Switches between two long sessions, as often as there are small ones. */
 async function switching() {
   const { context, page, meter } = await window_([twenty, another], twenty, 'e20000');
   await page.goto(server.origin);
@@ -319,7 +330,7 @@ async function switching() {
     }
     return found.toSorted((a, b) => a - b);
 
-    /** How much of a frame it takes, from its beginning until it is painted. @param {() => void} change */
+    /** The time from the start of a frame to its paint. @param {() => void} change */
     function frame(change) {
       return new Promise((resolve) => {
         requestAnimationFrame(() => {

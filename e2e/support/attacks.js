@@ -1,8 +1,8 @@
 /**
- * Texts an agent could be made to say to get something run, loaded or opened: lists of our own, combined
- * with every place where markdown lets a text stand.
+ * Attack texts that an agent could send to run a script, load a resource or open a page: our own lists, combined with
+ * every place in markdown where text can be.
  *
- * Each calls `hit(N)` or asks the sink for `/N`, so that whatever fires says which it was.
+ * Each attack calls `hit(N)` or requests `/N` from the sink, so that a successful attack identifies itself.
  *
  * @typedef {object} Attack
  * @property {number} number
@@ -103,7 +103,11 @@ const markup = (js, url) => [
   `\u202e>${js}=rorreno x=crs gmi<`,
 ];
 
-/** Markup that changes its meaning when it is parsed, written and parsed again. @param {string} js @returns {string[]} */
+/**
+ * Markup that changes its meaning when it is parsed, serialized and parsed again.
+ * @param {string} js
+ * @returns {string[]}
+ */
 const mutations = (js) => {
   const image = `<img src=x onerror=${js}>`;
   return [
@@ -155,7 +159,7 @@ const mutations = (js) => {
   ];
 };
 
-/** Places for markup; `%` is where. */
+/** Places for markup, marked by `%`. */
 const PLACES = [
   '%',
   'words % words',
@@ -196,10 +200,10 @@ const PLACES = [
   '*a **b ~~c `d` % ~~** e*',
 ];
 
-/** Places where a mutation may matter: markdown splits or quotes it. */
+/** Places where markdown splits or quotes the text, which matters for mutations. */
 const MUTATION_PLACES = ['%', 'words % words', '- %', '> %', '|a|\n|-|\n|%|', '[%](https://a.example)', '`%`'];
 
-/** Places for an address. */
+/** Places for a URL. */
 const LINKS = [
   '%',
   '<%>',
@@ -225,7 +229,7 @@ const LINKS = [
   '**%**',
 ];
 
-/** Ways to write a scheme that a browser may still read as that scheme. @type {((scheme: string) => string)[]} */
+/** Spellings of a scheme that a browser may still accept as that scheme. @type {((scheme: string) => string)[]} */
 const SPELLINGS = [
   (scheme) => `${scheme}:`,
   (scheme) => `${[...scheme].map((letter, at) => (at % 2 ? letter : letter.toUpperCase())).join('')}:`,
@@ -310,7 +314,7 @@ const addresses = (js, url) => {
   ];
 };
 
-/** All of them. @param {string} sink  where requests are counted @returns {Attack[]} */
+/** All attacks. @param {string} sink  the origin that records requests @returns {Attack[]} */
 export function attacks(sink) {
   /** @type {Attack[]} */
   const all = [];
@@ -321,12 +325,12 @@ export function attacks(sink) {
       for (let which = at % step; which < length; which += step) {
         const number = all.length;
         const payload = payloads(`hit(${number})`, `${sink}/${number}`)[which];
-        // Labels are shared by the texts of one message, and the first of a name counts.
+        // Link labels are shared by the texts of one message, and the first definition wins.
         all.push({ number, text: place.replaceAll('%', () => payload).replaceAll(/\bR\b/g, () => `r${number}`) });
       }
     }
   };
-  // Every second in each place, and each in every second place.
+  // Half of the payloads in each place, each payload in half of the places.
   cross(PLACES, markup, 2);
   cross(MUTATION_PLACES, mutations, 1);
   cross(LINKS, addresses, 1);
@@ -334,8 +338,8 @@ export function attacks(sink) {
 }
 
 /**
- * Attacks as one message, each apart from the next: what could swallow its neighbours stands in a quote, which
- * ends where it ends.
+ * Attacks as one message, separated from each other: a text that could absorb the following ones is put into a quote,
+ * which ends with it.
  * @param {Attack[]} some
  */
 export function asMessage(some) {

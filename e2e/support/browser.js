@@ -1,4 +1,4 @@
-/** How Chromium is started, for tests and benches alike. */
+/** Launch options of Chromium, for tests and benchmarks. */
 export const LAUNCH = {
   executablePath: process.env.CHROMIUM ?? '/usr/bin/chromium',
   args: [

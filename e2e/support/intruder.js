@@ -1,13 +1,13 @@
 /**
- * What a page of somebody else's tries, run inside that page. Each takes what it needs as one argument, as it is
- * carried over to the browser, and says what it got.
+ * What a hostile page tries, run inside that page. Each function takes one argument, because Playwright serializes it
+ * into the browser, and returns what it obtained.
  */
 
-/** A picture of one white dot: something our server would take from a page of its own. */
+/** A picture of one white pixel, which our server accepts from its own page. */
 export const PICTURE =
   'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==';
 
-/** Sockets that opened, and what they heard. @param {{ target: string, paths: string[] }} where */
+/** Opens sockets; returns those that received a message, with it. @param {{ target: string, paths: string[] }} where */
 export async function openSockets({ target, paths }) {
   const tries = paths.map(
     (path) =>
@@ -21,7 +21,10 @@ export async function openSockets({ target, paths }) {
   return /** @type {[string, string][]} */ ((await Promise.all(tries)).filter(Boolean));
 }
 
-/** Posts as a page can without asking, and as one that asks. @param {{ target: string, paths: string[], picture: string }} where */
+/**
+ * Posts as a page can without a preflight request, and with one.
+ * @param {{ target: string, paths: string[], picture: string }} where
+ */
 export async function post({ target, paths, picture }) {
   const bytes = Uint8Array.from(atob(picture), (letter) => letter.charCodeAt(0));
   const json = JSON.stringify({ token: 'x', type: 'project:add', path: '/' });
@@ -33,22 +36,22 @@ export async function post({ target, paths, picture }) {
     { mode: 'cors', body: json, headers: { 'content-type': 'application/json' } },
     { mode: 'cors', body: bytes, headers: { 'content-type': 'image/png' } },
   ];
-  const heard = [];
+  const accepted = [];
   for (const path of paths) {
     for (const way of ways) {
       try {
         const answer = await fetch(`${target}${path}`, { method: 'POST', credentials: 'include', ...way });
-        if (answer.ok) heard.push(path);
+        if (answer.ok) accepted.push(path);
       } catch {
-        // The browser does not say why.
+        // The browser does not report the reason.
       }
     }
     navigator.sendBeacon(`${target}${path}`, json);
   }
-  return heard;
+  return accepted;
 }
 
-/** The forms of the old web: three encodings, each into a frame. @param {{ target: string, paths: string[] }} where */
+/** Submits HTML forms in three encodings, each into a frame. @param {{ target: string, paths: string[] }} where */
 export async function submitForms({ target, paths }) {
   for (const path of paths) {
     for (const enctype of ['text/plain', 'multipart/form-data', 'application/x-www-form-urlencoded']) {
@@ -57,7 +60,7 @@ export async function submitForms({ target, paths }) {
       const form = document.createElement('form');
       Object.assign(form, { method: 'POST', enctype, action: `${target}${path}`, target: frame.name });
       const field = document.createElement('input');
-      // As text it reads {"token":"=x"}.
+      // As text/plain the body reads {"token":"=x"}.
       Object.assign(field, { name: '{"token":"', value: 'x"}' });
       form.append(field);
       document.body.append(frame, form);
@@ -72,7 +75,7 @@ export async function submitForms({ target, paths }) {
   }
 }
 
-/** What can be read, path by path. @param {{ target: string, paths: string[] }} where */
+/** The responses that the page can read, by path. @param {{ target: string, paths: string[] }} where */
 export async function read({ target, paths }) {
   /** @type {Record<string, { status: number, text: string }>} */
   const got = {};
@@ -82,14 +85,14 @@ export async function read({ target, paths }) {
         const answer = await fetch(`${target}${path}`, { credentials });
         got[path] = { status: answer.status, text: await answer.text() };
       } catch {
-        // Not for us.
+        // The response is not readable for this page.
       }
     }
   }
   return got;
 }
 
-/** Puts each address in a frame of its own. @param {{ target: string, paths: string[] }} where */
+/** Loads each URL in its own frame. @param {{ target: string, paths: string[] }} where */
 export async function frameAll({ target, paths }) {
   for (const path of paths) {
     const frame = document.createElement('iframe');
@@ -103,7 +106,7 @@ export async function frameAll({ target, paths }) {
   }
 }
 
-/** Asks for the port as a session's page does, and says how many came. */
+/** Requests the port as a session's page does, and counts the ports received. */
 export async function askForPort() {
   let ports = 0;
   addEventListener('message', (event) => {
@@ -115,7 +118,7 @@ export async function askForPort() {
     target.postMessage({ type: 'portlet:ready' }, '*');
     target.postMessage({ type: 'request', id: 1, message: { type: 'session:send', content: 'say spoofed' } }, '*');
   }
-  // There and back again takes one turn of each window's loop; this is very many.
+  // A round trip takes one turn of each window's event loop; this is far more.
   await new Promise((resolve) => setTimeout(resolve, 500));
   return { asked: others.length > 0, ports };
 }

@@ -1,21 +1,21 @@
 /**
- * The real binary, one per test, with a home of its own.
+ * The real binary, one per test, with its own home directory.
  *
  * @typedef {object} Liminal
- * @property {string} url  with the token
+ * @property {string} url  the printed URL, with the token
  * @property {string} origin
  * @property {string} home
- * @property {(name: string) => string} folder  makes one in the home and returns its path
+ * @property {(name: string) => string} folder  creates a folder in the home and returns its path
  * @property {() => Promise<void>} stop
- * @property {() => Promise<void>} kill  pulls the plug
- * @property {() => Promise<void>} start  again, on the same port and data
- * @property {() => void} pause  stops the process where it is
+ * @property {() => Promise<void>} kill  ends the server with SIGKILL
+ * @property {() => Promise<void>} start  starts it again, on the same port and data
+ * @property {() => void} pause  suspends the process (SIGSTOP)
  * @property {() => void} resume
- * @property {Record<string, string>} env  for the next start, beside the usual
- * @property {string} agent  the scripted agent's program, this test's own: Claude Code and Codex are this
- * @property {(...words: string[]) => void} agentStarts  how the agent starts from now on
- * @property {() => string[]} agentLog  what the agent was asked, a line each
- * @property {() => number[]} agentProcesses
+ * @property {Record<string, string>} env  added to the environment of the next start
+ * @property {string} agent  this test's own program of the scripted agent, which Claude Code and Codex run
+ * @property {(...words: string[]) => void} agentStarts  sets the scripted agent's behaviours from its next start on
+ * @property {() => string[]} agentLog  the requests to the agent, one line each
+ * @property {() => number[]} agentProcesses  process ids of the agents that run
  */
 
 import { spawn } from 'node:child_process';
@@ -55,13 +55,13 @@ const fixtures = {
     await server.stop();
     rmSync(home, { recursive: true, force: true });
   },
-  /** A page on which any error of ours fails the test. */
+  /** A page on which any error in our code fails the test. */
   page: async ({ page }, use) => {
     /** @type {string[]} */
     const errors = [];
     page.on('pageerror', (error) => errors.push(error.message));
     page.on('console', (message) => {
-      // A refused login and a server that is down are said there by the browser itself.
+      // The browser itself logs a refused login and an unreachable server.
       if (message.type() === 'error' && !/Failed to load resource|WebSocket connection/.test(message.text())) {
         errors.push(message.text());
       }
@@ -73,7 +73,11 @@ const fixtures = {
 
 export const test = base.extend(fixtures);
 
-/** For what ends it itself. @param {string} home @param {Record<string, string>} [env]  beside the usual */
+/**
+ * Starts a server that the caller has to stop.
+ * @param {string} home
+ * @param {Record<string, string>} [env]  added to the default environment
+ */
 export async function startServer(home, env = {}) {
   let port = '0';
   /** @type {import('node:child_process').ChildProcess} */
@@ -84,7 +88,7 @@ export async function startServer(home, env = {}) {
   /** @param {string[]} words */
   const agentStarts = (...words) => {
     const run = `SCRIPTED_AGENT='${words.join(' ')}' SCRIPTED_AGENT_MEMORY=${home}/.agent/memory SCRIPTED_AGENT_LOG=${log}`;
-    // In its place at once: somebody may be running the old one.
+    // Replaced atomically, because an agent may be starting from the old file.
     writeFileSync(`${agent}.new`, `#!/bin/sh\n${run} exec ${AGENT} "$@"\n`);
     chmodSync(`${agent}.new`, 0o755);
     renameSync(`${agent}.new`, agent);
@@ -131,7 +135,7 @@ export async function startServer(home, env = {}) {
     if (child.exitCode !== null || child.signalCode !== null) return;
     const ended = new Promise((resolve) => child.once('exit', resolve));
     child.kill(signal);
-    // One that was paused hears of it only now.
+    // A suspended process handles the signal only when it continues.
     child.kill('SIGCONT');
     await ended;
   };
@@ -167,7 +171,7 @@ function processesWith(log) {
       const runs = readFileSync(`/proc/${pid}/cmdline`, 'utf8').split('\0')[0] === AGENT;
       return runs && readFileSync(`/proc/${pid}/environ`, 'utf8').includes(`SCRIPTED_AGENT_LOG=${log}`);
     } catch {
-      return false; // It ended while we looked.
+      return false; // The process ended in the meantime.
     }
   });
 }

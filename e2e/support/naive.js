@@ -1,17 +1,17 @@
 /**
- * A local server as they are often written: it asks nobody who they are. What takes it over must fail against ours;
- * what does not even take this one over proves nothing.
+ * A local server without access checks, as many are written. An attack that succeeds here must fail against ours; an
+ * attack that fails here proves nothing.
  *
  * @typedef {object} Naive
  * @property {string} origin
- * @property {string[]} taken  what strangers made it do
+ * @property {string[]} taken  the requests that hostile pages made it accept
  * @property {() => void} stop
  */
 
 import { createHash } from 'node:crypto';
 import { createServer } from 'node:http';
 
-/** Its page hands a port to whoever asks, as if only its own frames could. */
+/** Its page hands a port to any window that asks, as if only its own frames could. */
 const PAGE = `<!doctype html><title>Naive</title><p id="secret">private</p><script>
   addEventListener('message', ({ data, source }) => {
     if (data?.type === 'portlet:ready') source.postMessage({ type: 'portlet:port' }, '*', [new MessageChannel().port2]);
@@ -20,7 +20,10 @@ const PAGE = `<!doctype html><title>Naive</title><p id="secret">private</p><scri
 
 /** @returns {Promise<Naive>} */
 export async function startNaive() {
-  /** How it was posted: by which kind of page's request, in which encoding. @param {import('node:http').IncomingHttpHeaders} headers */
+  /**
+   * The kind of a POST request: its fetch mode and its encoding.
+   * @param {import('node:http').IncomingHttpHeaders} headers
+   */
   const wayOf = (headers) => `${headers['sec-fetch-mode']} ${headers['content-type']?.split(';')[0]}`;
   /** @type {string[]} */
   const taken = [];
@@ -49,7 +52,7 @@ export async function startNaive() {
   return { origin, taken, stop };
 }
 
-/** @param {import('node:http').Server} server  on any free port of the loopback interface, under all its addresses */
+/** @param {import('node:http').Server} server  gets a free port on all addresses */
 export async function listening(server) {
   await new Promise((resolve) => server.listen(0, '0.0.0.0', () => resolve(undefined)));
   const address = server.address();

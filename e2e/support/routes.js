@@ -1,11 +1,11 @@
-/** Every address our server answers at, read from where it says so: a new route is attacked without being told of. */
+/** Every route of our server, read from the router's source, so that attacks cover new routes without a change here. */
 
 import { readdirSync, readFileSync } from 'node:fs';
 
 const ROUTER = new URL('../../crates/liminal/src/http/mod.rs', import.meta.url);
 const WEB = new URL('../../web/', import.meta.url);
 
-/** @returns {string[]} paths of the browser door, and one of its files */
+/** @returns {string[]} the browser API's paths, and the path of one public file */
 export function routes() {
   const source = readFileSync(ROUTER, 'utf8');
   const found = [...source.matchAll(/\.route\(\s*"([^"]+)"/g)].map(([, path]) => path.replace(/\{[^}]+\}/g, 'x'));

@@ -1,6 +1,6 @@
 /**
- * An open session, as tests of the conversation need one. The only place that knows how a session is
- * opened and in which frame its page stands.
+ * An open session, for tests of the conversation. The only module that knows how a session is opened and which frame
+ * holds its page.
  *
  * @typedef {import('@playwright/test').Page} Page
  * @typedef {import('@playwright/test').FrameLocator} FrameLocator
@@ -8,17 +8,17 @@
  *
  * @typedef {object} Session
  * @property {FrameLocator} frame  the session's page
- * @property {(text: string) => Promise<void>} send  writes and sends
- * @property {(message: import('../../web/types/bridge.js').ToPortlet) => Promise<void>} hand  what a shell might say
- * @property {(message: string) => Promise<void>} refuse  answers the next message with an error, only in the stand-in
- * @property {() => Promise<import('../../web/types/bridge.js').FromPortlet[]>} said  what the page told the shell
+ * @property {(text: string) => Promise<void>} send  types a message and sends it
+ * @property {(message: import('../../web/types/bridge.js').ToPortlet) => Promise<void>} hand  sends a message as the shell does
+ * @property {(message: string) => Promise<void>} refuse  answers the next message with an error, only in the stand-in shell
+ * @property {() => Promise<import('../../web/types/bridge.js').FromPortlet[]>} said  the page's messages to the shell
  */
 
 import { expect } from './liminal.js';
 import { addProject, enter, projectHeads } from './workspace.js';
 
 /**
- * The session in the workspace, made if there is none yet.
+ * Opens the workspace's session, and creates one first if there is none.
  * @param {Page} page @param {Liminal} liminal @returns {Promise<Session>}
  */
 export async function openSession(page, liminal) {
@@ -35,12 +35,12 @@ export async function openSession(page, liminal) {
 }
 
 /**
- * A session's page in a window that only passes messages on, so that a test can say anything to it.
+ * Opens a session's page in a stand-in shell that only forwards messages, so that a test can send it any message.
  * @param {Page} page @param {Liminal} liminal @returns {Promise<Session>}
  */
 export async function openStandIn(page, liminal) {
   await enter(page, liminal);
-  // Any answer of the server will do: what matters is its address.
+  // Any response of the server will do; only its origin matters.
   await page.goto(`${liminal.origin}/health`);
   await page.evaluate(standIn, liminal.folder('app'));
   return readySession(page, page.frameLocator('iframe'));
@@ -66,7 +66,7 @@ async function readySession(page, frame) {
   };
 }
 
-/** What a session's page consists of. @param {FrameLocator} frame */
+/** The parts of a session's page. @param {FrameLocator} frame */
 export const parts = (frame) => ({
   input: frame.getByRole('textbox', { name: 'Message', exact: true }),
   send: frame.getByRole('button', { name: 'Send', exact: true }),
@@ -82,11 +82,11 @@ export const parts = (frame) => ({
   ends: frame.locator('.row-turn'),
 });
 
-/** Many separate entries: text and tool calls in turn. @param {number} count @param {string} [name] */
+/** A script for many separate entries: text and tool calls alternate. @param {number} count @param {string} [name] */
 export const entries = (count, name = 't') =>
   Array.from({ length: count }, (_, at) => `say entry ${at}.\ntool ${name}${at} read Read file-${at}.rs`).join('\n');
 
-/** The smallest shell there can be. Runs in the page. @param {string} path */
+/** A minimal shell. Runs in the page. @param {string} path */
 function standIn(path) {
   const window_ = /** @type {any} */ (window);
   document.body.replaceChildren();

@@ -1,4 +1,4 @@
-/** What a person does in the workspace, as steps for tests. */
+/** What a user does in the workspace, as steps for tests. */
 
 import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
@@ -8,9 +8,9 @@ import { expect } from './liminal.js';
 
 const AXE = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
 
-/** Opens the workspace with the printed address. @param {Page} page @param {{ url: string }} liminal */
+/** Opens the workspace by its printed URL. @param {Page} page @param {{ url: string }} liminal */
 export async function enter(page, liminal) {
-  // From the workspace itself it were the same page, with another fragment.
+  // From the workspace itself, only the fragment would change and the page would not load again.
   await page.goto('about:blank');
   await page.goto(liminal.url);
   await expect(page.locator('#connection')).toContainText('Server connected');
@@ -49,27 +49,27 @@ export async function newSession(page, project, agent = 'Claude Code') {
   await ready(page);
 }
 
-/** The page in view has been told what it is about, and has taken the keyboard. @param {Page} page */
+/** Waits until the page in view has its session and the focus. @param {Page} page */
 export async function ready(page) {
   const field = sessionPage(page).locator('textarea');
   await expect.poll(() => field.evaluate((element) => element.ownerDocument.activeElement === element)).toBe(true);
 }
 
-/** What the tab in view shows. @param {Page} page */
+/** The page of the active tab. @param {Page} page */
 export function sessionPage(page) {
   return page.frameLocator('.panel.in-view iframe');
 }
 
-/** Sends a message in the tab in view and waits until the agent has done what it says. */
-/** @param {Page} page @param {string} text @param {string} [until]  what the agent says then */
+/** Sends a message in the active tab and waits until the agent has said a text. */
+/** @param {Page} page @param {string} text @param {string} [until]  the text to wait for */
 export async function send(page, text, until) {
   await begin(page, text);
-  // The message itself may hold those words too.
+  // The message itself may contain that text, too.
   const entries = sessionPage(page).locator('[data-entry-id]:not(.row-user)');
   if (until) await expect(entries.filter({ hasText: until }).last()).toBeVisible();
 }
 
-/** Sends a message as soon as that can be done, and waits for nothing more. @param {Page} page @param {string} text */
+/** Sends a message once Send is enabled, and does not wait for the agent. @param {Page} page @param {string} text */
 export async function begin(page, text) {
   const field = sessionPage(page).locator('textarea');
   await field.fill(text);
@@ -107,7 +107,10 @@ export function sessionTitles(page) {
   return sessionRows(page).locator('.session-title');
 }
 
-/** What axe finds, in both colour schemes, in the window and in the session in view. @param {Page} page */
+/**
+ * The violations that axe finds, in both colour schemes, in the window and in the active session.
+ * @param {Page} page
+ */
 export async function violations(page) {
   const inView = page.locator('.panel.in-view iframe');
   const session = (await inView.count()) > 0 ? await (await inView.elementHandle())?.contentFrame() : null;
@@ -130,7 +133,7 @@ function colourScheme() {
   return matchMedia('(prefers-color-scheme: dark)').matches ? 'dark' : 'light';
 }
 
-/** Runs in the page, when its colours have come to rest. */
+/** Runs in the page, after its animations have ended. */
 async function findViolations() {
   await new Promise(requestAnimationFrame);
   const finite = document.getAnimations().filter(({ effect }) => effect?.getComputedTiming().endTime !== Infinity);

@@ -1,6 +1,6 @@
-// What the adapters of Claude Code and Codex send for one turn, in the order and with the fields they use: the words
-// are ours. Whatever they send besides must neither be shown nor hide anything. Where a list has the name of a file, the
-// agent waits for it.
+// One turn as the adapters of Claude Code and Codex send it: their order and their fields, with texts of ours. Anything
+// else they send must neither be shown nor hide anything. Where a list contains a file name, the scripted agent waits
+// for that file.
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from '../support/liminal.js';
@@ -15,7 +15,7 @@ const words = (kind, messageId, ...texts) =>
 /** @param {string} home */
 const claude = (home) => [
   ...words('agent_thought_chunk', 'msg_1', 'The tests come', ' first.'),
-  // One id for thought and answer.
+  // The thought and the answer share one message id.
   ...words('agent_message_chunk', 'msg_1', 'I will **run'),
   'speaks',
   ...words('agent_message_chunk', 'msg_1', ' them** and then `fix` it.'),
@@ -98,7 +98,7 @@ const codex = (home) => [
     _meta: { terminal_info: { cwd: `${home}/app`, terminal_id: 'call_1' } },
   },
   'runs',
-  // Output, exit and end in one.
+  // Output, exit code and end of the call in one update.
   {
     sessionUpdate: 'tool_call_update',
     toolCallId: 'call_1',
@@ -129,10 +129,7 @@ for (const [id, agent, updates, thought] of /** @type {const} */ ([
   ['TC-2.2d', 'Claude Code', claude, 'The tests come first.'],
   ['TC-2.2e', 'Codex', codex, 'Where it is'],
 ])) {
-  test(`${id}: a turn of ${agent} shows what was asked, thought, done and answered, as it comes`, async ({
-    page,
-    liminal,
-  }) => {
+  test(`${id}: a turn of ${agent} streams thought, calls, questions and answer`, async ({ page, liminal }) => {
     await enter(page, liminal);
     await addProject(page, liminal.folder('app'));
     await newSession(page, 'app', agent);

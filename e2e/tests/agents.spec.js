@@ -30,7 +30,10 @@ async function choose(page) {
   await page.getByRole('menuitem', { name: 'Claude Code' }).click();
 }
 
-/** The agent does not start before what is returned is called. @param {import('../support/liminal.js').Liminal} liminal */
+/**
+ * Holds the agent's start until the returned function is called.
+ * @param {import('../support/liminal.js').Liminal} liminal
+ */
 function holdStart(liminal) {
   const go = `${liminal.home}/go`;
   const script = readFileSync(liminal.agent, 'utf8');
@@ -38,7 +41,7 @@ function holdStart(liminal) {
   return () => writeFileSync(go, '');
 }
 
-test('TC-5.1a, TC-5.1b: the first session starts the agent, the next ones share it', async ({ page, liminal }) => {
+test('TC-5.1a, TC-5.1b: the first session starts the agent, later ones share it', async ({ page, liminal }) => {
   await withProject(page, liminal);
   expect(liminal.agentProcesses()).toEqual([]);
   await newSession(page, 'app');
@@ -60,7 +63,7 @@ test('TC-5.2a: a running agent is shown as connected', async ({ page, liminal })
   await expect(page.getByRole('button', { name: /Reconnect/ })).toHaveCount(0);
 });
 
-test('a running agent tells its version and what it takes, as long as somebody looks', async ({ page, liminal }) => {
+test("a running agent's version and memory are shown only while it is open", async ({ page, liminal }) => {
   let asked = 0;
   page.on('websocket', (socket) =>
     socket.on('framesent', ({ payload }) => {
@@ -91,7 +94,7 @@ test('a running agent tells its version and what it takes, as long as somebody l
   expect(asked).toBe(before);
 });
 
-test('TC-5.2c: an agent that is lost is brought back, and it shows', async ({ page, liminal }) => {
+test('TC-5.2c: an agent that died is restarted, and the page shows both', async ({ page, liminal }) => {
   await withProject(page, liminal);
   await newSession(page, 'app');
   await send(page, 'say hello', 'hello');
@@ -115,13 +118,13 @@ test('TC-5.2c: an agent that is lost is brought back, and it shows', async ({ pa
   for (const dot of [claude(page).locator('.agent-dot'), status.locator('.dot')]) {
     await expect(dot).toHaveCSS('border-top-color', yellow);
   }
-  // It can be written, and not sent.
+  // The user can type, but not send.
   await frame.locator('textarea').fill('say meanwhile');
   await frame.locator('textarea').press('Enter');
   await expect(frame.locator('textarea')).toHaveValue('say meanwhile');
   await expect(button).toBeDisabled();
   await expect(status).toHaveText('reconnecting');
-  // What was said stays readable.
+  // The conversation stays readable.
   await expect(frame.locator('[data-entry-id]').filter({ hasText: 'say hello' }).first()).toBeVisible();
   expect(await violations(page)).toEqual([]);
   start();
@@ -131,7 +134,7 @@ test('TC-5.2c: an agent that is lost is brought back, and it shows', async ({ pa
   await send(page, 'say back again', 'back again');
 });
 
-test('TC-5.2b, TC-5.2d: an agent that is not connected shows it, and is started by hand', async ({ page, liminal }) => {
+test('TC-5.2b, TC-5.2d: a disconnected agent is marked and reconnected by hand', async ({ page, liminal }) => {
   liminal.agentStarts('exit-start');
   await withProject(page, liminal);
   await choose(page);
@@ -148,7 +151,7 @@ test('TC-5.2b, TC-5.2d: an agent that is not connected shows it, and is started 
   await expect(tabsOf(page)).toHaveCount(1);
 });
 
-test('a reconnect that fails says why', async ({ page, liminal }) => {
+test('a failed reconnect shows its reason', async ({ page, liminal }) => {
   liminal.agentStarts('exit-start');
   await withProject(page, liminal);
   await choose(page);
@@ -159,7 +162,7 @@ test('a reconnect that fails says why', async ({ page, liminal }) => {
   await expect(claude(page).getByRole('button', { name: 'Reconnect Claude Code' })).toBeVisible();
 });
 
-test('TC-5.3a: no agent is left behind when the server stops, idle or at work', async ({ page, liminal }) => {
+test('TC-5.3a: no agent process outlives the server, idle or working', async ({ page, liminal }) => {
   await withProject(page, liminal);
   await newSession(page, 'app');
   await send(page, 'say hello', 'hello');
@@ -170,7 +173,7 @@ test('TC-5.3a: no agent is left behind when the server stops, idle or at work', 
   expect(liminal.agentProcesses()).toEqual([]);
 });
 
-test('TC-5.4a: while the agent starts, the main area says so, and it can be called off', async ({ page, liminal }) => {
+test('TC-5.4a: the main area shows a starting agent, and the start can be cancelled', async ({ page, liminal }) => {
   const start = holdStart(liminal);
   await withProject(page, liminal);
   await choose(page);
@@ -184,7 +187,7 @@ test('TC-5.4a: while the agent starts, the main area says so, and it can be call
   await expect(sessionPage(page).locator('textarea')).toBeVisible();
 });
 
-test('a start that was called off leaves no session', async ({ page, liminal }) => {
+test('a cancelled start leaves no session', async ({ page, liminal }) => {
   liminal.agentStarts('slow-start:1500');
   await withProject(page, liminal);
   await choose(page);
@@ -195,10 +198,7 @@ test('a start that was called off leaves no session', async ({ page, liminal }) 
   await expect(tabsOf(page)).toHaveCount(0);
 });
 
-test('a session that gets ready while another one is in view does not push itself forward', async ({
-  page,
-  liminal,
-}) => {
+test('a session that becomes ready out of view stays in the background', async ({ page, liminal }) => {
   await withProject(page, liminal);
   await newSession(page, 'app');
   await send(page, 'say first', 'first');
@@ -211,7 +211,7 @@ test('a session that gets ready while another one is in view does not push itsel
   await expect(tab(page, 'say first').getByRole('tab')).toHaveAttribute('aria-selected', 'true');
 });
 
-test('TC-5.5a: an agent that is not there is explained, with a way to try again', async ({ page, liminal }) => {
+test('TC-5.5a: a missing agent is explained, with a way to retry', async ({ page, liminal }) => {
   await withProject(page, liminal);
   rmSync(liminal.agent);
   await choose(page);
@@ -223,7 +223,7 @@ test('TC-5.5a: an agent that is not there is explained, with a way to try again'
   await expect(tabsOf(page)).toHaveCount(1);
 });
 
-test('TC-5.5b: an agent that does not shake hands is explained, with a way to try again', async ({ page, liminal }) => {
+test('TC-5.5b: an agent whose handshake fails is explained, with a way to retry', async ({ page, liminal }) => {
   liminal.agentStarts('version:99');
   await withProject(page, liminal);
   await choose(page);
@@ -233,7 +233,7 @@ test('TC-5.5b: an agent that does not shake hands is explained, with a way to tr
   await expect(tabsOf(page)).toHaveCount(1);
 });
 
-test('TC-5.6b: the agent lives on over a refresh', async ({ page, liminal }) => {
+test('TC-5.6b: the agent keeps running over a page reload', async ({ page, liminal }) => {
   await withProject(page, liminal);
   await newSession(page, 'app');
   await send(page, 'say hello', 'hello');
@@ -245,10 +245,7 @@ test('TC-5.6b: the agent lives on over a refresh', async ({ page, liminal }) => 
   expect(liminal.agentLog().filter((line) => line.startsWith('initialize')).length).toBe(1);
 });
 
-test('a connection that is lost in the middle of an answer goes on without a lost or doubled word', async ({
-  page,
-  liminal,
-}) => {
+test('a connection lost in mid-answer resumes without a lost or doubled word', async ({ page, liminal }) => {
   await page.addInitScript(() => {
     window.WebSocket = class extends WebSocket {
       /** @param {string | URL} url */
@@ -279,10 +276,7 @@ test('a connection that is lost in the middle of an answer goes on without a los
   expect(resumed).toBe(3);
 });
 
-test('a server that was killed and is back shows every session again, unsent text included', async ({
-  page,
-  liminal,
-}) => {
+test('after kill -9 of the server every session and unsent text is back', async ({ page, liminal }) => {
   await withProject(page, liminal);
   await newSession(page, 'app');
   await send(page, 'say hello', 'hello');

@@ -1,6 +1,6 @@
 import { expect, test } from '../support/liminal.js';
 
-test('files come compressed as the browser asks, and once known only as a nod', async ({ liminal }) => {
+test('files are compressed as requested, and a cached one gets a 304', async ({ liminal }) => {
   const url = `${liminal.origin}/shell/main.js`;
   const sizes = [];
   for (const [offered, got] of [
@@ -19,7 +19,7 @@ test('files come compressed as the browser asks, and once known only as a nod', 
   expect(again.status).toBe(304);
 });
 
-test('the first load is small and needs nothing from elsewhere', async ({ page, liminal }) => {
+test('the first load is small and requests nothing from other hosts', async ({ page, liminal }) => {
   const session = await page.context().newCDPSession(page);
   let bytes = 0;
   session.on('Network.loadingFinished', ({ encodedDataLength }) => {

@@ -17,7 +17,7 @@ import {
 
 /** @typedef {import('@playwright/test').Page} Page */
 
-/** A session called `busy` and one called `quiet`, which is in view; agents ask before they act. */
+/** Two sessions: `busy`, and `quiet`, which is in view. Agents need approval before they act. */
 /** @param {Page} page @param {import('../support/liminal.js').Liminal} liminal */
 async function withTwo(page, liminal) {
   await liminal.stop();
@@ -31,7 +31,7 @@ async function withTwo(page, liminal) {
   await send(page, 'say quiet', 'quiet');
 }
 
-/** Sends it in `busy`, where it is done when `quiet` is in view. */
+/** Sends a message in `busy` that completes once `quiet` is in view. */
 /** @param {Page} page @param {import('../support/liminal.js').Liminal} liminal @param {string} text */
 async function inTheBackground(page, liminal, text) {
   const left = join(mkdtempSync(join(liminal.home, 'left-')), 'now');
@@ -46,10 +46,7 @@ async function inTheBackground(page, liminal, text) {
 /** @param {Page} page */
 const icon = (page) => page.locator('link[rel="icon"]').getAttribute('href');
 
-test('a session that finishes out of view is marked until it is looked at, also over a reload', async ({
-  page,
-  liminal,
-}) => {
+test('a session that finishes out of view stays marked until it is opened', async ({ page, liminal }) => {
   await withTwo(page, liminal);
   await expect(page).toHaveTitle('say quiet – Liminal Builder');
   expect(await icon(page)).toBe('/favicon.svg');
@@ -67,10 +64,7 @@ test('a session that finishes out of view is marked until it is looked at, also 
   expect(await icon(page)).toBe('/favicon.svg');
 });
 
-test('what needs somebody is said in one way, moves nothing, and is seen with the sidebar out of sight', async ({
-  page,
-  liminal,
-}) => {
+test('pending work is counted in one place and shown with the sidebar hidden', async ({ page, liminal }) => {
   await withTwo(page, liminal);
   const top = async () => (await page.getByRole('searchbox', { name: 'Filter sessions' }).boundingBox())?.y;
   const menu = page.locator('#menu');
@@ -95,7 +89,7 @@ test('what needs somebody is said in one way, moves nothing, and is seen with th
   await expect(page.getByRole('dialog', { name: 'What needs you' })).toContainText('Nothing needs you.');
 });
 
-test('a session that fails out of view is said to have failed', async ({ page, liminal }) => {
+test('a session that fails out of view is marked as failed', async ({ page, liminal }) => {
   await withTwo(page, liminal);
   await inTheBackground(page, liminal, 'fail 1 no luck');
   await expect(sessionRow(page, 'say busy').locator('.state-mark')).toHaveAttribute('data-mark', 'failed');
@@ -103,12 +97,12 @@ test('a session that fails out of view is said to have failed', async ({ page, l
   await expect(page.getByRole('button', { name: 'What needs you: 1 failed' })).toBeVisible();
 });
 
-test('questions of all sessions are in one list, and answered there by keyboard', async ({ page, liminal }) => {
+test('permission requests of all sessions are listed, answered by keyboard', async ({ page, liminal }) => {
   await withTwo(page, liminal);
   await inTheBackground(page, liminal, 'permission p1 Delete the build folder');
   await expect(page).toHaveTitle('(1 waiting) say quiet – Liminal Builder');
   await expect(page.getByRole('button', { name: 'What needs you: 1 waiting' })).toBeVisible();
-  // Also of a session that has no tab.
+  // The list includes sessions without a tab.
   await tab(page, 'say busy').locator('.tab-close').click();
   await page.reload();
   await expect(tabTitles(page)).toHaveText(['say quiet']);
@@ -131,16 +125,12 @@ test('questions of all sessions are in one list, and answered there by keyboard'
   ).toBeVisible();
 });
 
-test('a notification is shown only to who asked for it, and only for what is out of view', async ({
-  page,
-  context,
-  liminal,
-}) => {
+test('notifications need consent and show only sessions out of view', async ({ page, context, liminal }) => {
   await page.addInitScript(() => {
     /** @type {string[]} */
     const shown = [];
     Object.assign(window, { shown });
-    // @ts-expect-error: all that is used of it
+    // @ts-expect-error: only the part that the page uses
     window.Notification = class {
       static permission = 'granted';
       static requestPermission = async () => 'granted';
@@ -193,7 +183,7 @@ test('the palette finds sessions, projects and actions', async ({ page, liminal 
   await expect(tabTitles(page)).toHaveText(['say quiet']);
   await expect(sessionPage(page).locator('textarea')).toBeFocused();
   await page.keyboard.press('Control+k');
-  // Only what can be done now, with the keys that do it.
+  // The palette lists only actions that are available now, with their shortcuts.
   await field.fill('the tab');
   await expect(page.getByRole('option')).toHaveText([/Close the tab.*Alt\+W/]);
   await field.fill('in view');
@@ -210,7 +200,7 @@ test('the palette finds sessions, projects and actions', async ({ page, liminal 
   await expect(field).toBeHidden();
 });
 
-test('every shortcut works, from the shell and from within a session', async ({ page, liminal }) => {
+test('every shortcut works in the shell and in a session', async ({ page, liminal }) => {
   await withTwo(page, liminal);
   const active = (/** @type {string} */ title) =>
     expect(tab(page, title).getByRole('tab')).toHaveAttribute('aria-selected', 'true');
@@ -244,7 +234,7 @@ test('every shortcut works, from the shell and from within a session', async ({ 
   await expect(sessionPage(page).locator('textarea')).toBeFocused();
   await page.keyboard.press('Alt+w');
   await expect(tabsOf(page)).toHaveCount(2);
-  // The keyboard is on its way into the page next to it; a hand would not be faster.
+  // The focus is still moving into the neighbouring page; a user would not be faster.
   await expect(sessionPage(page).locator('textarea')).toBeFocused();
   await page.getByRole('button', { name: 'Notifications' }).focus();
   await expect(page.getByRole('button', { name: 'Notifications' })).toBeFocused();
@@ -263,7 +253,7 @@ test('every shortcut works, from the shell and from within a session', async ({ 
 });
 
 for (const width of [1440, 390]) {
-  test(`nothing for axe to find with sessions, ${width} wide`, async ({ page, liminal }) => {
+  test(`axe finds no violations with sessions, ${width} pixels wide`, async ({ page, liminal }) => {
     await page.emulateMedia({ reducedMotion: 'reduce' });
     await withTwo(page, liminal);
     await inTheBackground(page, liminal, 'permission p1 Delete it');

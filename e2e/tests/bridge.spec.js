@@ -3,7 +3,7 @@ import { askForPort } from '../support/intruder.js';
 import { expect, test } from '../support/liminal.js';
 import { addProject, enter, newSession, send, sessionPage } from '../support/workspace.js';
 
-test('the page of a session is sandboxed: no origin, no storage, no cookie, no way out', async ({ page, liminal }) => {
+test("a session's page is sandboxed: no origin, no storage, no cookie", async ({ page, liminal }) => {
   await enter(page, liminal);
   await addProject(page, liminal.folder('app'));
   await newSession(page, 'app');
@@ -29,11 +29,7 @@ test('the page of a session is sandboxed: no origin, no storage, no cookie, no w
   expect(rights).toEqual({ origin: 'null', storage: false, cookie: false, shell: false });
 });
 
-test('whoever is not the frame of a session gets no port: a sibling, a nested frame, a popup, another origin', async ({
-  page,
-  context,
-  liminal,
-}) => {
+test("only a session's own frame gets a port", async ({ page, context, liminal }) => {
   const elsewhere = createServer((_, response) => {
     response.setHeader('content-type', 'text/html');
     response.end('<title>elsewhere</title>');
@@ -50,14 +46,14 @@ test('whoever is not the frame of a session gets no port: a sibling, a nested fr
   await page.evaluate(() => document.body.append(document.createElement('iframe')));
   const sibling = page.frames().at(-1);
   const portlet = page.frames().find((frame) => frame.url().endsWith('/portlet.html'));
-  if (!sibling || !portlet) throw new Error('the frames are there');
+  if (!sibling || !portlet) throw new Error('the sibling frame or the session frame is missing');
   expect(await sibling.evaluate(askForPort)).toEqual({ asked: true, ports: 0 });
 
   await portlet.evaluate(() => document.body.append(document.createElement('iframe')));
   await expect.poll(() => portlet.childFrames().length).toBe(1);
   expect(await portlet.childFrames()[0].evaluate(askForPort)).toEqual({ asked: true, ports: 0 });
 
-  // The page itself, again: one port is all it gets.
+  // The session's page itself, a second time: each page gets one port.
   expect(await portlet.evaluate(askForPort)).toEqual({ asked: true, ports: 0 });
 
   const opening = context.waitForEvent('page');
@@ -65,7 +61,7 @@ test('whoever is not the frame of a session gets no port: a sibling, a nested fr
   const popup = await opening;
   expect((await popup.mainFrame().evaluate(askForPort)).ports).toBe(0);
 
-  // A page of another origin that opened the workspace, and one that holds it in a frame.
+  // A page of another origin that opened the workspace in a new window.
   const attacker = await context.newPage();
   await attacker.goto(other);
   const opened = context.waitForEvent('page');

@@ -4,7 +4,7 @@ import { expect, test } from '../support/liminal.js';
 import { entries, openSession, parts } from '../support/session.js';
 import { violations } from '../support/workspace.js';
 
-test('TC-3.1a: a sent message is there before the server has heard of it, and once', async ({ page, liminal }) => {
+test('TC-3.1a: a sent message is shown before the server answers, once', async ({ page, liminal }) => {
   const { frame, send } = await openSession(page, liminal);
   const { said, answers, input } = parts(frame);
   liminal.pause();
@@ -33,7 +33,7 @@ test('TC-3.1b: an empty message cannot be sent', async ({ page, liminal }) => {
   await expect(send).toBeEnabled();
 });
 
-test('TC-3.2a: an answer grows while it comes', async ({ page, liminal }) => {
+test('TC-3.2a: an answer grows while it streams', async ({ page, liminal }) => {
   const { frame, send } = await openSession(page, liminal);
   await send('say first\nsleep 300\nsay  second\nhang');
   await expect(parts(frame).answers).toContainText('first');
@@ -41,10 +41,7 @@ test('TC-3.2a: an answer grows while it comes', async ({ page, liminal }) => {
   await expect(parts(frame).stop).toBeVisible();
 });
 
-test('TC-3.2b: the markdown of an answer is shown with its form, and its code in colours', async ({
-  page,
-  liminal,
-}) => {
+test("TC-3.2b: an answer's markdown is formatted and its code highlighted", async ({ page, liminal }) => {
   const { frame, send } = await openSession(page, liminal);
   const text = [
     '# Plan',
@@ -56,7 +53,7 @@ test('TC-3.2b: the markdown of an answer is shown with its form, and its code in
     '```rust\nfn main() {\n    let a = "one"; // first\n}\n```',
     'Done.',
   ].join('\n\n');
-  // In pieces that end anywhere, as they come from a model.
+  // Split at arbitrary places, as chunks from a model are.
   const pieces = text.match(/.{1,7}/gs) ?? [];
   const chunks = pieces.map((piece) => ({
     sessionUpdate: 'agent_message_chunk',
@@ -97,7 +94,7 @@ test('TC-3.2b: the markdown of an answer is shown with its form, and its code in
   expect(new Set(colours).size).toBe(4);
 });
 
-test('TC-3.3a: a tool call shows its name and that it runs', async ({ page, liminal }) => {
+test('TC-3.3a: a running tool call shows its name and state', async ({ page, liminal }) => {
   const { frame, send } = await openSession(page, liminal);
   await send('tool t1 read Read `src/main.rs`\nhang');
   await expect(parts(frame).calls).toContainText('Read src/main.rs');
@@ -105,7 +102,7 @@ test('TC-3.3a: a tool call shows its name and that it runs', async ({ page, limi
   await expect(parts(frame).calls).toContainText('running');
 });
 
-test('TC-3.3b: a finished tool call is closed, says so, and opens', async ({ page, liminal }) => {
+test('TC-3.3b: a finished tool call is collapsed, marked as done, and opens', async ({ page, liminal }) => {
   const { frame, send } = await openSession(page, liminal);
   await send('tool t1 read Read src/main.rs\ntool-done t1 fn main() {}');
   const { calls, ends } = parts(frame);
@@ -116,14 +113,14 @@ test('TC-3.3b: a finished tool call is closed, says so, and opens', async ({ pag
   await expect(frame.getByText('fn main() {}', { exact: true })).toBeVisible();
 });
 
-test('TC-3.3c: a failed tool call shows why', async ({ page, liminal }) => {
+test('TC-3.3c: a failed tool call shows its error', async ({ page, liminal }) => {
   const { frame, send } = await openSession(page, liminal);
   await send('tool t1 execute Run tests\ntool-fail t1 no such file');
   await expect(parts(frame).calls).toContainText('failed');
   await expect(frame.getByText('no such file', { exact: true })).toBeVisible();
 });
 
-test('three finished tool calls fold into one line that opens', async ({ page, liminal }) => {
+test('three finished tool calls collapse into one line that opens', async ({ page, liminal }) => {
   const { frame, send } = await openSession(page, liminal);
   const call = /** @param {number} n @param {string} kind */ (n, kind) =>
     `tool t${n} ${kind} Call ${n}\ntool-done t${n} ok`;
@@ -134,7 +131,7 @@ test('three finished tool calls fold into one line that opens', async ({ page, l
   await expect(frame.getByText('Call 3', { exact: true })).toBeVisible();
 });
 
-test('TC-3.4a: thoughts are muted, open while they come, and closed after', async ({ page, liminal }) => {
+test('TC-3.4a: thoughts are muted, open while streaming and collapsed afterwards', async ({ page, liminal }) => {
   const { frame, send } = await openSession(page, liminal);
   const seen = join(liminal.home, 'seen');
   await send(`think weighing it\nsleep 1500\nuntil ${seen}\nsay decided\nhang`);
@@ -150,7 +147,7 @@ test('TC-3.4a: thoughts are muted, open while they come, and closed after', asyn
   expect(await colour('.thinking .prose')).not.toBe(await colour('.answer .prose'));
 });
 
-test('TC-3.5a: the input is at the bottom whatever the history, and takes text', async ({ page, liminal }) => {
+test('TC-3.5a: the input stays at the bottom with any history and accepts text', async ({ page, liminal }) => {
   const { frame, send } = await openSession(page, liminal);
   const { input, ends } = parts(frame);
   const bottom = async () => {
@@ -168,7 +165,7 @@ test('TC-3.5a: the input is at the bottom whatever the history, and takes text',
   expect((await input.boundingBox())?.height).toBeLessThanOrEqual(900 * 0.4 + 1);
 });
 
-test('TC-3.5b: while a turn runs nothing can be sent, and it shows that it works', async ({ page, liminal }) => {
+test('TC-3.5b: during a turn Send is disabled and the page shows progress', async ({ page, liminal }) => {
   const { frame, send: say } = await openSession(page, liminal);
   const { input, send, working, queue } = parts(frame);
   const go = `${liminal.home}/go`;
@@ -185,10 +182,7 @@ test('TC-3.5b: while a turn runs nothing can be sent, and it shows that it works
   await expect(send).toBeEnabled();
 });
 
-test('TC-3.7a, TC-3.7b, TC-3.7c: Stop ends an answer that is coming, keeps what was said, and is gone then', async ({
-  page,
-  liminal,
-}) => {
+test('TC-3.7a, TC-3.7b, TC-3.7c: Stop ends the answer, keeps its text and is hidden', async ({ page, liminal }) => {
   const { frame, send: say } = await openSession(page, liminal);
   const { stop, send, input, ends, answers } = parts(frame);
   await expect(stop).toBeHidden();
@@ -210,13 +204,13 @@ test('TC-3.7a, TC-3.7b, TC-3.7c: Stop ends an answer that is coming, keeps what 
   await send.click();
   await expect(ends).toHaveCount(2);
   await expect(answers.last()).toContainText('next');
-  // Whatever had still been on its way would stand here, or before it.
+  // Text that was still on its way would appear here or earlier.
   await expect(answers.last()).not.toContainText(/w\d/);
   expect((await answers.first().textContent())?.match(/w\d+\./g)).toEqual(kept);
   await expect(stop).toBeHidden();
 });
 
-test('Escape stops the turn, from the input and from anywhere', async ({ page, liminal }) => {
+test('Escape stops the turn from the input and from anywhere else', async ({ page, liminal }) => {
   const { frame, send } = await openSession(page, liminal);
   const { input, scroller, ends, stop } = parts(frame);
   await send('hang');
@@ -229,7 +223,7 @@ test('Escape stops the turn, from the input and from anywhere', async ({ page, l
   await expect(ends).toHaveCount(2);
 });
 
-test('Enter sends, Shift+Enter breaks the line, a composition keeps its Enter', async ({ page, liminal }) => {
+test('Enter sends, Shift+Enter breaks the line, an IME keeps its Enter', async ({ page, liminal }) => {
   const { frame } = await openSession(page, liminal);
   const { input, said } = parts(frame);
   await input.fill('say one');
@@ -246,7 +240,7 @@ test('Enter sends, Shift+Enter breaks the line, a composition keeps its Enter', 
   await expect(said.locator('.plain')).toHaveText('say one\nsay two');
 });
 
-test('a queued message is seen, changed, removed, and sent when the turn ends', async ({ page, liminal }) => {
+test('a queued message is shown, edited, removed, and sent after the turn', async ({ page, liminal }) => {
   const { frame, send } = await openSession(page, liminal);
   const { input, queue, said, stop } = parts(frame);
   const goOn = join(liminal.home, 'go-on');
@@ -297,7 +291,7 @@ test('queue of a stopped turn is paused until "Send now" is pressed', async ({ p
   await expect(answers.last()).toContainText('third');
 });
 
-test('slash commands are offered, chosen by keyboard, and sent away with Escape', async ({ page, liminal }) => {
+test('slash commands are suggested, chosen by keyboard, closed by Escape', async ({ page, liminal }) => {
   const { frame } = await openSession(page, liminal);
   const { input } = parts(frame);
   const offered = frame.getByRole('option', { name: /dance/ });
@@ -310,7 +304,7 @@ test('slash commands are offered, chosen by keyboard, and sent away with Escape'
   await expect(offered).toBeVisible();
   await input.press('Tab');
   await expect(input).toHaveValue('/dance ');
-  // One that is typed whole is sent, though it is still offered.
+  // A command that is typed in full is sent, even while it is still suggested.
   await input.fill('');
   await input.pressSequentially('/dance');
   await expect(offered).toBeVisible();
@@ -319,7 +313,7 @@ test('slash commands are offered, chosen by keyboard, and sent away with Escape'
   await expect(input).toHaveValue('');
 });
 
-test('Up in an empty input brings back what was sent', async ({ page, liminal }) => {
+test('Up in an empty input recalls the last message', async ({ page, liminal }) => {
   const { frame, send } = await openSession(page, liminal);
   const { input, ends } = parts(frame);
   await send('say one');
@@ -334,7 +328,7 @@ test('Up in an empty input brings back what was sent', async ({ page, liminal })
   await expect(input).toHaveValue('');
 });
 
-test('model, mode and permissions are shown and changed', async ({ page, liminal }) => {
+test('model, mode and approval policy are shown and can be changed', async ({ page, liminal }) => {
   const { frame } = await openSession(page, liminal);
   for (const [name, from, to] of [
     ['Model', 'fast', 'deep'],
@@ -348,7 +342,7 @@ test('model, mode and permissions are shown and changed', async ({ page, liminal
   }
 });
 
-test('a question stands at its tool call and is answered by button or key', async ({ page, liminal }) => {
+test('a permission request at its tool call is answered by button or key', async ({ page, liminal }) => {
   liminal.env.LIMINAL_PERMISSIONS = 'ask';
   await liminal.stop();
   await liminal.start();
@@ -374,14 +368,14 @@ test('a question stands at its tool call and is answered by button or key', asyn
   await expect(question).toBeVisible();
   await input.fill('1 is not an answer while I write');
   await input.press('1');
-  // With Alt it is the number of a tab, also now.
+  // With Alt, a digit still selects a tab.
   await input.press('Alt+1');
   await expect(question).toBeVisible();
   await input.press('Alt+Shift+Digit1');
   await expect(answers.last()).toContainText('id-allow_always');
 });
 
-test('who has answered with the mouse goes on writing, and what was answered stays', async ({ page, liminal }) => {
+test('after answering by mouse the input has focus and the answer stays', async ({ page, liminal }) => {
   const { frame, send } = await openSession(page, liminal);
   const { input, working, answers, calls } = parts(frame);
   await frame.getByRole('combobox', { name: 'Permissions' }).selectOption('ask');
@@ -395,7 +389,7 @@ test('who has answered with the mouse goes on writing, and what was answered sta
   await expect(calls).toContainText('You: Always');
 });
 
-test('Enter in a running turn sends nothing and says what does', async ({ page, liminal }) => {
+test('Enter during a turn sends nothing and shows how to queue', async ({ page, liminal }) => {
   const { frame, send } = await openSession(page, liminal);
   const { input, working, said } = parts(frame);
   await send('hang');
@@ -409,7 +403,7 @@ test('Enter in a running turn sends nothing and says what does', async ({ page, 
   await expect(working.getByRole('status')).toBeEmpty();
 });
 
-test('a long message of the person is folded, and opens', async ({ page, liminal }) => {
+test('a long user message is collapsed and opens', async ({ page, liminal }) => {
   const { frame, send } = await openSession(page, liminal);
   const { said, ends } = parts(frame);
   await send(Array.from({ length: 40 }, (_, at) => `think thought ${at}`).join('\n'));
@@ -423,10 +417,7 @@ test('a long message of the person is folded, and opens', async ({ page, liminal
   expect(await height()).toBe(folded);
 });
 
-test('a failed command has the mark of one, and colours of a terminal are shown wherever they come', async ({
-  page,
-  liminal,
-}) => {
+test('a failed command is marked, terminal colours show in any output', async ({ page, liminal }) => {
   const { frame, send } = await openSession(page, liminal);
   const { calls, ends } = parts(frame);
   const done = { sessionUpdate: 'tool_call_update', toolCallId: 't2', status: 'completed' };
@@ -442,7 +433,7 @@ test('a failed command has the mark of one, and colours of a terminal are shown 
   await expect(build.locator('.unseen')).toHaveCount(0);
 });
 
-test('diffs, plans and usage are shown as such', async ({ page, liminal }) => {
+test('diffs, plans and usage each have their own view', async ({ page, liminal }) => {
   const { frame, send } = await openSession(page, liminal);
   const path = `${liminal.home}/app/src/lib.rs`;
   const content = [{ type: 'diff', path, oldText: 'let a = 1;\nb();\n', newText: 'let a = 2;\nb();\nc();\n' }];
@@ -455,7 +446,7 @@ test('diffs, plans and usage are shown as such', async ({ page, liminal }) => {
   await expect(diff.locator('figcaption')).toHaveText('src/lib.rs+2−1');
   await expect(diff.locator('.removed mark')).toHaveText('1');
   await expect(diff.locator('.added mark')).toHaveText('2');
-  // In the colours of its language, on both sides, also where a word is marked.
+  // Both sides are highlighted in the file's language, also within a changed word.
   await expect(diff.locator('.removed .diff-text')).toHaveText('let a = 1;');
   for (const side of ['removed', 'added']) {
     await expect(diff.locator(`.${side} .k`).first()).toHaveText('let');
@@ -463,7 +454,7 @@ test('diffs, plans and usage are shown as such', async ({ page, liminal }) => {
   }
 });
 
-test('a diff that the server has not coloured is shown in plain', async ({ page, liminal }) => {
+test('a diff without server highlighting is shown as plain text', async ({ page, liminal }) => {
   const { frame, send } = await openSession(page, liminal);
   const content = [{ type: 'diff', path: 'a.rs', oldText: '', newText: `${'let a = 1;\n'.repeat(5000)}` }];
   const update = JSON.stringify({ sessionUpdate: 'tool_call_update', toolCallId: 't', status: 'completed', content });
@@ -474,12 +465,12 @@ test('a diff that the server has not coloured is shown in plain', async ({ page,
   await expect(line.locator('.k')).toHaveCount(0);
 });
 
-test('TC-5.2a, TC-5.2b, TC-5.2d: an agent that died is seen and brought back', async ({ page, liminal }) => {
+test('TC-5.2a, TC-5.2b, TC-5.2d: a dead agent is shown and restarted', async ({ page, liminal }) => {
   const { frame, send: say } = await openSession(page, liminal);
   const { status, send, input, ends, answers } = parts(frame);
   await expect(status).toContainText('connected');
   await expect(status).toHaveAttribute('data-status', 'connected');
-  // It would be brought back within a second; so it stays away until somebody asks.
+  // The server would restart it within a second, so its next start fails until the user asks for one.
   liminal.agentStarts('exit-start');
   await say('say before\ncrash 1');
   await expect(ends.last()).toContainText('Interrupted');
@@ -496,7 +487,7 @@ test('TC-5.2a, TC-5.2b, TC-5.2d: an agent that died is seen and brought back', a
   await expect(answers.last()).toContainText('after');
 });
 
-test('a server that goes and comes back: everything readable, the message goes once', async ({ page, liminal }) => {
+test('a server restart keeps the page readable and sends a message once', async ({ page, liminal }) => {
   const { frame, send: say } = await openSession(page, liminal);
   const { status, send, input, said, answers, ends } = parts(frame);
   await say('say before');
@@ -516,7 +507,7 @@ test('a server that goes and comes back: everything readable, the message goes o
 });
 
 for (const width of [1440, 390]) {
-  test(`nothing for axe to find in a conversation, ${width} wide`, async ({ page, liminal }) => {
+  test(`axe finds no violations in a conversation, ${width} pixels wide`, async ({ page, liminal }) => {
     await page.emulateMedia({ reducedMotion: 'reduce' });
     const { frame, send } = await openSession(page, liminal);
     await page.setViewportSize({ width, height: 844 });
@@ -529,7 +520,7 @@ for (const width of [1440, 390]) {
     await expect(ends).toHaveCount(1);
     for (const summary of await frame.locator('summary:visible').all()) await summary.click();
     expect(await violations(page)).toEqual([]);
-    // Every colour of code on both grounds, and what was found in it.
+    // Every highlight colour on both backgrounds, also within a search result.
     const oldText = '// old\nuse a::B;\nfn go(x: u8) -> B { let s = "a"; s.len() + 1 }\n';
     const content = [{ type: 'diff', path: 'a.rs', oldText, newText: oldText.replace('old', 'new').replace('1', '2') }];
     const update = { sessionUpdate: 'tool_call_update', toolCallId: 'd', status: 'completed', content };

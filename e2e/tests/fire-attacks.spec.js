@@ -1,7 +1,7 @@
 /**
- * Pages of somebody else's against a workspace that is open in the same browser: from another port, under a name that
- * leads to this machine, without an origin, and under our own address by a name that was bound anew. Each also against
- * a server that asks nobody who they are, which the same page does take over.
+ * Hostile pages in the browser that has the workspace open: from another port, under another name for this machine,
+ * from an opaque origin, and under our own address after DNS rebinding. Each attack also runs against a server without
+ * access checks, where it must succeed.
  */
 
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
@@ -21,7 +21,7 @@ import { enter } from '../support/workspace.js';
 
 const NAME = 'intruder.example';
 
-// Our walls, not the browser's newest: without asking, a page may reach this machine.
+// Without Chromium's own protection (Local Network Access), which would stop the page before our checks.
 const ARGS = [`--host-resolver-rules=MAP ${NAME} 127.0.0.1`, '--disable-features=LocalNetworkAccessChecks'];
 test.use({ launchOptions: { ...LAUNCH, args: [...LAUNCH.args, ...ARGS] } });
 
@@ -29,15 +29,15 @@ const INNER = '<!doctype html><title>Inner</title><body></body>';
 const OUTER = `<!doctype html><title>Intruder</title><body><iframe name="inner"
   sandbox="allow-scripts allow-forms allow-popups" src="/inner"></iframe></body>`;
 
-/** The intruder's own server. */
-async function startIntruder() {
+/** The hostile page's own server. */
+async function startHostileServer() {
   const server = createServer((request, response) => {
     response.setHeader('content-type', 'text/html').end(request.url === '/inner' ? INNER : OUTER);
   });
   return listening(server);
 }
 
-/** What somebody could have changed. @param {Liminal} liminal */
+/** The state that an attack could change. @param {Liminal} liminal */
 function state(liminal) {
   const data = join(liminal.home, '.liminal-builder');
   const file = /** @param {string} name */ (name) =>
@@ -46,38 +46,35 @@ function state(liminal) {
   return { projects: file('projects.json'), sessions: file('sessions.json'), uploads, asked: liminal.agentLog() };
 }
 
-/** A window of somebody else's beside ours. @param {Page} page @param {string} address */
-async function intrude(page, address) {
+/** Opens a hostile page in the same browser. @param {Page} page @param {string} address */
+async function openHostilePage(page, address) {
   const other = await page.context().newPage();
   await other.goto(address);
   return other;
 }
 
-/** What a form of the old web can send. */
+/** The encodings an HTML form can send. */
 const ENCODINGS = ['text/plain', 'multipart/form-data', 'application/x-www-form-urlencoded'];
 
 const FILES = routes().filter((path) => path.startsWith('/styles/'));
-/** Every address of the server that is not a file anybody may have. */
+/** Every route of the server except public files. */
 const PATHS = routes().filter((path) => !FILES.includes(path));
 
 for (const [from, address, sandboxed] of /** @type {const} */ ([
-  ['another port of this machine', (/** @type {number} */ port) => `http://127.0.0.1:${port}/`, false],
-  ['another name for this machine', (/** @type {number} */ port) => `http://${NAME}:${port}/`, false],
-  ['a sandboxed frame without an origin', (/** @type {number} */ port) => `http://127.0.0.1:${port}/`, true],
+  ['another local port', (/** @type {number} */ port) => `http://127.0.0.1:${port}/`, false],
+  ['another local name', (/** @type {number} */ port) => `http://${NAME}:${port}/`, false],
+  ['a sandboxed frame', (/** @type {number} */ port) => `http://127.0.0.1:${port}/`, true],
   ['0.0.0.0', (/** @type {number} */ port) => `http://0.0.0.0:${port}/`, false],
 ])) {
-  test(`a page from ${from} opens no socket, posts nothing, reads nothing and frames nothing`, async ({
-    page,
-    liminal,
-  }) => {
-    const [intruder, naive] = [await startIntruder(), await startNaive()];
+  test(`a page from ${from} cannot connect, post, read or frame us`, async ({ page, liminal }) => {
+    const [hostile, naive] = [await startHostileServer(), await startNaive()];
     await enter(page, liminal);
     const before = state(liminal);
-    const window_ = await intrude(page, address(intruder.port));
+    const window_ = await openHostilePage(page, address(hostile.port));
     const frame = sandboxed ? window_.frame('inner') : window_.mainFrame();
     if (!frame) throw new Error('no frame');
     await frame.waitForLoadState();
-    expect(await frame.evaluate(() => self.origin)).toBe(sandboxed ? 'null' : new URL(address(intruder.port)).origin);
+    expect(await frame.evaluate(() => self.origin)).toBe(sandboxed ? 'null' : new URL(address(hostile.port)).origin);
 
     const sockets = ['/ws', '/ws?batch=1&html=1', '/gateway'];
     const { origin: target } = liminal;
@@ -96,7 +93,8 @@ for (const [from, address, sandboxed] of /** @type {const} */ ([
     const stolen = await frame.evaluate(read, { target: naive.origin, paths: ['/'] });
     expect(stolen['/'].text).toContain('private');
     expect(await frame.evaluate(read, { target, paths: PATHS })).toEqual({});
-    // What a session's page loads has to be readable without an origin, and says nothing about anybody.
+    // The files of a session's page are public: its opaque origin must be able to load them, and they hold no user
+    // data.
     expect(Object.keys(await frame.evaluate(read, { target, paths: FILES }))).toEqual(FILES);
 
     await frame.evaluate(frameAll, { target: naive.origin, paths: ['/'] });
@@ -109,16 +107,16 @@ for (const [from, address, sandboxed] of /** @type {const} */ ([
     expect(await frame.evaluate(() => (self.origin === 'null' ? '' : document.cookie))).not.toContain('liminal');
 
     expect(state(liminal)).toEqual(before);
-    // The same picture from a page of ours is taken, so it was not the picture.
+    // The same picture is accepted from our own page, so it was not rejected for its content.
     expect(await page.evaluate(post, { target, paths: ['/uploads'], picture: PICTURE })).not.toEqual([]);
     await window_.close();
-    intruder.stop();
+    hostile.stop();
     naive.stop();
   });
 }
 
-test('a page of somebody else gets nothing at the door for programs, by any name', async ({ page, liminal }) => {
-  const [intruder, naive, free] = [await startIntruder(), await startNaive(), await startNaive()];
+test('a page from another origin gets nothing from the gateway port', async ({ page, liminal }) => {
+  const [hostile, naive, free] = [await startHostileServer(), await startNaive(), await startNaive()];
   const { port } = new URL(free.origin);
   free.stop();
   liminal.env.LIMINAL_GATEWAY_PORT = port;
@@ -130,7 +128,7 @@ test('a page of somebody else gets nothing at the door for programs, by any name
   for (const host of ['127.0.0.1', NAME, '0.0.0.0']) {
     const target = `http://${host}:${port}`;
     const control = `http://${host}:${new URL(naive.origin).port}`;
-    const window_ = await intrude(page, `http://127.0.0.1:${intruder.port}/`);
+    const window_ = await openHostilePage(page, `http://127.0.0.1:${hostile.port}/`);
     const frame = window_.mainFrame();
     expect(await frame.evaluate(openSockets, { target: control, paths: sockets })).toHaveLength(3);
     expect(await frame.evaluate(openSockets, { target, paths: sockets })).toEqual([]);
@@ -143,21 +141,21 @@ test('a page of somebody else gets nothing at the door for programs, by any name
     await window_.close();
   }
   expect(state(liminal)).toEqual(before);
-  intruder.stop();
+  hostile.stop();
   naive.stop();
 });
 
-/** The frame in which another page stands. @param {Frame} frame @param {string} path */
+/** The frame in which the hostile page tries to show ours. @param {Frame} frame @param {string} path */
 async function held(frame, path) {
   return (await frame.locator(`iframe[name="held ${path}"]`).elementHandle())?.contentFrame();
 }
 
 for (const name of [NAME, '0.0.0.0']) {
-  test(`a page that comes under our port as ${name} gets nothing from any route`, async ({ page, liminal }) => {
+  test(`a page rebound to our port as ${name} gets 421 everywhere`, async ({ page, liminal }) => {
     const naive = await startNaive();
     await enter(page, liminal);
     const before = state(liminal);
-    /** A page that was loaded while the name still led to the intruder. @param {string} origin */
+    /** A page loaded while the name still resolved to the attacker. @param {string} origin */
     const rebound = async (origin) => {
       const target = `http://${name}:${new URL(origin).port}`;
       const window_ = await page.context().newPage();
@@ -183,18 +181,15 @@ for (const name of [NAME, '0.0.0.0']) {
   });
 }
 
-test('who opened the workspace, or asks from beside or inside it, gets no port; a naive page hands one out', async ({
-  page,
-  liminal,
-}) => {
-  const [intruder, naive] = [await startIntruder(), await startNaive()];
+test('an opener, a sibling frame and a nested frame get no port', async ({ page, liminal }) => {
+  const [hostile, naive] = [await startHostileServer(), await startNaive()];
   await enter(page, liminal);
   for (const [target, ports] of /** @type {const} */ ([
     [naive.origin, 1],
     [liminal.origin, 0],
   ])) {
-    // A popup's opener, and a window that was opened.
-    const opener = await intrude(page, intruder.origin);
+    // The page that opened the workspace in a new window.
+    const opener = await openHostilePage(page, hostile.origin);
     const [opened] = await Promise.all([
       page.context().waitForEvent('page'),
       opener.evaluate((url) => void Object.assign(window, { workspace: window.open(url) }), target),
@@ -214,11 +209,11 @@ test('who opened the workspace, or asks from beside or inside it, gets no port; 
     await opener.close();
   }
   expect(liminal.agentLog().filter((line) => line.includes('spoofed'))).toEqual([]);
-  intruder.stop();
+  hostile.stop();
   naive.stop();
 });
 
-test('a hook is written only after a click, though the policy allows everything', async ({ page, liminal }) => {
+test('a git hook is written only after approval, whatever the policy', async ({ page, liminal }) => {
   const { frame, send } = await openSession(page, liminal);
   const hook = join(liminal.home, 'app/.git/hooks/pre-commit');
   await send(`ask fs/write_text_file ${JSON.stringify({ path: hook, content: '#!/bin/sh\n' })}`);

@@ -1,6 +1,6 @@
 /**
- * Under fire, faults: whatever happens to windows and servers, a window shows what the transcript says.
- * `cargo xtask test fire` runs these for long.
+ * Fault tests: after any failure of windows and servers, a window shows what the transcript contains.
+ * `cargo xtask test fire` runs their long form.
  */
 
 import { readdirSync, readFileSync } from 'node:fs';
@@ -11,14 +11,23 @@ import { addProject, begin, enter, newSession, send, sessionPage, sessionRows, t
 /** @typedef {import('@playwright/test').Page} Page */
 /** @typedef {import('../support/liminal.js').Liminal} Liminal */
 
-/** How often: on every change, and in the long form. @param {number} short @param {number} long */
+/**
+ * Repetitions in the short form, which runs on every change, and in the long form.
+ * @param {number} short
+ * @param {number} long
+ */
 const times = (short, long) => (process.env.LIMINAL_FIRE === 'long' ? long : short);
 
-/** A turn of numbered words, one every few milliseconds. @param {number} count @param {string} word @param {number} pause */
+/**
+ * A script that says numbered words, one every `pause` milliseconds.
+ * @param {number} count
+ * @param {string} word
+ * @param {number} pause
+ */
 const words = (count, word, pause = 10) =>
   Array.from({ length: count }, (_, at) => `say ${word}${at} \nsleep ${pause}`).join('\n');
 
-/** What every transcript of the server says, by session and entry, when no turn is under way any more. @param {Liminal} liminal */
+/** The entries of every transcript, by session and entry id, once no turn runs. @param {Liminal} liminal */
 async function transcripts(liminal) {
   const folder = join(liminal.home, '.liminal-builder', 'sessions');
   await expect.poll(() => readdirSync(folder).filter((name) => name.includes('.live.'))).toEqual([]);
@@ -30,17 +39,21 @@ async function transcripts(liminal) {
   });
 }
 
-/** An entry as a window shows it: whose it is, and its words. @param {{ type: string, content?: string }} entry */
+/** An entry as a window shows it: its type and its text. @param {{ type: string, content?: string }} entry */
 const inWords = ({ type, content }) => `${type}: ${content?.replaceAll(/\s+/g, ' ').trim() ?? ''}`;
 
-/** What the session in view shows, by entry, in its order. @param {Page} page @returns {Promise<Map<string, string>>} */
+/**
+ * The entries that the session in view shows, by id and in order.
+ * @param {Page} page
+ * @returns {Promise<Map<string, string>>}
+ */
 async function shown(page) {
   const rows = await sessionPage(page)
     .locator('[data-entry-id]')
     .evaluateAll((all) =>
       all.map((row) => {
         const type = ['user', 'assistant', 'turn'].find((one) => row.matches(`.row-${one}`)) ?? 'another';
-        // A message of one's own may be folded; its words are in the page all the same.
+        // A long user message may be collapsed; its text is in the page all the same.
         const words = row.querySelector('.prose, .said .plain')?.textContent ?? '';
         return { id: row.getAttribute('data-entry-id') ?? '', type, words };
       }),
@@ -48,7 +61,11 @@ async function shown(page) {
   return new Map(rows.map(({ id, type, words }) => [id, inWords({ type, content: words })]));
 }
 
-/** All that is in view is as the transcript has it, none is missing in between. @param {Page} page @param {Map<string, string>} transcript */
+/**
+ * Expects the rows in view to equal the end of the transcript.
+ * @param {Page} page
+ * @param {Map<string, string>} transcript
+ */
 async function showsTheTranscript(page, transcript) {
   const rows = [...(await shown(page))];
   expect(rows.length).toBeGreaterThan(0);
@@ -57,23 +74,20 @@ async function showsTheTranscript(page, transcript) {
   expect(rows).toEqual(all.slice(first));
 }
 
-/** What the agent said with this in it. @param {Page} page @param {string} text */
+/** The agent's last answer that contains the text. @param {Page} page @param {string} text */
 const answer = (page, text) => sessionPage(page).locator('.row-assistant').filter({ hasText: text }).last();
 
 /** @param {Page} page */
 const ends = (page) => sessionPage(page).locator('.row-turn');
 
-/** A session in a project, open. @param {Page} page @param {Liminal} liminal */
+/** Opens a new session in a new project. @param {Page} page @param {Liminal} liminal */
 async function work(page, liminal) {
   await enter(page, liminal);
   await addProject(page, liminal.folder('app'));
   await newSession(page, 'app');
 }
 
-test('a window that is refreshed again and again in mid-stream shows what the transcript says', async ({
-  page,
-  liminal,
-}) => {
+test('a window reloaded in mid-stream shows what the transcript says', async ({ page, liminal }) => {
   const refreshes = times(5, 1000);
   const count = times(200, 600);
   test.setTimeout(60_000 + refreshes * 4_000);
@@ -96,11 +110,11 @@ test('a window that is refreshed again and again in mid-stream shows what the tr
     const [transcript] = await transcripts(liminal);
     await showsTheTranscript(page, transcript);
   }
-  // Enough of them came while something was being said.
+  // At least this many reloads happened while text was streaming.
   expect(cut).toBeGreaterThan(refreshes / 4);
 });
 
-test('twenty windows on one session show the same', async ({ page, context, liminal }) => {
+test('twenty windows on one session show the same entries', async ({ page, context, liminal }) => {
   test.setTimeout(180_000);
   await work(page, liminal);
   await send(page, 'say first', 'first');
@@ -121,7 +135,7 @@ test('twenty windows on one session show the same', async ({ page, context, limi
   for (const window of windows) await showsTheTranscript(window, transcript);
 });
 
-test('a server that is killed and started again under many tabs goes on in each of them', async ({ page, liminal }) => {
+test('a server killed under many tabs resumes in each of them', async ({ page, liminal }) => {
   test.setTimeout(240_000);
   const tabs = times(4, 30);
   await work(page, liminal);
@@ -129,7 +143,7 @@ test('a server that is killed and started again under many tabs goes on in each 
     if (at > 0) await newSession(page, 'app');
     await send(page, `say tab ${at} is here`, `tab ${at} is here`);
   }
-  // In the last one something is being said when the plug is pulled.
+  // In the last tab, text is streaming when the server is killed.
   await begin(page, `${words(20, 'w', 5)}\nhang`);
   await expect(answer(page, 'w19')).toBeVisible();
   await liminal.kill();
@@ -150,7 +164,7 @@ test('a server that is killed and started again under many tabs goes on in each 
   expect(on.length).toBe(tabs);
 });
 
-test('a window and a server that sleep for a while go on where they were', async ({ page, liminal }) => {
+test('a window and a server that were suspended resume where they were', async ({ page, liminal }) => {
   test.setTimeout(times(60_000, 240_000));
   await work(page, liminal);
   const devtools = await page.context().newCDPSession(page);
@@ -159,7 +173,7 @@ test('a window and a server that sleep for a while go on where they were', async
   await devtools.send('Page.setWebLifecycleState', { state: 'frozen' });
   await expect.poll(() => liminal.agentLog().some((line) => line.startsWith('session/prompt'))).toBe(true);
   liminal.pause();
-  // Both are asleep: only time passes.
+  // Both are suspended: only time passes.
   await new Promise((resolve) => setTimeout(resolve, times(1000, 30_000)));
   liminal.resume();
   await devtools.send('Page.setWebLifecycleState', { state: 'active' });

@@ -1,4 +1,4 @@
-/** The gateway, used by a WebSocket client that knows nothing of us. */
+/** The gateway, used by a plain WebSocket client without code of ours. */
 
 import { existsSync, readFileSync } from 'node:fs';
 import { createServer } from 'node:http';
@@ -8,7 +8,7 @@ import { expect, test } from '../support/liminal.js';
 import { enter } from '../support/workspace.js';
 
 /**
- * A model that remembers what it is told: it answers from the conversation it was handed, and from nothing else.
+ * A model that answers only from the conversation in its request.
  * @returns {Promise<{ url: string, close: () => void }>}
  */
 async function standInModel() {
@@ -49,7 +49,11 @@ async function connect(liminal, token = new URL(liminal.url).hash.slice('#token=
     for (const wake of waiting.splice(0)) wake();
   });
   await new Promise((resolve, reject) => socket.on('open', resolve).on('error', reject));
-  /** The next frame that fits; the others stay. @param {(frame: any) => boolean} fits @returns {Promise<any>} */
+  /**
+   * Takes the next frame that matches; the others stay queued.
+   * @param {(frame: any) => boolean} fits
+   * @returns {Promise<any>}
+   */
   const next = async (fits) => {
     for (;;) {
       const at = frames.findIndex(fits);
@@ -75,21 +79,21 @@ async function connect(liminal, token = new URL(liminal.url).hash.slice('#token=
   };
 }
 
-test('the walk of the sessions and chat methods, step by step', async ({ page, liminal }) => {
+test('a program creates a session, chats, and finds both after a restart', async ({ page, liminal }) => {
   const model = await standInModel();
   liminal.env = { LIMINAL_AGENT_MODEL: 'openai-compatible/stand-in', LIMINAL_AGENT_BASE_URL: model.url };
-  // 1 and 2: the server runs, and a program says who it is.
+  // 1 and 2: the server runs, and a program authenticates.
   await liminal.stop();
   await liminal.start();
   let program = await connect(liminal);
   expect(program.auth).toEqual({ type: 'auth', ok: true });
-  // 3: who can answer.
+  // 3: the agents that can answer.
   const { agents } = await program.call('agents.list', {});
   expect(agents[0]).toMatchObject({ id: 'assistant', model: 'openai-compatible/stand-in' });
-  // 4: a session.
+  // 4: a new session.
   const { sessionKey } = await program.call('sessions.create', {});
   expect(sessionKey).toMatch(/^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/);
-  // 5 and 6: two messages, the second answered from what the first said.
+  // 5 and 6: two messages; the second is answered from the first.
   const say = async (/** @type {string} */ message) => {
     const { runId } = await program.call('chat.send', { sessionKey, message });
     const final = await program.next(({ event, data }) => event === 'chat.final' && data.runId === runId);
@@ -99,10 +103,10 @@ test('the walk of the sessions and chat methods, step by step', async ({ page, l
   const first = await say('Hello, my name is Alice.');
   const second = await say('What is my name?');
   expect(second).not.toBe(first);
-  // 7: what was said.
+  // 7: the history.
   const { messages } = await program.call('chat.history', { sessionKey });
-  const told = messages.map((/** @type {any} */ { role, content }) => [role, content]);
-  expect(told).toEqual([
+  const history = messages.map((/** @type {any} */ { role, content }) => [role, content]);
+  expect(history).toEqual([
     ['user', 'Hello, my name is Alice.'],
     ['assistant', 'Nice to meet you.'],
     ['user', 'What is my name?'],
@@ -115,21 +119,21 @@ test('the walk of the sessions and chat methods, step by step', async ({ page, l
   program = await connect(liminal);
   const { sessions } = await program.call('sessions.list', {});
   expect(sessions.map((/** @type {any} */ { key }) => key)).toEqual([sessionKey]);
-  // 10: with everything that was said.
+  // 10: with its whole history.
   const got = await program.call('sessions.get', { sessionKey });
   expect(got.messages).toEqual(messages);
-  // 11: on disk, one object a line.
+  // 11: on disk, one object per line.
   const file = join(liminal.home, '.liminal-builder', 'sessions', `${sessionKey}.jsonl`);
   expect(existsSync(file)).toBe(true);
   for (const line of readFileSync(file, 'utf8').trim().split('\n')) JSON.parse(line);
-  // And a person finds it in the sidebar.
+  // The user finds the session in the sidebar.
   await enter(page, liminal);
   await expect(page.locator('.session-title')).toHaveText(['Hello, my name is Alice.']);
   program.close();
   model.close();
 });
 
-test('a wrong token is told so and hung up on', async ({ liminal }) => {
+test('a wrong token is reported and the connection closed', async ({ liminal }) => {
   const program = await connect(liminal, 'not-the-token');
   expect(program.auth).toEqual({ type: 'auth', ok: false, error: 'invalid token' });
 });

@@ -5,52 +5,54 @@ import { addProject, enter, newSession, send, sessionPage, sessionRow, tab } fro
 
 /** @typedef {import('@playwright/test').Page} Page */
 
-/** Everything the window and the server say to each other, as it comes. @param {Page} page */
-function listen(page) {
+/** Records every message between the window and the server. @param {Page} page */
+function recordMessages(page) {
   /** @type {{ sent: any[], received: any[] }} */
-  const heard = { sent: [], received: [] };
+  const messages = { sent: [], received: [] };
   page.on('websocket', (socket) => {
-    socket.on('framesent', ({ payload }) => heard.sent.push(JSON.parse(String(payload))));
-    socket.on('framereceived', ({ payload }) => heard.received.push(...[JSON.parse(String(payload))].flat()));
+    socket.on('framesent', ({ payload }) => messages.sent.push(JSON.parse(String(payload))));
+    socket.on('framereceived', ({ payload }) => messages.received.push(...[JSON.parse(String(payload))].flat()));
   });
-  return heard;
+  return messages;
 }
 
 /**
- * A session that is told to go on only when its tab has been out of view long enough, and one in view.
+ * Two sessions: one whose agent waits until `hide` has moved its tab out of view, and one in view.
  * @param {Page} page
  * @param {import('../support/liminal.js').Liminal} liminal
- * @param {(told: string) => string} script
+ * @param {(file: string) => string} script  for the scripted agent, given the file it waits for
  */
 async function behindAnother(page, liminal, script) {
-  const heard = listen(page);
+  const messages = recordMessages(page);
   await enter(page, liminal);
   const folder = liminal.folder('app');
   await addProject(page, folder);
   await newSession(page, 'app');
   await send(page, 'say A', 'A');
-  const told = join(folder, 'go-on');
-  await sessionPage(page).locator('textarea').fill(script(told));
+  const file = join(folder, 'go-on');
+  await sessionPage(page).locator('textarea').fill(script(file));
   await sessionPage(page).locator('textarea').press('Enter');
   await expect(sessionPage(page).getByText('and now.', { exact: true })).toBeVisible();
   return {
     hide: async () => {
       await newSession(page, 'app');
       await send(page, 'say B', 'B');
-      await expect.poll(() => heard.sent.filter(({ type }) => type === 'session:leave').length).toBe(1);
-      const leave = heard.sent.find(({ type }) => type === 'session:leave');
-      await expect.poll(() => heard.received.some(({ requestId }) => requestId === leave.requestId)).toBe(true);
-      heard.received.length = 0;
-      writeFileSync(told, '');
+      await expect.poll(() => messages.sent.filter(({ type }) => type === 'session:leave').length).toBe(1);
+      const leave = messages.sent.find(({ type }) => type === 'session:leave');
+      await expect.poll(() => messages.received.some(({ requestId }) => requestId === leave.requestId)).toBe(true);
+      messages.received.length = 0;
+      writeFileSync(file, '');
       await expect(sessionRow(page, 'say A').locator('.state-mark')).toHaveAttribute('data-mark', 'finished');
-      return heard.received.filter(({ sessionId, type }) => sessionId === leave.sessionId && type !== 'session:state');
+      return messages.received.filter(
+        ({ sessionId, type }) => sessionId === leave.sessionId && type !== 'session:state',
+      );
     },
   };
 }
 
-test('nothing is sent for a tab nobody looks at, and it goes on where it was', async ({ page, liminal }) => {
-  const { hide } = await behindAnother(page, liminal, (told) =>
-    ['say and now.', `until ${told}`, ...Array.from({ length: 30 }, (_, at) => `say  part ${at}`)].join('\n'),
+test('a hidden tab receives no events and resumes where it was', async ({ page, liminal }) => {
+  const { hide } = await behindAnother(page, liminal, (file) =>
+    ['say and now.', `until ${file}`, ...Array.from({ length: 30 }, (_, at) => `say  part ${at}`)].join('\n'),
   );
   expect(await hide()).toEqual([]);
   await tab(page, 'say A').click();
@@ -59,12 +61,12 @@ test('nothing is sent for a tab nobody looks at, and it goes on where it was', a
   await send(page, 'say it goes on', 'it goes on');
 });
 
-test('a tab that missed more than is remembered shows all of it, and who had scrolled up stays there', {
+test('a hidden tab that missed too much reloads, keeping its scroll position', {
   tag: '@alone',
 }, async ({ page, liminal }) => {
   const lines = Array.from({ length: 120 }, (_, at) => `say line ${at}.\ntool t${at} read Read ${at}`);
-  const { hide } = await behindAnother(page, liminal, (told) =>
-    [...lines, 'say and now.', `until ${told}`, 'flood 3000 100', 'tool last read The last one'].join('\n'),
+  const { hide } = await behindAnother(page, liminal, (file) =>
+    [...lines, 'say and now.', `until ${file}`, 'flood 3000 100', 'tool last read The last one'].join('\n'),
   );
   const scroller = sessionPage(page).locator('#scroller');
   await scroller.hover();

@@ -20,7 +20,11 @@ function write(folder, files) {
   }
 }
 
-/** Lets a test keep what the server says of one kind until it wants it to arrive. @param {Page} page @param {string} type */
+/**
+ * Holds back the server's messages of one type until the test releases them.
+ * @param {Page} page
+ * @param {string} type
+ */
 async function holdBack(page, type) {
   /** @type {(() => void)[]} */
   let kept = [];
@@ -46,7 +50,7 @@ async function holdBack(page, type) {
   };
 }
 
-test('an at sign offers files of the project, chosen by keyboard and by mouse', async ({ page, liminal }) => {
+test('@ suggests files of the project, chosen by keyboard and by mouse', async ({ page, liminal }) => {
   const folder = liminal.folder('app');
   write(folder, ['src/main.rs', 'src/domain.rs', 'docs/my notes.md', 'built/main.js', '.env']);
   writeFileSync(join(folder, '.gitignore'), 'built/\n');
@@ -69,10 +73,7 @@ test('an at sign offers files of the project, chosen by keyboard and by mouse', 
   await expect(input).toBeFocused();
 });
 
-test('files are offered in the middle of a text, sent away with Escape, and come back with the next letter', async ({
-  page,
-  liminal,
-}) => {
+test('file suggestions inside a text close on Escape, reopen on typing', async ({ page, liminal }) => {
   write(liminal.folder('app'), ['alpha.txt', 'beta.txt']);
   const { frame } = await openSession(page, liminal);
   const input = message(frame);
@@ -90,10 +91,7 @@ test('files are offered in the middle of a text, sent away with Escape, and come
   await expect(offered(frame)).toHaveCount(0);
 });
 
-test('Enter takes the file that fits what is typed, also before it is offered, and sends what none fits', async ({
-  page,
-  liminal,
-}) => {
+test('Enter inserts a matching file, and sends the message if none matches', async ({ page, liminal }) => {
   write(liminal.folder('app'), ['alpha.txt', 'albatross.txt']);
   const answers = await holdBack(page, 'project:files');
   const { frame } = await openSession(page, liminal);
@@ -122,7 +120,7 @@ test('Enter takes the file that fits what is typed, also before it is offered, a
   await expect(input).toHaveValue('');
 });
 
-/** A picture of one colour. @param {number} [bytes]  at least */
+/** A picture of one colour. @param {number} [bytes]  its minimum size */
 function png(bytes = 0) {
   const pixel = Buffer.from(
     'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==',
@@ -131,7 +129,7 @@ function png(bytes = 0) {
   return Buffer.concat([pixel, Buffer.alloc(Math.max(0, bytes - pixel.length))]);
 }
 
-test('pictures are picked, shown before they are sent, and reach the agent', async ({ page, liminal }) => {
+test('pictures are attached, previewed and delivered to the agent', async ({ page, liminal }) => {
   const { frame, send } = await openSession(page, liminal);
   const attached = frame.getByRole('list', { name: 'Pictures to send' }).locator('img');
   const picker = frame.locator('input[type=file]');
@@ -154,10 +152,7 @@ test('pictures are picked, shown before they are sent, and reach the agent', asy
 });
 
 for (const way of ['paste', 'drop']) {
-  test(`pictures come by ${way}, and one that is too large or none at all is refused with the reason`, async ({
-    page,
-    liminal,
-  }) => {
+  test(`a picture can be added by ${way}; a large or invalid one is refused`, async ({ page, liminal }) => {
     const { frame } = await openSession(page, liminal);
     const input = message(frame);
     /** @param {string} name @param {string} type @param {number} size */
@@ -203,11 +198,11 @@ test('messages and code are copied to the clipboard', async ({ page, liminal, co
   await expect.poll(copied).toBe(text);
 });
 
-test('what is not in the page any more is found, shown and marked', async ({ page, liminal }) => {
+test('an entry that is no longer in the page is found, shown and marked', async ({ page, liminal }) => {
   const { frame, send } = await openSession(page, liminal);
   await send('say The needle is here.');
   await expect(frame.locator('.row-turn')).toHaveCount(1);
-  // More entries than a page gets at first, so that the first ones have to be asked for.
+  // More entries than a page loads at first, so that the first ones must be requested.
   const many = Array.from({ length: 150 }, (_, at) => `say hay ${at}.\ntool t${at} read Read ${at}`);
   await send(many.join('\n'));
   const last = frame.locator('.row-assistant').getByText('hay 149.');
@@ -235,7 +230,7 @@ test('what is not in the page any more is found, shown and marked', async ({ pag
   await expect(message(frame)).toBeFocused();
 });
 
-test('finding goes from place to place, within an entry and on to the next', async ({ page, liminal }) => {
+test('find steps through matches within an entry and on to the next', async ({ page, liminal }) => {
   const { frame, send } = await openSession(page, liminal);
   const text = Array.from({ length: 40 }, (_, at) => `${at % 4 ? 'hay' : 'a needle'} in line ${at}`).join('\n\n');
   await send(`update ${JSON.stringify({ sessionUpdate: 'agent_message_chunk', content: { type: 'text', text } })}`);
@@ -251,7 +246,7 @@ test('finding goes from place to place, within an entry and on to the next', asy
       const inView = Boolean(place && top >= place.top && bottom <= place.bottom);
       return [range?.startContainer.textContent, inView];
     });
-  // Ten in what was asked, ten in the answer.
+  // Ten matches in the user's message, ten in the answer.
   await field.fill('needle');
   await expect(count).toHaveText('20 of 20');
   await expect.poll(here).toEqual(['a needle in line 36', true]);
@@ -268,10 +263,7 @@ test('finding goes from place to place, within an entry and on to the next', asy
   await expect.poll(here).toEqual(['a needle in line 0', true]);
 });
 
-test('a message that is sent before the session has loaded is sent as soon as it has, once', async ({
-  page,
-  liminal,
-}) => {
+test('a message sent before the session has loaded is sent once it has', async ({ page, liminal }) => {
   const answers = await holdBack(page, 'session:history');
   const { frame } = await openSession(page, liminal);
   await message(frame).fill('say first');

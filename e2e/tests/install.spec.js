@@ -1,5 +1,5 @@
-// Agents that are not here yet: found in the list, brought here by the installer, started without a restart. The
-// installers are scripts of ours on the PATH; what they install is the scripted agent.
+// Agents that are not installed yet: found in the list, installed, started without a restart of the server. The
+// installers are scripts on the PATH; each installs the scripted agent.
 import { chmodSync, existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from '../support/liminal.js';
@@ -17,7 +17,7 @@ function program(path, script) {
 }
 
 /**
- * A machine with these programs and no others, and without Claude Code and Codex.
+ * A machine with only these programs, and without Claude Code and Codex.
  * @param {Liminal} liminal
  * @param {Record<string, string>} programs
  */
@@ -26,7 +26,7 @@ async function machine(liminal, programs) {
   const bin = join(liminal.home, 'bin');
   mkdirSync(bin, { recursive: true });
   for (const [name, script] of Object.entries(programs)) program(join(bin, name), script);
-  // What the scripts themselves need: not where a Node or an npm would be found.
+  // The tools that the scripts themselves need, from a folder without Node and npm.
   const tools = join(liminal.home, 'tools');
   mkdirSync(tools, { recursive: true });
   for (const tool of ['sh', 'mkdir', 'cat', 'chmod', 'sleep', 'cp', 'dirname', 'env']) {
@@ -37,7 +37,7 @@ async function machine(liminal, programs) {
   await liminal.start();
 }
 
-/** An npm that installs the scripted agent under the name that is asked for. @param {Liminal} liminal */
+/** An npm that installs the scripted agent under the requested package's name. @param {Liminal} liminal */
 const npm = ({ agent }) => `
 while [ "$1" != -- ]; do [ "$1" = --prefix ] && dir="$2"; shift; done
 name="\${2%@*}"
@@ -63,10 +63,7 @@ async function chooseMore(page, name) {
   await page.keyboard.press('Enter');
 }
 
-test('the picker has what is ready first, what is known next, and the rest behind one item with a search', async ({
-  page,
-  liminal,
-}) => {
+test('the picker lists ready agents first, then known ones, then a search', async ({ page, liminal }) => {
   await machine(liminal, { node: 'echo v18.19.1', npm: npm(liminal) });
   await openPicker(page, liminal);
   const items = page.getByRole('menuitem');
@@ -80,10 +77,7 @@ test('the picker has what is ready first, what is known next, and the rest behin
   expect(await violations(page)).toEqual([]);
 });
 
-test('a missing agent shows the command, runs it with its output, and leads to a session', async ({
-  page,
-  liminal,
-}) => {
+test('a missing agent is installed from the picker and starts a session', async ({ page, liminal }) => {
   await machine(liminal, {
     node: 'echo v30.1.0',
     npm: `${npm(liminal)}\nwhile [ ! -e ${liminal.home}/go ]; do sleep 0.05; done`,
@@ -103,7 +97,7 @@ test('a missing agent shows the command, runs it with its output, and leads to a
   writeFileSync(join(liminal.home, 'go'), '');
   await expect(tabsOf(page)).toHaveCount(1);
   await ready(page);
-  // It is one of the ready ones from now on, in every window, and after a restart.
+  // It is a ready agent now, in every window and after a restart.
   await liminal.stop();
   await liminal.start();
   await page.reload();
@@ -111,10 +105,7 @@ test('a missing agent shows the command, runs it with its output, and leads to a
   await expect(page.getByRole('menuitem').nth(1)).toHaveText(/^Gemini CLI/);
 });
 
-test('an installer that fails shows its output and what to do; nothing of it stays, and another try works', async ({
-  page,
-  liminal,
-}) => {
+test('a failed install shows its output, leaves nothing and can be retried', async ({ page, liminal }) => {
   const fail = 'echo "npm error code ENOTFOUND" >&2; echo "npm error network request failed" >&2; exit 1';
   await machine(liminal, { node: 'echo v30.1.0', npm: fail });
   await openPicker(page, liminal);
@@ -131,7 +122,7 @@ test('an installer that fails shows its output and what to do; nothing of it sta
   await expect(tabsOf(page)).toHaveCount(1);
 });
 
-test('an installation can be cancelled: its processes end, and it is offered again', async ({ page, liminal }) => {
+test('a cancelled install ends its processes and is offered again', async ({ page, liminal }) => {
   const hang = `echo begun; echo $$ > ${liminal.home}/pid; sleep 300 & sleep 300`;
   await machine(liminal, { node: 'echo v30.1.0', npm: hang });
   await openPicker(page, liminal);
@@ -146,10 +137,7 @@ test('an installation can be cancelled: its processes end, and it is offered aga
   expect(existsSync(`/proc/${pid}`)).toBe(false);
 });
 
-test('a Node that is too old is said in those words, and without npm it is said what to get', async ({
-  page,
-  liminal,
-}) => {
+test('an outdated Node and a missing npm are each explained', async ({ page, liminal }) => {
   await machine(liminal, { node: 'echo v18.19.1' });
   await openPicker(page, liminal);
   const launch = page.getByRole('region', { name: 'New session' });
@@ -163,10 +151,7 @@ test('a Node that is too old is said in those words, and without npm it is said 
   expect(await violations(page)).toEqual([]);
 });
 
-test('an agent that does not start is known as broken, with its last words and a way to install it anew', async ({
-  page,
-  liminal,
-}) => {
+test('an agent that fails to start is marked broken and can be reinstalled', async ({ page, liminal }) => {
   await machine(liminal, { node: 'echo v30.1.0', npm: npm(liminal) });
   program(join(liminal.home, 'bin/codex-acp'), 'echo "line one" >&2; echo "Error: Cannot find module x" >&2; exit 1');
   await openPicker(page, liminal);
@@ -184,7 +169,7 @@ test('an agent that does not start is known as broken, with its last words and a
   await expect(tabsOf(page)).toHaveCount(1);
 });
 
-test('a newer list is fetched when somebody asks; one that cannot be is said so', async ({ page, liminal }) => {
+test('a newer list is downloaded on request, and a failed download is shown', async ({ page, liminal }) => {
   const list = join(liminal.home, 'list.json');
   const agent = { id: 'brand-new', name: 'Brand New', version: '1.0.0', description: 'Fresh' };
   const npx = { package: 'brand-new@1.0.0' };

@@ -1,14 +1,14 @@
 import { expect, test } from '../support/liminal.js';
 import { enter } from '../support/workspace.js';
 
-test('the printed address opens the workspace and leaves no token in the address bar', async ({ page, liminal }) => {
+test('the printed URL opens the workspace, no token stays in the address bar', async ({ page, liminal }) => {
   await enter(page, liminal);
   expect(page.url()).toBe(`${liminal.origin}/`);
   await page.goto(liminal.origin);
   await expect(page.getByRole('heading', { name: 'Start with a project' })).toBeVisible();
 });
 
-test('a browser that is not known is asked for the token', async ({ page, liminal }) => {
+test('an unknown browser is asked for the token', async ({ page, liminal }) => {
   await page.goto(liminal.origin);
   const field = page.getByLabel('Access token');
   await expect(field).toBeFocused();
@@ -22,25 +22,25 @@ test('a browser that is not known is asked for the token', async ({ page, limina
   await expect(page.getByRole('heading', { name: 'Start with a project' })).toBeVisible();
 });
 
-test('the printed address pasted over the login page works too', async ({ page, liminal }) => {
+test("the printed URL pasted into the login page's address bar works", async ({ page, liminal }) => {
   await page.goto(liminal.origin);
   await expect(page.getByLabel('Access token')).toBeVisible();
   await page.goto(liminal.url);
   await expect(page.getByRole('heading', { name: 'Start with a project' })).toBeVisible();
 });
 
-test('a stale token in the address is explained', async ({ page, liminal }) => {
+test('an outdated token in the URL is explained', async ({ page, liminal }) => {
   await page.goto(`${liminal.origin}/#token=0123456789abcdef`);
   await expect(page.getByRole('alert')).toHaveText('That is not the token. `liminal token` prints it.');
   expect(page.url()).toBe(`${liminal.origin}/`);
 });
 
-test('no script of ours can read the cookie', async ({ page, liminal }) => {
+test('scripts of the page cannot read the cookie', async ({ page, liminal }) => {
   await enter(page, liminal);
   expect(await page.evaluate(() => document.cookie)).toBe('');
 });
 
-test('a browser that reports no paint starts all the same', async ({ page, liminal }) => {
+test('a browser that reports no paint still starts', async ({ page, liminal }) => {
   await page.addInitScript(() => {
     window.requestAnimationFrame = () => 0;
   });
@@ -50,7 +50,7 @@ test('a browser that reports no paint starts all the same', async ({ page, limin
   await expect(page.getByRole('heading', { name: 'Start with a project' })).toBeVisible();
 });
 
-test('a known browser that follows a link from another site is let in without the token', async ({ page, liminal }) => {
+test('a known browser that follows a link from another site needs no token', async ({ page, liminal }) => {
   await enter(page, liminal);
   await page.goto('data:text/html,<title>elsewhere</title>');
   await page.evaluate((origin) => {

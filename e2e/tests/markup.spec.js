@@ -1,4 +1,4 @@
-/** No text in the world runs a script, loads anything or moves the page. */
+/** No text from an agent runs a script, loads a resource or navigates the page. */
 
 import { writeFile } from 'node:fs/promises';
 import { createServer } from 'node:http';
@@ -8,17 +8,17 @@ import { expect, test } from '../support/liminal.js';
 import { openSession } from '../support/session.js';
 import { addProject, enter, newSession, send, sessionPage } from '../support/workspace.js';
 
-/** Attacks in one message, and bytes in one piece of it: pieces end anywhere, as they do with a model. */
+/** Attacks per message, and bytes per chunk: chunks end at arbitrary places, as those of a model do. */
 const IN_MESSAGE = 1000;
 const PIECE = 4999;
 
-/** Every element and attribute that a text may become. */
+/** The elements and attributes that rendered text may contain. */
 const ELEMENTS =
   'a blockquote br button code del div em figcaption figure h1 h2 h3 h4 h5 h6 hr li ol p pre span strong sup table tbody td th thead tr ul';
 const ATTRIBUTES =
   'aria-label class data-column data-language data-line data-note data-path href rel role scope start tabindex target type';
 
-/** Everything that could be taken for unseen, and its neighbours. */
+/** Every character that is invisible or could be, and its neighbours. */
 const HIDDEN = [
   [0x00, 0x08],
   [0x0b, 0x0c],
@@ -45,21 +45,21 @@ const HIDDEN = [
   [0xe0ffe, 0xe1000],
 ].flatMap(([from, to]) => Array.from({ length: to - from + 1 }, (_, more) => from + more));
 
-/** What no text of an agent's may become. */
-const STRANGE =
+/** Elements that an agent's text must never create. */
+const FORBIDDEN =
   'script:not([type=module]), img, image, iframe, object, embed, style, link:not([rel]), form, video, audio, math';
 
-/** How many attacks go into each place that is not an answer. */
+/** Attacks sent into each place other than an answer. */
 const SAMPLE = 80;
 
 /** @typedef {import('@playwright/test').Page} Page */
 
-// A trace would keep a copy of these large pages for every step.
+// A trace would store a copy of these large pages for every step.
 test.use({ trace: 'off' });
-// Only against hanging: a busy machine needs a while for so many.
+// A limit against hanging only: this many attacks take a while on a busy machine.
 test.setTimeout(180_000);
 
-/** Counts what is asked of it. */
+/** A server that records the requests it receives. */
 async function startSink() {
   /** @type {string[]} */
   const requests = [];
@@ -84,7 +84,7 @@ async function startSink() {
   };
 }
 
-/** What has happened that no text may make happen. @param {Page} page */
+/** Records scripts, navigations, windows and dialogs, which no text may cause. @param {Page} page */
 async function watch(page) {
   const seen = {
     scripts: /** @type {unknown[]} */ ([]),
@@ -100,7 +100,7 @@ async function watch(page) {
   });
   return {
     seen,
-    /** From here on the page stays where it is, and so does the one that is loaded ahead. */
+    /** From here on, a navigation of the page or of the preloaded one is recorded. */
     settle: async () => {
       const loaded = () => page.frames().filter((frame) => frame.url().endsWith('/portlet.html')).length;
       await expect.poll(loaded).toBe(2);
@@ -109,8 +109,8 @@ async function watch(page) {
   };
 }
 
-/** Links open nothing, and what they would is noted in `opened`. @param {Page} page */
-const noteWindows = (page) =>
+/** Makes links open nothing, and records their targets in `opened`. @param {Page} page */
+const recordWindows = (page) =>
   page.addInitScript(() => {
     const window_ = /** @type {any} */ (window);
     window_.opened = [];
@@ -120,7 +120,7 @@ const noteWindows = (page) =>
     };
   });
 
-/** How many windows links would have opened, each as a link may. @param {Page} page */
+/** Counts the windows that links would have opened, and expects each to be allowed. @param {Page} page */
 async function openedAsAllowed(page) {
   const opened = await page.evaluate(() => /** @type {any} */ (window).opened);
   for (const [href, target, features] of opened) {
@@ -130,8 +130,8 @@ async function openedAsAllowed(page) {
   return opened.length;
 }
 
-/** @param {string} text @returns {string} commands for the scripted agent that say it in pieces */
-function told(text) {
+/** @param {string} text @returns {string} commands with which the scripted agent says it in chunks */
+function asScript(text) {
   const pieces = text.match(new RegExp(`[^]{1,${PIECE}}`, 'gu')) ?? [];
   const content = pieces.map((piece) => ({ type: 'text', text: piece }));
   return content
@@ -139,15 +139,12 @@ function told(text) {
     .join('\n');
 }
 
-test('thousands of attacks run nothing, load nothing and move nothing, also when every link is clicked', async ({
-  page,
-  liminal,
-}) => {
+test('thousands of attacks run, load and navigate nothing, even when clicked', async ({ page, liminal }) => {
   const sink = await startSink();
   const all = attacks(sink.url);
   expect(all.length).toBeGreaterThan(3500);
   const { seen, settle } = await watch(page);
-  await noteWindows(page);
+  await recordWindows(page);
   const { frame, send } = await openSession(page, liminal);
   await settle();
 
@@ -155,7 +152,7 @@ test('thousands of attacks run nothing, load nothing and move nothing, also when
   for (let at = 0; at < all.length; at += IN_MESSAGE) turns.push(all.slice(at, at + IN_MESSAGE));
   let links = 0;
   for (const [turn, some] of turns.entries()) {
-    await send(told(`${asMessage(some)}\n\nEnd of part ${turn}.`));
+    await send(asScript(`${asMessage(some)}\n\nEnd of part ${turn}.`));
     const prose = frame
       .locator('[data-entry-id] .prose')
       .filter({ hasText: `End of part ${turn}.` })
@@ -166,7 +163,7 @@ test('thousands of attacks run nothing, load nothing and move nothing, also when
     for (const name of found.elements) expect(ELEMENTS.split(' ')).toContain(name);
     for (const name of found.attributes) expect(ATTRIBUTES.split(' ')).toContain(name);
     links += found.links;
-    // The mouse, too: what a person does goes through more of the browser than what a script does.
+    // Real mouse clicks, too: they go through more of the browser than a script's click.
     for (const at of [1, 2, 3])
       await prose
         .locator('a[href]')
@@ -178,7 +175,7 @@ test('thousands of attacks run nothing, load nothing and move nothing, also when
 
   expect(await openedAsAllowed(page)).toBeGreaterThan(links);
 
-  // As a history, which comes at one go.
+  // As history, which is rendered in one piece.
   await page.reload();
   await expect(
     frame
@@ -194,7 +191,7 @@ test('thousands of attacks run nothing, load nothing and move nothing, also when
 });
 
 for (const button of /** @type {const} */ (['left', 'middle'])) {
-  test(`a link opens one window that knows nothing of us, with the ${button} button`, async ({ page, liminal }) => {
+  test(`a ${button} click on a link opens one window without an opener`, async ({ page, liminal }) => {
     /** @type {(string | undefined)[]} */
     const referrers = [];
     const server = createServer((request, response) => {
@@ -221,7 +218,7 @@ for (const button of /** @type {const} */ (['left', 'middle'])) {
   });
 }
 
-test('wide things scroll inside themselves, on any screen', async ({ page, liminal }) => {
+test('wide content scrolls inside itself on any screen', async ({ page, liminal }) => {
   const { frame, send } = await openSession(page, liminal);
   const wide = Array.from({ length: 14 }, (_, at) => `wide_identifier_${at}`);
   const text = [
@@ -231,7 +228,7 @@ test('wide things scroll inside themselves, on any screen', async ({ page, limin
     `https://example.com/${'path/'.repeat(60)} ${'word'.repeat(90)}`,
     '- [x] done\n- [ ] open\n\nA note[^1].\n\n[^1]: What it says.\n\n![a cat](https://example.com/cat.png)',
   ].join('\n\n');
-  await send(told(text));
+  await send(asScript(text));
   const prose = frame.locator('.prose').filter({ hasText: 'What it says.' }).last();
   await expect(prose.locator('.language')).toHaveText('Rust');
   await expect(prose.getByRole('button', { name: 'Copy' })).toBeVisible();
@@ -242,14 +239,14 @@ test('wide things scroll inside themselves, on any screen', async ({ page, limin
     await page.setViewportSize({ width, height: 900 });
     for (const inside of ['.table', 'pre'])
       expect(await prose.locator(inside).evaluate((one) => one.scrollWidth > one.clientWidth)).toBe(true);
-    // What its parts do not keep inside themselves makes a text wider than its column. A space at the end of a
-    // line may hang over.
+    // Content that is wider than its own scroller would make the text wider than its column. A space at the end of a
+    // line may overflow.
     const outside = await prose.evaluate((one) => one.scrollWidth - one.clientWidth);
     expect(outside, `${width} px`).toBeLessThanOrEqual(8);
   }
 });
 
-test('tool calls, plans and questions are text as well', async ({ page, liminal }) => {
+test('tool calls, plans and permission requests are shown as text', async ({ page, liminal }) => {
   liminal.env.LIMINAL_PERMISSIONS = 'ask';
   await liminal.stop();
   await liminal.start();
@@ -275,25 +272,25 @@ test('tool calls, plans and questions are text as well', async ({ page, liminal 
   await send([...updates, `permission p ${some[0]} ${hidden}`].join('\n'));
   const question = frame.locator('.question');
   await expect(question).toContainText(some[0]);
-  // What an agent wants to do is shown to the letter, just as the renderer shows code.
+  // The requested action is shown to the letter, as the renderer shows code.
   const code = await frame.locator('.prose code').last().innerText();
   expect(code).toMatch(/^0U\+0000;.*202eU\+202E;/);
   await expect(question).toContainText(code);
   await frame.locator('#conversation').evaluate(touchEverything);
-  await expect(frame.locator('#conversation').locator(STRANGE)).toHaveCount(0);
+  await expect(frame.locator('#conversation').locator(FORBIDDEN)).toHaveCount(0);
   expect(seen).toEqual({ scripts: [], navigations: [], windows: [], dialogs: [] });
   expect(sink.requests).toEqual([]);
   sink.stop();
 });
 
-test('thoughts, output, changes, forms, titles and commands are text as well', async ({ page, liminal }) => {
+test('thoughts, output, diffs, forms, titles and commands are shown as text', async ({ page, liminal }) => {
   const sink = await startSink();
   const { seen, settle } = await watch(page);
-  await noteWindows(page);
+  await recordWindows(page);
   const { frame, send } = await openSession(page, liminal);
   await settle();
   const all = attacks(sink.url);
-  // Of every kind a few.
+  // A sample of every kind.
   const some = all.filter((_, at) => at % Math.floor(all.length / SAMPLE) === 0).slice(0, SAMPLE);
   const lines = some.map(({ text }) => text.replaceAll(/\s/g, ' '));
   const updates = (/** @type {object[]} */ list) => list.map((one) => `update ${JSON.stringify(one)}`).join('\n');
@@ -302,7 +299,7 @@ test('thoughts, output, changes, forms, titles and commands are text as well', a
       .locator('.prose')
       .filter({ hasText: `End of ${word}.` })
       .last();
-    // Whoever touched something stays there, and what comes after may be out of the page.
+    // Clicking an entry keeps the view there, and later entries may be out of the page.
     await expect(async () => {
       await frame.locator('#scroller').press('End');
       await expect(last).toBeVisible({ timeout: 1000 });
@@ -314,7 +311,7 @@ test('thoughts, output, changes, forms, titles and commands are text as well', a
     await frame.locator('#conversation').evaluate(openEverything);
     await frame.locator('#conversation').evaluate(touchEverything);
     await frame.locator('#conversation').evaluate(openEverything);
-    await expect(frame.locator('#conversation').locator(STRANGE)).toHaveCount(0);
+    await expect(frame.locator('#conversation').locator(FORBIDDEN)).toHaveCount(0);
     expect(seen).toEqual(nothing);
     expect(sink.requests).toEqual([]);
   };
@@ -356,11 +353,11 @@ test('thoughts, output, changes, forms, titles and commands are text as well', a
   const question = frame.locator('div.question');
   await expect(question).toContainText(lines[0]);
   await expect(question).toContainText(lines[2]);
-  // Forms of ours have fields; nothing else may come of the words.
-  await expect(question.locator(STRANGE)).toHaveCount(await question.locator('form.form').count());
+  // Our own forms contain fields; the texts must add no other element.
+  await expect(question.locator(FORBIDDEN)).toHaveCount(await question.locator('form.form').count());
   await question.evaluate(touchEverything);
   expect(seen).toEqual(nothing);
-  // Touching it may have answered it, which takes a moment to be seen.
+  // A click may have answered the form, which takes a moment to show.
   await expect(async () => {
     if (await question.isVisible()) await question.getByRole('button', { name: 'Decline' }).click({ timeout: 1000 });
     await expect(question).toBeHidden({ timeout: 1000 });
@@ -377,29 +374,30 @@ test('thoughts, output, changes, forms, titles and commands are text as well', a
   await input.pressSequentially('/c');
   const offered = frame.locator('#completions');
   await expect(offered).toContainText(lines[0]);
-  await expect(offered.locator(STRANGE)).toHaveCount(0);
+  await expect(offered.locator(FORBIDDEN)).toHaveCount(0);
   await input.press('Enter');
   await input.fill('');
   expect(seen).toEqual(nothing);
 
-  // An agent gives no titles.
+  // An agent's titles are ignored.
   const titles = lines.map((title) => ({ sessionUpdate: 'session_info_update', title }));
   await send(`${updates(titles)}\nsay End of titles.`);
   await over('titles');
   const row = page.locator('.session-row').first();
   await expect(row).toContainText('agent_thought_chunk');
-  // What a person took over from one is shown in the workspace itself, which has a cookie: in its list, its tabs, its title.
+  // A title that the user takes over from an agent is shown in the workspace itself, which has a cookie: in the
+  // sidebar, in the tabs and in the window title.
   const id = await row.getAttribute('data-session-id');
   for (const title of lines) {
     expect(await page.evaluate(rename, { id, title })).toBe('session:title-updated');
     await expect(row).toContainText(title.slice(0, 10).trim());
-    expect(await page.locator('body').evaluate(strangeOutside, STRANGE)).toEqual([]);
+    expect(await page.locator('body').evaluate(forbiddenElements, FORBIDDEN)).toEqual([]);
   }
   await row.hover();
   await untouched();
   expect(await openedAsAllowed(page)).toBeGreaterThan(0);
 
-  // As a history, which comes at one go.
+  // As history, which is rendered in one piece.
   await page.reload();
   await over('titles');
   await frame.locator('#conversation').evaluate(openEverything);
@@ -407,9 +405,9 @@ test('thoughts, output, changes, forms, titles and commands are text as well', a
   sink.stop();
 });
 
-test('the walls behind the renderer hold alone', async ({ browser, liminal }) => {
+test('CSP and Trusted Types alone stop markup that bypasses the renderer', async ({ browser, liminal }) => {
   const sink = await startSink();
-  // Not the page that complains about errors: here the browser has to.
+  // A plain page, without the fixture that fails on errors: here the browser has to report some.
   const page = await browser.newPage();
   const { seen, settle } = await watch(page);
   const { frame } = await openSession(page, liminal);
@@ -463,10 +461,10 @@ test('the walls behind the renderer hold alone', async ({ browser, liminal }) =>
   sink.stop();
 });
 
-test('a third of the same attacks fire where nothing holds them', async ({ browser }) => {
+test('a third of the same attacks succeed in a page without protection', async ({ browser }) => {
   const sink = await startSink();
   const all = attacks(sink.url).filter(({ number }) => number % 3 === 0);
-  // Not the page that complains about errors: here everything may happen.
+  // A plain page, without the fixture that fails on errors: here the attacks succeed.
   const page = await browser.newPage();
   let navigations = 0;
   await page.goto(`${sink.url}/control`);
@@ -488,7 +486,7 @@ test('a third of the same attacks fire where nothing holds them', async ({ brows
 });
 
 /**
- * Runs in the page: another client of the same person renames the session. Returns what is answered.
+ * Runs in the page: another client of the same user renames the session. Returns the type of the response.
  * @param {{ id: string | null, title: string }} what
  */
 function rename({ id, title }) {
@@ -505,19 +503,22 @@ function rename({ id, title }) {
   });
 }
 
-/** Runs in the page: what is strange in rows and tabs. @param {Element} body @param {string} strange */
-function strangeOutside(body, strange) {
+/** Runs in the page: finds forbidden elements in rows and tabs. @param {Element} body @param {string} selector */
+function forbiddenElements(body, selector) {
   const shown = [...body.querySelectorAll('.session-row, [role=tab]')];
-  return shown.flatMap((one) => [...one.querySelectorAll(strange)].map((found) => found.outerHTML));
+  return shown.flatMap((one) => [...one.querySelectorAll(selector)].map((found) => found.outerHTML));
 }
 
-/** Runs in the page: opens whatever is folded, and what is folded inside. @param {Element} conversation */
+/** Runs in the page: opens everything that is collapsed, also inside other entries. @param {Element} conversation */
 function openEverything(conversation) {
   for (let round = 0; round < 3; round += 1)
     for (const folded of conversation.querySelectorAll('details:not([open])')) folded.querySelector('summary')?.click();
 }
 
-/** Runs in the page: points at, focuses and clicks every element, and says what there is. @param {Element} prose */
+/**
+ * Runs in the page: hovers, focuses and clicks every element, and returns the elements and attributes.
+ * @param {Element} prose
+ */
 function touchEverything(prose) {
   const elements = new Set();
   const attributes = new Set();
@@ -536,13 +537,13 @@ function touchEverything(prose) {
   return { elements: [...elements], attributes: [...attributes], links };
 }
 
-/** Runs in the control page: a frame for some, and every script that is a link clicked. @param {string[]} all */
+/** Runs in the control page: renders attacks in frames and clicks every script link. @param {string[]} all */
 function insertUnsanitized(all) {
   const fired = new Set();
   /** @type {any} */ (window).fired = fired;
   for (let at = 0; at < all.length; at += 20) {
     const frame = document.createElement('iframe');
-    // Everything but taking this page away, or the first would be the last.
+    // Everything except navigating this page away, which would make the first attack the last.
     frame.setAttribute('sandbox', 'allow-scripts allow-same-origin allow-forms');
     document.body.append(frame);
     const inside = frame.contentDocument;
@@ -557,7 +558,7 @@ function insertUnsanitized(all) {
   }
 }
 
-/** Runs in the control page: the last link of each frame takes it away. */
+/** Runs in the control page: clicks the last link of each frame, which navigates it. */
 function followLinks() {
   for (const frame of document.querySelectorAll('iframe')) {
     const links = frame.contentDocument?.querySelectorAll('a[href^=http]') ?? [];

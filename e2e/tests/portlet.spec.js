@@ -1,4 +1,4 @@
-/** The page of a session by itself: what it makes of messages, and of those who should not send any. */
+/** The page of a session by itself: how it shows messages, and which windows may send it any. */
 
 import { createServer } from 'node:http';
 import { expect, test } from '../support/liminal.js';
@@ -38,10 +38,7 @@ const history = (entries, more) => ({
   },
 });
 
-test('TC-3.2b: markup from the server is shown as such, part by part, and its code can be copied', async ({
-  page,
-  liminal,
-}) => {
+test('TC-3.2b: server-rendered markup is shown part by part, its code can be copied', async ({ page, liminal }) => {
   const { frame, hand, said } = await openStandIn(page, liminal);
   const code =
     '<figure class="code"><figcaption><button type="button" class="copy">Copy</button></figcaption><pre>let a = 1;</pre></figure>';
@@ -73,7 +70,7 @@ test('TC-3.2b: markup from the server is shown as such, part by part, and its co
   ]);
 });
 
-test('a link is opened by the shell, and nothing in markup runs', async ({ page, liminal }) => {
+test('a link is opened by the shell, and no markup runs', async ({ page, liminal }) => {
   const { frame, hand, said } = await openStandIn(page, liminal);
   const hostile =
     '<p><a href="https://a.example/">there</a></p><img src="data:,x" onerror="document.title = \'owned\'"><script>document.title = "owned"</script>';
@@ -91,7 +88,7 @@ test('a link is opened by the shell, and nothing in markup runs', async ({ page,
   await expect.poll(() => blocked.some((text) => text.includes('inline event handler'))).toBe(true);
 });
 
-test('output of a command is coloured, live, and capped', async ({ page, liminal }) => {
+test('command output is coloured, live and limited in length', async ({ page, liminal }) => {
   const { frame, hand } = await openStandIn(page, liminal);
   const content = [{ type: /** @type {const} */ ('terminal'), terminalId: 'x', output: '\u001b[32mok\u001b[0m 1\n' }];
   /** @type {import('../../web/types/wire.js').ChatEntry} */
@@ -127,7 +124,7 @@ test('output of a command is coloured, live, and capped', async ({ page, liminal
   await expect(screen.locator('.terminal-line')).toHaveCount(32);
 });
 
-test('a picture of an agent is shown, one of an unsafe kind is not', async ({ page, liminal }) => {
+test("an agent's picture is shown, one of an unsafe type is not", async ({ page, liminal }) => {
   const { frame, hand } = await openStandIn(page, liminal);
   const data = 'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==';
   /** @param {string} entryId @param {string} mimeType @returns {import('../../web/types/wire.js').ChatEntry} */
@@ -145,10 +142,7 @@ test('a picture of an agent is shown, one of an unsafe kind is not', async ({ pa
   await expect(frame.getByText('Cannot be shown: image/svg+xml')).toBeVisible();
 });
 
-test('TC-5.2c, TC-5.4a: starting and reconnecting are shown, and nothing can be sent meanwhile', async ({
-  page,
-  liminal,
-}) => {
+test('TC-5.2c, TC-5.4a: starting and reconnecting are shown, and sending is disabled', async ({ page, liminal }) => {
   const { frame, hand } = await openStandIn(page, liminal);
   const status = frame.locator('.agent-status');
   const send = frame.getByRole('button', { name: 'Send', exact: true });
@@ -167,10 +161,7 @@ test('TC-5.2c, TC-5.4a: starting and reconnecting are shown, and nothing can be 
   await expect(send).toBeEnabled();
 });
 
-test('a refused message stays, with what was wrong and a way to try again under the same id', async ({
-  page,
-  liminal,
-}) => {
+test('a refused message keeps its error and is retried under the same id', async ({ page, liminal }) => {
   const { frame, refuse, said, send } = await openStandIn(page, liminal);
   await refuse('A hundred messages are waiting already.');
   await send('say fine');
@@ -191,7 +182,7 @@ test('a refused message stays, with what was wrong and a way to try again under 
   await expect(frame.getByRole('textbox', { name: 'Message', exact: true })).toHaveValue('say more');
 });
 
-test('the theme of the shell is the theme of the page', async ({ page, liminal }) => {
+test("a session's page follows the theme of the shell", async ({ page, liminal }) => {
   await page.emulateMedia({ colorScheme: 'light' });
   const { frame, hand } = await openStandIn(page, liminal);
   const ground = () => frame.locator('body').evaluate((one) => getComputedStyle(one).backgroundColor);
@@ -202,11 +193,11 @@ test('the theme of the shell is the theme of the page', async ({ page, liminal }
   await expect.poll(ground).toBe(light);
 });
 
-test('only the window that holds it can hand it a port, and only once', async ({ page, context, liminal }) => {
+test("only the embedding window can hand a session's page its port, once", async ({ page, context, liminal }) => {
   await page.goto(liminal.url);
   await expect(page.locator('#connection')).toContainText('Server connected');
   await page.goto(`${liminal.origin}/health`);
-  // Two pages of sessions, and no port for either: whoever is first could win.
+  // Two session pages without a port, so that the first sender could win.
   await page.evaluate(async () => {
     for (const name of ['victim', 'sibling']) {
       const frame = document.createElement('iframe');
@@ -224,9 +215,13 @@ test('only the window that holds it can hand it a port, and only once', async ({
   });
   const victim = page.frame('victim');
   const sibling = page.frame('sibling');
-  if (!victim || !sibling) throw new Error('no frames');
+  if (!victim || !sibling) throw new Error('the frames are missing');
   const title = () => victim.evaluate(() => document.querySelector('.session-title')?.textContent ?? '');
-  /** Takes the window of the victim, as a text to be evaluated. @param {string} target @param {string} name */
+  /**
+   * A script that takes over the victim's window. It is text because the frames evaluate it.
+   * @param {string} target
+   * @param {string} name
+   */
   const attack = (target, name) => `{
     const { port1, port2 } = new MessageChannel();
     const agent = { cliType: 'x', name: 'X', badge: 'X', found: true, status: 'connected' };
@@ -244,7 +239,7 @@ test('only the window that holds it can hand it a port, and only once', async ({
   await popup.evaluate(attack("window.opener.frames['victim']", 'from a popup'));
   await victim.evaluate(attack('window', 'from itself'));
   await page.evaluate("frames['victim'].postMessage({ type: 'portlet:port' }, '*')");
-  // The right one, last: what came before it has been handled when this has.
+  // The legitimate one comes last: everything before it has been handled by then.
   await page.evaluate(attack("frames['victim']", 'from the shell'));
   await expect.poll(title).toBe('from the shell');
   await page.evaluate(attack("frames['victim']", 'once more'));
@@ -253,7 +248,7 @@ test('only the window that holds it can hand it a port, and only once', async ({
   expect(await title()).toBe('from the shell');
 });
 
-test('no page of another origin can hold it', async ({ page, liminal }) => {
+test("a session's page refuses to be framed by another origin", async ({ page, liminal }) => {
   const server = createServer((_, response) => {
     response.setHeader('content-type', 'text/html');
     response.end(`<iframe name="held" src="${liminal.origin}/portlet.html"></iframe>`);

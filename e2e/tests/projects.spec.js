@@ -36,11 +36,7 @@ test('TC-1.1b: a first run shows an empty state that leads to adding a project',
   await expect(page.getByRole('dialog', { name: 'Add project' })).toBeVisible();
 });
 
-test('TC-1.2a: a valid directory is added, with its sessions beneath it, in every window', async ({
-  page,
-  context,
-  liminal,
-}) => {
+test('TC-1.2a: a valid directory is added with its sessions, in every window', async ({ page, context, liminal }) => {
   await enter(page, liminal);
   const second = await context.newPage();
   await enter(second, liminal);
@@ -49,7 +45,7 @@ test('TC-1.2a: a valid directory is added, with its sessions beneath it, in ever
   await expect(projectHead(page, 'app')).toBeFocused();
   await expect(page.getByText('No sessions yet')).toBeVisible();
   await expect(projectHeads(second)).toHaveText(['app']);
-  // Sessions of a directory are there before it is added when it was here once.
+  // A directory that was a project before has its sessions at once.
   for (const [project, text] of [
     ['app', 'one'],
     ['app', 'two'],
@@ -90,7 +86,7 @@ test('TC-1.2b: an unusable path is explained inline and adds nothing', async ({ 
   await expect(projectHeads(page)).toHaveCount(0);
 });
 
-test('TC-1.2c: cancelling adds nothing, by button, by Escape and by the backdrop', async ({ page, liminal }) => {
+test('TC-1.2c: cancelling by button, Escape or backdrop adds nothing', async ({ page, liminal }) => {
   liminal.folder('app');
   await enter(page, liminal);
   const opener = page.getByRole('button', { name: 'Add project' }).first();
@@ -111,7 +107,7 @@ test('TC-1.2c: cancelling adds nothing, by button, by Escape and by the backdrop
   await expect(page.getByRole('combobox', { name: 'Folder' })).toHaveValue('');
 });
 
-test('TC-1.2d: a duplicate is refused, also behind a symbolic link', async ({ page, liminal }) => {
+test('TC-1.2d: a duplicate is refused, also through a symbolic link', async ({ page, liminal }) => {
   symlinkSync(liminal.folder('app'), `${liminal.home}/link`);
   await enter(page, liminal);
   await addProject(page, '~/app');
@@ -123,10 +119,7 @@ test('TC-1.2d: a duplicate is refused, also behind a symbolic link', async ({ pa
   await expect(projectHeads(page)).toHaveCount(1);
 });
 
-test('TC-1.3a: a removed project leaves its files and sessions, which are there when it is added again', async ({
-  page,
-  liminal,
-}) => {
+test('TC-1.3a: a removed project keeps files and sessions for when it is added again', async ({ page, liminal }) => {
   const path = liminal.folder('app');
   writeFileSync(`${path}/main.rs`, 'fn main() {}');
   await enter(page, liminal);
@@ -139,7 +132,7 @@ test('TC-1.3a: a removed project leaves its files and sessions, which are there 
   await expect(projectHeads(page)).toHaveCount(0);
   await expect(sessionTitles(page)).toHaveCount(0);
   expect(readFileSync(`${path}/main.rs`, 'utf8')).toBe('fn main() {}');
-  // Over a restart too, and not by grace of the undo.
+  // Also after a restart, when undo is no longer possible.
   await liminal.stop();
   await liminal.start();
   await page.reload();
@@ -152,7 +145,7 @@ test('TC-1.3a: a removed project leaves its files and sessions, which are there 
   await expect(sessionPage(page).locator('.row-assistant')).toContainText('one');
 });
 
-test('a removal is undone in place, and the keyboard never loses its way', async ({ page, liminal }) => {
+test('a removal is undone in place, and the focus stays in the list', async ({ page, liminal }) => {
   await enter(page, liminal);
   for (const name of ['one', 'two', 'three']) await addProject(page, liminal.folder(name));
   await projectHead(page, 'two').focus();
@@ -192,7 +185,7 @@ test('TC-1.4a: collapsing hides the sessions, by mouse and by keyboard', async (
   }
 });
 
-test('TC-1.4b: what was collapsed stays collapsed over a restart', async ({ page, liminal }) => {
+test('TC-1.4b: a collapsed project stays collapsed after a restart', async ({ page, liminal }) => {
   await enter(page, liminal);
   await addProject(page, liminal.folder('one'));
   await addProject(page, liminal.folder('two'));
@@ -205,7 +198,7 @@ test('TC-1.4b: what was collapsed stays collapsed over a restart', async ({ page
   expect(await page.evaluate(() => Object.values(JSON.parse(localStorage['liminal:collapsed'])))).toEqual([true]);
 });
 
-test('nonsense in the browser storage is ignored', async ({ page, liminal }) => {
+test('invalid data in the browser storage is ignored', async ({ page, liminal }) => {
   await enter(page, liminal);
   await addProject(page, liminal.folder('app'));
   for (const nonsense of ['{', '[1]', '"x"', 'null', '{"a":{"b":1}}', '12']) {
@@ -217,7 +210,7 @@ test('nonsense in the browser storage is ignored', async ({ page, liminal }) => 
   }
 });
 
-test('folders are completed as one types', async ({ page, liminal }) => {
+test('folder names are completed while the user types', async ({ page, liminal }) => {
   for (const name of ['code/alpha/src', 'code/alpine', 'code/beta', 'code/.hidden']) liminal.folder(name);
   await enter(page, liminal);
   await addProject(page, '~/code/beta');
@@ -243,7 +236,7 @@ test('folders are completed as one types', async ({ page, liminal }) => {
   await expect(projectHeads(page)).toHaveText(['beta', 'alpha']);
 });
 
-test('an old suggestion is never taken for new text', async ({ page, liminal }) => {
+test('a suggestion for earlier text is never applied to newer text', async ({ page, liminal }) => {
   liminal.folder('code/alpha');
   await enter(page, liminal);
   await page.getByRole('button', { name: 'Add project' }).first().click();
@@ -257,7 +250,7 @@ test('an old suggestion is never taken for new text', async ({ page, liminal }) 
   await expect(field).toHaveValue('~/code/nope');
 });
 
-test('projects of one name are told apart by where they are', async ({ page, liminal }) => {
+test('projects with the same name are distinguished by their location', async ({ page, liminal }) => {
   await enter(page, liminal);
   await addProject(page, liminal.folder('work/api'));
   await addProject(page, liminal.folder('other'));
@@ -267,7 +260,7 @@ test('projects of one name are told apart by where they are', async ({ page, lim
   await expect(page.getByRole('button', { name: 'Remove api in play' })).toBeAttached();
 });
 
-test('a name made of markup is only a name', async ({ page, liminal }) => {
+test('a project name that contains markup is shown as text', async ({ page, liminal }) => {
   const name = '<img src=x onerror="document.title=`owned`">';
   mkdirSync(`${liminal.home}/${name}`);
   await enter(page, liminal);
@@ -290,7 +283,7 @@ test('a held Delete key removes one project, and Ctrl+Z brings it back', async (
   await expect(page.locator('.toast')).toHaveCount(0);
 });
 
-test('an add that was cancelled while the server was slow does not happen after all', async ({ page, liminal }) => {
+test('an add cancelled while the server is slow does not happen later', async ({ page, liminal }) => {
   await enter(page, liminal);
   const opener = page.getByRole('button', { name: 'Add project' }).first();
   const field = page.getByRole('combobox', { name: 'Folder' });
@@ -309,7 +302,7 @@ test('an add that was cancelled while the server was slow does not happen after 
   await expect(page.getByRole('button', { name: 'Add project' }).last()).toBeEnabled();
 });
 
-test('the focus returns to the button in the empty sidebar after a cancel', async ({ page, liminal }) => {
+test("the focus returns to the empty sidebar's button after a cancel", async ({ page, liminal }) => {
   await enter(page, liminal);
   const opener = page.getByRole('navigation', { name: 'Projects' }).getByRole('button', { name: 'Add project' });
   await opener.click();
@@ -318,7 +311,7 @@ test('the focus returns to the button in the empty sidebar after a cancel', asyn
   await expect(opener).toBeFocused();
 });
 
-test('the buttons of the dialog stay where they are, whatever comes and goes above them', async ({ page, liminal }) => {
+test("the dialog's buttons keep their position when messages come and go", async ({ page, liminal }) => {
   for (let number = 0; number < 30; number += 1) liminal.folder(`code/app${number}`);
   await enter(page, liminal);
   await page.getByRole('button', { name: 'Add project' }).first().click();
@@ -336,11 +329,7 @@ test('the buttons of the dialog stay where they are, whatever comes and goes abo
   expect(await submit.boundingBox()).toEqual(before);
 });
 
-test('everything one can do with a project is in its menu, by the right button and by keyboard', async ({
-  page,
-  liminal,
-  context,
-}) => {
+test("a project's menu has every action and opens by mouse and keyboard", async ({ page, liminal, context }) => {
   await context.grantPermissions(['clipboard-read', 'clipboard-write']);
   await enter(page, liminal);
   const path = liminal.folder('app');

@@ -42,10 +42,7 @@ const form = (message, schema) =>
 /** @param {FrameLocator} frame @param {RegExp} name */
 const formOf = (frame, name) => frame.getByRole('form', { name });
 
-test('a form is asked in the chat, checked in place, answered by keyboard, and folded with its answers', async ({
-  page,
-  liminal,
-}) => {
+test('a form in the chat is validated, answered by keyboard and collapsed', async ({ page, liminal }) => {
   const { frame, send } = await openSession(page, liminal);
   await send(form('Who are you?', SCHEMA));
   const asked = formOf(frame, /Who are you\?/);
@@ -53,7 +50,7 @@ test('a form is asked in the chat, checked in place, answered by keyboard, and f
   await expect(sessionRow(page, 'ask elicitation').locator('.state-mark')).toHaveAttribute('data-mark', 'waiting');
   expect(await violations(page)).toEqual([]);
 
-  // Nothing is filled in: the first that is needed is said and has the keyboard.
+  // Nothing is filled in: the first required field is reported and focused.
   await asked.getByRole('button', { name: 'Submit' }).click();
   const name = asked.getByLabel('Your name');
   await expect(name).toBeFocused();
@@ -77,7 +74,7 @@ test('a form is asked in the chat, checked in place, answered by keyboard, and f
   await asked.getByLabel('City').selectOption('Rom');
   await asked.getByRole('checkbox', { name: 'Tuesday' }).check();
   await asked.getByRole('checkbox', { name: 'I agree' }).uncheck();
-  // Only the server knows the pattern; it is said in place all the same.
+  // Only the server checks the pattern; its error is shown at the field all the same.
   await asked.getByRole('button', { name: 'Submit' }).click();
   await expect(name).toHaveAccessibleDescription(/“Your name” does not have the form the agent asks for\./);
   await expect(name).toBeFocused();
@@ -96,7 +93,7 @@ test('a form is asked in the chat, checked in place, answered by keyboard, and f
   expect(await violations(page)).toEqual([]);
 });
 
-test('what is being filled in outlives the agent going on, a look elsewhere, and Escape', async ({ page, liminal }) => {
+test('a partly filled form survives agent output, a tab switch and Escape', async ({ page, liminal }) => {
   const { frame, send } = await openSession(page, liminal);
   const schema = { type: 'object', properties: { note: { type: 'string', title: 'Note' } } };
   const aside = `ask-on elicitation/create ${JSON.stringify({ mode: 'form', message: 'A note?', requestedSchema: schema })}`;
@@ -117,11 +114,7 @@ test('what is being filled in outlives the agent going on, a look elsewhere, and
   await expect(frame.locator('.answered summary')).toContainText('answered');
 });
 
-test('a form survives a reload, and what one window answers is answered in the other', async ({
-  page,
-  context,
-  liminal,
-}) => {
+test("a form survives a reload, one window's answer closes it in the other", async ({ page, context, liminal }) => {
   const { send } = await openSession(page, liminal);
   await send(form('Which?', { type: 'object', properties: { it: { type: 'string', enum: ['this', 'that'] } } }));
   await page.reload();
@@ -141,10 +134,7 @@ test('a form survives a reload, and what one window answers is answered in the o
   await expect(here).toHaveCount(0);
 });
 
-test('a form of a session out of view is in the list of what needs one, which leads there', async ({
-  page,
-  liminal,
-}) => {
+test('a form of a session out of view is listed and leads to its session', async ({ page, liminal }) => {
   const { send } = await openSession(page, liminal);
   await send(`sleep 300\n${form('Which way?', { type: 'object', properties: { it: { type: 'string' } } })}`);
   await newSession(page, 'app');
@@ -159,7 +149,7 @@ test('a form of a session out of view is in the list of what needs one, which le
   await expect(sessionPage(page).locator('.answered summary')).toContainText('declined');
 });
 
-test('a stopped turn takes its question with it, a dead agent leaves it interrupted', async ({ page, liminal }) => {
+test('a stopped turn removes its form, a dead agent leaves it interrupted', async ({ page, liminal }) => {
   const { frame, send } = await openSession(page, liminal);
   const schema = { type: 'object', properties: { it: { type: 'boolean' } } };
   await send(form('Shall I?', schema));
@@ -171,11 +161,7 @@ test('a stopped turn takes its question with it, a dead agent leaves it interrup
   await expect(frame.locator('div.question')).toHaveCount(0);
 });
 
-test('a page to visit is shown with its whole address and opens only by a click', async ({
-  page,
-  context,
-  liminal,
-}) => {
+test('a URL elicitation shows its whole address and opens only by a click', async ({ page, context, liminal }) => {
   const { frame, send } = await openSession(page, liminal);
   const url = `${liminal.origin}/health?${'x'.repeat(120)}`;
   const link = { mode: 'url', message: 'Sign in there', url, elicitationId: 'v1' };

@@ -1,4 +1,4 @@
-// What real agents were seen to do beside the protocol, where it matters how it looks.
+// Behaviour of real agents outside the protocol, where it affects what is shown.
 import { expect, test } from '../support/liminal.js';
 import { openSession } from '../support/session.js';
 
@@ -7,7 +7,7 @@ const update = (update) => `update ${JSON.stringify(update)}`;
 /** @param {object} patch */
 const patch = (patch) => update({ sessionUpdate: 'tool_call_update', toolCallId: 't1', ...patch });
 
-test('a command that failed and was reported as done says its exit code in its line', async ({ page, liminal }) => {
+test('a failed command reported as completed shows its exit code', async ({ page, liminal }) => {
   const { frame, send } = await openSession(page, liminal);
   const begin = { toolCallId: 't1', title: 'Terminal', kind: 'execute', status: 'pending', rawInput: {} };
   await send(
@@ -26,7 +26,7 @@ test('a command that failed and was reported as done says its exit code in its l
   await expect(call).toContainText('Failed with exit code 2');
 });
 
-test('a call nobody announced, left open by a cancel, is shown as stopped', async ({ page, liminal }) => {
+test('an unannounced call left open by a cancel is shown as stopped', async ({ page, liminal }) => {
   const { frame, send } = await openSession(page, liminal);
   await send(`${patch({ title: 'Look it up', kind: 'search' })}\nhang`);
   await expect(frame.locator('.tool-place')).toContainText('Look it up');
@@ -36,7 +36,7 @@ test('a call nobody announced, left open by a cancel, is shown as stopped', asyn
   await expect(frame.locator('.tool-place')).toContainText('Stopped before it ended');
 });
 
-test('an error of a provider is told in its words, without its JSON', async ({ page, liminal }) => {
+test("a provider's error is shown as its message, without the JSON", async ({ page, liminal }) => {
   const { frame, send } = await openSession(page, liminal);
   const said = { type: 'error', error: { type: 'invalid_request_error', message: 'no such model' } };
   await send(`say half\nfail 400 ${JSON.stringify(said)}`);

@@ -18,7 +18,7 @@ import {
 
 /** @typedef {import('@playwright/test').Page} Page */
 
-/** A project `app` and a session for each text, which is its first message. */
+/** A project `app` with one session for each text, which is its first message. */
 /** @param {Page} page @param {import('../support/liminal.js').Liminal} liminal @param {...string} texts */
 async function withSessions(page, liminal, ...texts) {
   await enter(page, liminal);
@@ -43,7 +43,7 @@ test('TC-2.1a: sessions show title, age and agent', async ({ page, liminal }) =>
   await expect(sessionRow(page, 'say one').locator('.badge')).toHaveText('CC');
 });
 
-test('TC-2.1a: ages stay fresh', async ({ page, liminal }) => {
+test('TC-2.1a: ages are updated', async ({ page, liminal }) => {
   await page.clock.install();
   await withSessions(page, liminal, 'one');
   await expect(sessionRow(page, 'one').locator('time')).toHaveText('now');
@@ -51,7 +51,7 @@ test('TC-2.1a: ages stay fresh', async ({ page, liminal }) => {
   await expect(sessionRow(page, 'one').locator('time')).toHaveText(/^[23]m$/);
 });
 
-test('TC-2.1b: the session with the newest activity is first', async ({ page, liminal }) => {
+test('TC-2.1b: the session with the latest activity is first', async ({ page, liminal }) => {
   await withSessions(page, liminal, 'one', 'two', 'three');
   await expect(sessionTitles(page)).toHaveText(['say three', 'say two', 'say one']);
   await sessionRow(page, 'say one').getByRole('button').first().click();
@@ -59,7 +59,7 @@ test('TC-2.1b: the session with the newest activity is first', async ({ page, li
   await expect(sessionTitles(page)).toHaveText(['say one', 'say three', 'say two']);
 });
 
-test('TC-2.1c: a project without sessions says so and leads to the first one', async ({ page, liminal }) => {
+test('TC-2.1c: a project without sessions says so and offers to create one', async ({ page, liminal }) => {
   await enter(page, liminal);
   await addProject(page, liminal.folder('app'));
   const empty = page.getByRole('listitem').filter({ hasText: 'No sessions yet' });
@@ -67,11 +67,7 @@ test('TC-2.1c: a project without sessions says so and leads to the first one', a
   await expect(page.getByRole('menu', { name: 'New session in app' })).toBeVisible();
 });
 
-test('TC-2.2a: a new session opens in a tab and stands in the sidebar of every window', async ({
-  page,
-  context,
-  liminal,
-}) => {
+test('TC-2.2a: a new session opens in a tab and appears in every sidebar', async ({ page, context, liminal }) => {
   await enter(page, liminal);
   await addProject(page, liminal.folder('app'));
   const other = await context.newPage();
@@ -86,10 +82,7 @@ test('TC-2.2a: a new session opens in a tab and stands in the sidebar of every w
   await expect(tabsOf(other)).toHaveCount(0);
 });
 
-test('TC-2.2b: the agents of the catalog are offered, one whose command is not there without a way to choose it', async ({
-  page,
-  liminal,
-}) => {
+test("TC-2.2b: the picker offers the catalog's agents, a missing one disabled", async ({ page, liminal }) => {
   await liminal.stop();
   liminal.env = { CODEX_ACP_CMD: '/nowhere/codex-acp' };
   await liminal.start();
@@ -108,7 +101,7 @@ test('TC-2.2b: the agents of the catalog are offered, one whose command is not t
   expect(await violations(page)).toEqual([]);
 });
 
-test('TC-2.2c: cancelling the choice creates nothing and gives the focus back', async ({ page, liminal }) => {
+test('TC-2.2c: cancelling the picker creates nothing and returns the focus', async ({ page, liminal }) => {
   await enter(page, liminal);
   await addProject(page, liminal.folder('app'));
   const opener = page.getByRole('button', { name: 'New session in app' });
@@ -135,10 +128,7 @@ test('TC-2.2c: cancelling the choice creates nothing and gives the focus back', 
   expect(liminal.agentLog()).toEqual([]);
 });
 
-test('TC-2.2f: a session that cannot be created is explained in place, and can be tried again', async ({
-  page,
-  liminal,
-}) => {
+test('TC-2.2f: a session that cannot be created is explained and can be retried', async ({ page, liminal }) => {
   liminal.agentStarts('refuse-new');
   await enter(page, liminal);
   await addProject(page, liminal.folder('app'));
@@ -153,13 +143,13 @@ test('TC-2.2f: a session that cannot be created is explained in place, and can b
   await expect(page.getByRole('heading', { name: 'No session open' })).toBeVisible();
 });
 
-/** What the conversation in view says, a text for each row, without how long it took. @param {Page} page */
+/** The text of each row in view, without durations. @param {Page} page */
 const conversation = async (page) => {
   const rows = await sessionPage(page).locator('.row:not(.row-turn)').allInnerTexts();
   return rows.map((text) => text.replaceAll(/for \d+ s/g, '').trim());
 };
 
-test('TC-2.3a: an existing session opens with all of its history', async ({ page, liminal }) => {
+test('TC-2.3a: an existing session opens with its whole history', async ({ page, liminal }) => {
   await withSessions(page, liminal, 'first');
   await send(page, 'think hm\nsay so\ntool t1 read Look at it\ntool-done t1 fine\nsay and this', 'and this');
   await send(page, 'say the end', 'the end');
@@ -176,7 +166,7 @@ test('TC-2.3a: an existing session opens with all of its history', async ({ page
   }
 });
 
-test('TC-2.5b: after a restart a session has its history, of which the agent is asked', async ({ page, liminal }) => {
+test('TC-2.5b: after a restart a session reloads its history from the agent', async ({ page, liminal }) => {
   await withSessions(page, liminal, 'first');
   await send(page, 'say second', 'second');
   await expect(sessionPage(page).locator('.row-turn')).toHaveCount(2);
@@ -184,7 +174,7 @@ test('TC-2.5b: after a restart a session has its history, of which the agent is 
   const [id] = readdirSync(`${liminal.home}/.agent/memory`);
   const asked = () => liminal.agentLog().filter((line) => /^session\/(load|resume)/.test(line));
   expect(asked()).toEqual([]);
-  // Somebody went on with it elsewhere: only the agent knows of that.
+  // The session was continued in another client: only the agent knows about it.
   const memory = `${liminal.home}/.agent/memory/${id}`;
   for (const [kind, text] of [
     ['user_message_chunk', 'and elsewhere?'],
@@ -204,10 +194,7 @@ test('TC-2.5b: after a restart a session has its history, of which the agent is 
   expect(asked()).toEqual([`session/load "${id}" ""`]);
 });
 
-test('TC-2.4a: an archived session leaves the sidebar, by menu and by key, and undo brings it back', async ({
-  page,
-  liminal,
-}) => {
+test('TC-2.4a: archiving by menu or key hides a session, undo brings it back', async ({ page, liminal }) => {
   await withSessions(page, liminal, 'one', 'two', 'three');
   await sessionRow(page, 'say two').hover();
   await page.getByRole('button', { name: 'Actions for say two' }).click();
@@ -222,7 +209,7 @@ test('TC-2.4a: an archived session leaves the sidebar, by menu and by key, and u
   await expect(sessionRow(page, 'say one').getByRole('button').first()).toBeFocused();
 });
 
-test('TC-2.4b: archiving closes the tab, and undo brings it back to its place', async ({ page, liminal }) => {
+test('TC-2.4b: archiving closes the tab, undo restores it in its place', async ({ page, liminal }) => {
   await withSessions(page, liminal, 'one', 'two', 'three');
   await tab(page, 'say two').getByRole('tab').click();
   await sessionRow(page, 'say two').getByRole('button').first().focus();
@@ -235,7 +222,7 @@ test('TC-2.4b: archiving closes the tab, and undo brings it back to its place', 
 });
 
 for (const width of [1440, 390]) {
-  test(`what is said of it leaves the field free to write in, ${width} wide`, async ({ page, liminal }) => {
+  test(`toasts leave the message input uncovered, ${width} pixels wide`, async ({ page, liminal }) => {
     await withSessions(page, liminal, 'one', 'two', 'three', 'four', 'five');
     for (const name of ['one', 'two', 'three', 'four']) {
       await sessionRow(page, `say ${name}`).getByRole('button').first().focus();
@@ -249,10 +236,10 @@ for (const width of [1440, 390]) {
     const main = await page.locator('#main').boundingBox();
     const field = await sessionPage(page).locator('textarea').boundingBox();
     const last = await toasts.last().boundingBox();
-    if (!main || !field || !last) throw new Error('not laid out');
+    if (!main || !field || !last) throw new Error('an element is not laid out');
     expect(last.y + last.height).toBeLessThan(field.y);
     expect(Math.abs(last.x + last.width / 2 - (main.x + main.width / 2))).toBeLessThan(2);
-    // The oldest has no room any more, and can still be undone.
+    // The oldest toast is no longer shown, but its action can still be undone.
     for (const left of [3, 2, 1, 0]) {
       await page.keyboard.press('Control+z');
       await expect(page.locator('.toast')).toHaveCount(left);
@@ -261,7 +248,7 @@ for (const width of [1440, 390]) {
   });
 }
 
-test('archived sessions are one click away, and come back', async ({ page, liminal }) => {
+test('archived sessions are one click away and can be restored', async ({ page, liminal }) => {
   await withSessions(page, liminal, 'one', 'two');
   await sessionRow(page, 'say one').getByRole('button').first().focus();
   await page.keyboard.press('Delete');
@@ -281,7 +268,7 @@ test('archived sessions are one click away, and come back', async ({ page, limin
   await expect(sessionTitles(page)).toHaveText(['say two', 'say one']);
 });
 
-test('TC-2.4c: sessions made outside are not shown', async ({ page, liminal }) => {
+test('TC-2.4c: sessions created outside are not listed', async ({ page, liminal }) => {
   writeFileSync(`${liminal.home}/.agent/memory/made-in-a-terminal`, '');
   await withSessions(page, liminal, 'ours');
   await expect(sessionTitles(page)).toHaveText(['say ours']);
@@ -292,7 +279,7 @@ test('TC-2.4c: sessions made outside are not shown', async ({ page, liminal }) =
   await expect(sessionTitles(page)).toHaveText(['say ours']);
 });
 
-test('TC-2.5a: after a restart the sessions are there, and the archived one is not', async ({ page, liminal }) => {
+test('TC-2.5a: after a restart the sessions are listed, except the archived one', async ({ page, liminal }) => {
   await withSessions(page, liminal, 'one', 'two', 'three');
   await sessionRow(page, 'say two').getByRole('button').first().focus();
   await page.keyboard.press('Delete');
@@ -303,11 +290,7 @@ test('TC-2.5a: after a restart the sessions are there, and the archived one is n
   await expect(sessionTitles(page)).toHaveText(['say three', 'say one']);
 });
 
-test('a session is renamed in place, by F2, by double click and by the menu, in every window', async ({
-  page,
-  context,
-  liminal,
-}) => {
+test('a session is renamed by F2, double click or menu, in every window', async ({ page, context, liminal }) => {
   await withSessions(page, liminal, 'one');
   const other = await context.newPage();
   await enter(other, liminal);
@@ -337,7 +320,7 @@ test('a session is renamed in place, by F2, by double click and by the menu, in 
   await expect(sessionTitles(page)).toHaveText(['Fix auth bug']);
 });
 
-test('a session is renamed where it is, also one that is folded away or filtered out', async ({ page, liminal }) => {
+test('a session is renamed in place, also if collapsed or filtered out', async ({ page, liminal }) => {
   await withSessions(page, liminal, 'one', 'two');
   const field = page.getByRole('textbox', { name: 'New title of say two' });
   const begin = async () => {
@@ -347,7 +330,7 @@ test('a session is renamed where it is, also one that is folded away or filtered
   };
   await projectHead(page, 'app').click();
   await begin();
-  // Nothing lies over it.
+  // No other element covers the field.
   const covered = await field.evaluate((one) => {
     const { right, top, height } = one.getBoundingClientRect();
     return document.elementFromPoint(right - 4, top + height / 2) !== one;
@@ -361,7 +344,7 @@ test('a session is renamed where it is, also one that is folded away or filtered
   await begin();
 });
 
-test('a deleted session goes with its tab, and undo brings both back', async ({ page, liminal }) => {
+test('deleting a session closes its tab, undo restores both', async ({ page, liminal }) => {
   await withSessions(page, liminal, 'one', 'two');
   await sessionRow(page, 'say one').click({ button: 'right' });
   await page.getByRole('menuitem', { name: 'Delete' }).click();
@@ -394,7 +377,7 @@ test('TC-1.3b: removing a project closes the tabs of its sessions, in every wind
   }
 });
 
-test('undoing the removal of a project brings its tabs back to where they were', async ({ page, liminal }) => {
+test('undoing the removal of a project restores its tabs in their places', async ({ page, liminal }) => {
   await withSessions(page, liminal, 'one', 'two');
   await addProject(page, liminal.folder('lib'));
   await newSession(page, 'lib');
@@ -412,7 +395,7 @@ test('undoing the removal of a project brings its tabs back to where they were',
   await expect(projectHead(page, 'app')).toBeFocused();
 });
 
-test('the filter finds titles in all projects, folded ones too', async ({ page, liminal }) => {
+test('the filter finds titles in all projects, also in collapsed ones', async ({ page, liminal }) => {
   await withSessions(page, liminal, 'fix the login', 'write docs');
   await addProject(page, liminal.folder('lib'));
   await newSession(page, 'lib');
@@ -435,7 +418,7 @@ test('the filter finds titles in all projects, folded ones too', async ({ page, 
   await expect(projectHead(page, 'app')).toBeVisible();
 });
 
-test('the arrow keys walk through projects and sessions, and Tab leaves the list', async ({ page, liminal }) => {
+test('the arrow keys move through projects and sessions, Tab leaves the list', async ({ page, liminal }) => {
   await withSessions(page, liminal, 'one', 'two');
   await projectHead(page, 'app').focus();
   await page.keyboard.press('ArrowDown');
@@ -453,7 +436,7 @@ test('the arrow keys walk through projects and sessions, and Tab leaves the list
   await expect(tab(page, 'say one').getByRole('tab')).toHaveAttribute('aria-selected', 'true');
 });
 
-test('a running session shows it, in colour, shape and words', async ({ page, liminal }) => {
+test('a running session is marked by colour, shape and text', async ({ page, liminal }) => {
   await withSessions(page, liminal, 'one');
   await begin(page, 'hang');
   const row = sessionRow(page, 'say one');

@@ -5,11 +5,7 @@ import { expect, test } from '../support/liminal.js';
 import { openSession, parts } from '../support/session.js';
 import { addProject, enter, projectHead, projectHeads, violations } from '../support/workspace.js';
 
-test('a killed server is noticed quietly, and what happened meanwhile is there after it', async ({
-  page,
-  context,
-  liminal,
-}) => {
+test('a killed server is reported quietly, missed changes appear later', async ({ page, context, liminal }) => {
   await enter(page, liminal);
   await addProject(page, liminal.folder('before'));
   await liminal.kill();
@@ -51,7 +47,7 @@ test('data directory that is moved away is reported in every window until it is 
   await expect(answers).toContainText('lost');
 });
 
-test('a page shows its lists without asking for them, and asks for the rest', async ({ page, liminal }) => {
+test('the first lists arrive without a request, later ones on request', async ({ page, liminal }) => {
   await enter(page, liminal);
   await addProject(page, liminal.folder('first'));
   /** @type {string[]} */
@@ -62,12 +58,12 @@ test('a page shows its lists without asking for them, and asks for the rest', as
   await page.reload();
   await expect(projectHeads(page)).toHaveText(['first']);
   await page.getByRole('button', { name: 'Archived sessions' }).click();
-  // Asked for later than any list would have been.
+  // Requested later than any list would have been.
   await expect.poll(() => asked).toContain('session:list');
   expect(asked.filter((type) => type.endsWith(':list'))).toEqual(['session:list']);
 });
 
-test('a server that was restarted while the page still loads is found again', async ({ page, liminal }) => {
+test('a page recovers if the server restarts while it loads', async ({ page, liminal }) => {
   await enter(page, liminal);
   await addProject(page, liminal.folder('first'));
   let restarted = false;
@@ -76,7 +72,7 @@ test('a server that was restarted while the page still loads is found again', as
   await page.route(
     '**/shell/main.js',
     async (route) => {
-      // The page has connected, and does not work yet.
+      // The page has connected, but its script does not run yet.
       await greeted;
       await liminal.kill();
       await liminal.start();
@@ -92,7 +88,7 @@ test('a server that was restarted while the page still loads is found again', as
   await addProject(page, liminal.folder('second'));
 });
 
-test('a server that lets us in and hangs up is not tried in a hot loop', async ({ page, liminal }) => {
+test('reconnecting backs off when the server closes each connection', async ({ page, liminal }) => {
   await enter(page, liminal);
   await liminal.stop();
   const attempts = await hangUpOnEveryone(liminal.origin, 4000);
@@ -101,7 +97,7 @@ test('a server that lets us in and hangs up is not tried in a hot loop', async (
   await expect(page.locator('#connection')).toContainText('Reconnecting…');
 });
 
-test('a server that no longer knows the browser asks for the token again', async ({ page, liminal }) => {
+test('the page asks for the token when the server rejects its cookie', async ({ page, liminal }) => {
   await enter(page, liminal);
   await liminal.stop();
   writeFileSync(`${liminal.home}/.liminal-builder/token`, 'another-token-altogether\n');
@@ -109,7 +105,7 @@ test('a server that no longer knows the browser asks for the token again', async
   await expect(page.getByLabel('Access token')).toBeVisible();
 });
 
-test('a file that was set aside is said on the page', async ({ page, liminal }) => {
+test('the page reports a file that was set aside', async ({ page, liminal }) => {
   await liminal.stop();
   writeFileSync(`${liminal.home}/.liminal-builder/projects.json`, '{ torn');
   await liminal.start();
@@ -119,7 +115,7 @@ test('a file that was set aside is said on the page', async ({ page, liminal }) 
   await expect(page.locator('.notice')).toHaveCount(0);
 });
 
-test('the sidebar is resized by mouse and keyboard, within bounds, and remembered', async ({ page, liminal }) => {
+test('the sidebar is resized by mouse and keyboard, within limits', async ({ page, liminal }) => {
   await enter(page, liminal);
   const divider = page.getByRole('separator', { name: 'Sidebar width' });
   const width = async () => (await page.locator('#sidebar').boundingBox())?.width;
@@ -144,7 +140,7 @@ test('the sidebar is resized by mouse and keyboard, within bounds, and remembere
   expect(await width()).toBe(280);
 });
 
-test('the theme follows the system until one is chosen, and the choice stays', async ({ page, liminal }) => {
+test("a chosen theme replaces the system's and survives a reload", async ({ page, liminal }) => {
   await page.emulateMedia({ colorScheme: 'dark' });
   await enter(page, liminal);
   const ground = () => page.evaluate(() => getComputedStyle(document.body).backgroundColor);
@@ -164,7 +160,7 @@ test('the theme follows the system until one is chosen, and the choice stays', a
   expect(await ground()).toBe(dark);
 });
 
-test('at 390 pixels the sidebar is a drawer that opens, traps nothing and closes', async ({ page, liminal }) => {
+test('at 390 pixels the sidebar is a drawer that opens and closes', async ({ page, liminal }) => {
   await page.setViewportSize({ width: 390, height: 844 });
   await enter(page, liminal);
   const sidebar = page.locator('#sidebar');
@@ -191,7 +187,7 @@ test('at 390 pixels the sidebar is a drawer that opens, traps nothing and closes
   expect(await page.evaluate(() => document.documentElement.scrollWidth)).toBe(390);
 });
 
-test('the arrow keys walk through the projects', async ({ page, liminal }) => {
+test('the arrow keys move through the projects', async ({ page, liminal }) => {
   await enter(page, liminal);
   for (const name of ['one', 'two', 'three']) await addProject(page, liminal.folder(name));
   await projectHead(page, 'one').focus();
@@ -206,7 +202,7 @@ test('the arrow keys walk through the projects', async ({ page, liminal }) => {
   await expect(projectHead(page, 'one')).toBeFocused();
 });
 
-test('motion stops for who asked for less of it', async ({ page, liminal }) => {
+test('animations stop for users who prefer reduced motion', async ({ page, liminal }) => {
   await page.emulateMedia({ reducedMotion: 'reduce' });
   await enter(page, liminal);
   await addProject(page, liminal.folder('app'));
@@ -217,7 +213,7 @@ test('motion stops for who asked for less of it', async ({ page, liminal }) => {
 });
 
 for (const width of [1440, 390]) {
-  test(`nothing for axe to find, ${width} wide`, async ({ page, liminal }) => {
+  test(`axe finds no violations, ${width} pixels wide`, async ({ page, liminal }) => {
     await page.emulateMedia({ reducedMotion: 'reduce' });
     await page.setViewportSize({ width, height: 844 });
     await page.goto(liminal.origin);
@@ -249,7 +245,7 @@ for (const width of [1440, 390]) {
   });
 }
 
-test('nothing for axe to find while something is wrong', async ({ page, liminal }) => {
+test('axe finds no violations while errors are shown', async ({ page, liminal }) => {
   await page.emulateMedia({ reducedMotion: 'reduce' });
   await liminal.stop();
   writeFileSync(`${liminal.home}/.liminal-builder/projects.json`, '{ torn');
@@ -265,10 +261,10 @@ test('nothing for axe to find while something is wrong', async ({ page, liminal 
 });
 
 /**
- * Takes the server's place for a while: completes each WebSocket handshake and hangs up.
+ * Listens in the server's place for a while: completes each WebSocket handshake and hangs up.
  * @param {string} origin
  * @param {number} ms
- * @returns {Promise<number>} how many came
+ * @returns {Promise<number>} the number of connections
  */
 async function hangUpOnEveryone(origin, ms) {
   let attempts = 0;

@@ -12,10 +12,7 @@ async function choose(page, liminal) {
   await page.getByRole('menuitem', { name: 'Claude Code' }).click();
 }
 
-test('an agent that wants a sign-in offers its own ways, and the session starts after one of them', async ({
-  page,
-  liminal,
-}) => {
+test('an agent that needs a sign-in offers its methods, then starts', async ({ page, liminal }) => {
   liminal.agentStarts('auth', 'three-ways', 'more-ways');
   await choose(page, liminal);
   const ways = page.getByRole('region', { name: 'Sign in to Claude Code' });
@@ -35,7 +32,7 @@ test('an agent that wants a sign-in offers its own ways, and the session starts 
   await ready(page);
 });
 
-test('a session that wants a sign-in in a terminal has one, and starts after it', async ({ page, liminal }) => {
+test('a session that needs a terminal sign-in shows one and starts after it', async ({ page, liminal }) => {
   liminal.agentStarts('auth', 'three-ways');
   await choose(page, liminal);
   await page.getByRole('button', { name: 'In a terminal' }).click();
@@ -49,10 +46,7 @@ test('a session that wants a sign-in in a terminal has one, and starts after it'
   await ready(page);
 });
 
-test('a prompt that wants a sign-in offers it where the turn failed, and is sent again after it', async ({
-  page,
-  liminal,
-}) => {
+test('a prompt that needs a sign-in offers it and is sent again afterwards', async ({ page, liminal }) => {
   liminal.agentStarts('late-auth', 'three-ways');
   const { frame } = await openSession(page, liminal);
   await begin(page, 'say welcome');
@@ -64,11 +58,7 @@ test('a prompt that wants a sign-in offers it where the turn failed, and is sent
   await expect(ways).toHaveCount(0);
 });
 
-test('a terminal in the chat signs in: links, a wrong code, Ctrl+C, and the prompt goes on by itself', async ({
-  page,
-  context,
-  liminal,
-}) => {
+test('a sign-in terminal handles links, wrong codes and Ctrl+C, then resumes', async ({ page, context, liminal }) => {
   liminal.agentStarts('late-auth', 'three-ways');
   const { frame } = await openSession(page, liminal);
   await begin(page, 'say welcome');
@@ -79,7 +69,7 @@ test('a terminal in the chat signs in: links, a wrong code, Ctrl+C, and the prom
 
   await ways.getByRole('button', { name: 'In a terminal' }).click();
   await expect(screen).toContainText('Sign in (terminal, terminal: true)');
-  // A carriage return writes over what was there.
+  // A carriage return overwrites the line.
   await expect(screen).toContainText('working 100%');
   await expect(screen).not.toContainText('working 10%');
   const link = terminal.getByRole('link', { name: 'https://login.example.com/code?a=1' });
@@ -110,7 +100,7 @@ test('a terminal in the chat signs in: links, a wrong code, Ctrl+C, and the prom
   expect(liminal.agentLog().filter((asked) => asked.startsWith('authenticate'))).toEqual([]);
 });
 
-test('a page the agent sends one to is shown and opens only by a click', async ({ page, context, liminal }) => {
+test('a sign-in URL from the agent is shown and opens only by a click', async ({ page, context, liminal }) => {
   liminal.agentStarts('late-auth', 'three-ways', 'more-ways');
   const { frame } = await openSession(page, liminal);
   await begin(page, 'say welcome');
@@ -131,10 +121,7 @@ test('a turn that failed for another reason offers no sign-in', async ({ page, l
   await expect(frame.getByRole('region', { name: /Sign in/ })).toHaveCount(0);
 });
 
-test('a session that is opened again offers the sign-in its agent wants, before anything is sent', async ({
-  page,
-  liminal,
-}) => {
+test("a reopened session offers its agent's sign-in before any message", async ({ page, liminal }) => {
   liminal.agentStarts('auth', 'three-ways');
   await choose(page, liminal);
   await page.getByRole('button', { name: 'Log in' }).click();
@@ -154,7 +141,7 @@ test('a session that is opened again offers the sign-in its agent wants, before 
   await expect(frame.locator('.turn-end[data-outcome="failed"]')).toHaveCount(0);
 });
 
-test('a session that its agent would not open says why, and is opened by another try', async ({ page, liminal }) => {
+test('a session its agent fails to load shows the reason and can be retried', async ({ page, liminal }) => {
   const { frame } = await openSession(page, liminal);
   await begin(page, 'say before');
   await expect(frame.locator('.turn-end')).toHaveCount(1);

@@ -14,7 +14,7 @@ import {
 
 /** @typedef {import('@playwright/test').Page} Page */
 
-/** A tab for each name, in that order; the last one is in view. */
+/** Opens a tab for each name, in that order; the last one is in view. */
 /** @param {Page} page @param {import('../support/liminal.js').Liminal} liminal @param {...string} names */
 async function withTabs(page, liminal, ...names) {
   await enter(page, liminal);
@@ -29,7 +29,7 @@ async function withTabs(page, liminal, ...names) {
 /** @param {Page} page @param {string} title */
 const isActive = (page, title) => expect(tab(page, title).getByRole('tab')).toHaveAttribute('aria-selected', 'true');
 
-test('TC-4.1a: opening a session makes a tab with its title and shows it', async ({ page, liminal }) => {
+test('TC-4.1a: opening a session opens a tab with its title and shows it', async ({ page, liminal }) => {
   await withTabs(page, liminal, 'A');
   await tab(page, 'say A').locator('.tab-close').click();
   await expect(tabsOf(page)).toHaveCount(0);
@@ -39,13 +39,13 @@ test('TC-4.1a: opening a session makes a tab with its title and shows it', async
   expect(await violations(page)).toEqual([]);
 });
 
-test('TC-4.1b: a second session gets a second tab, which is in view', async ({ page, liminal }) => {
+test('TC-4.1b: a second session opens a second tab, which is in view', async ({ page, liminal }) => {
   await withTabs(page, liminal, 'A', 'B');
   await expect(tabTitles(page)).toHaveText(['say A', 'say B']);
   await isActive(page, 'say B');
 });
 
-test('the next session opens in a page that was loaded ahead', async ({ page, liminal }) => {
+test('the next session opens in a preloaded page', async ({ page, liminal }) => {
   await withTabs(page, liminal, 'one');
   const spare = page.locator('.spare iframe');
   await expect(spare).toHaveCount(1);
@@ -56,7 +56,7 @@ test('the next session opens in a page that was loaded ahead', async ({ page, li
   await expect(spare).toHaveCount(1);
 });
 
-test('TC-4.2a: a tab that is shown again is where it was read', async ({ page, liminal }) => {
+test('TC-4.2a: a tab keeps its scroll position while it is hidden', async ({ page, liminal }) => {
   await withTabs(page, liminal, 'A');
   const lines = Array.from({ length: 80 }, (_, at) => `say line ${at}.\ntool t${at} read Read ${at}`);
   await send(page, lines.join('\n'), 'Read 79');
@@ -69,7 +69,7 @@ test('TC-4.2a: a tab that is shown again is where it was read', async ({ page, l
   const top = () => scroller.evaluate((one) => Math.round(one.scrollTop));
   const end = () => scroller.evaluate((one) => one.scrollHeight - one.scrollTop - one.clientHeight);
   await expect.poll(end).toBeGreaterThan(300);
-  // It has come to rest.
+  // The scroll position is stable.
   let before = -1;
   await expect
     .poll(async () => {
@@ -84,7 +84,11 @@ test('TC-4.2a: a tab that is shown again is where it was read', async ({ page, l
   await expect.poll(top).toBe(before);
 });
 
-/** What stands at the upper edge, and how far from it. @param {import('@playwright/test').Page} page @returns {Promise<[string, number]>} */
+/**
+ * The row at the upper edge, and its distance from it.
+ * @param {import('@playwright/test').Page} page
+ * @returns {Promise<[string, number]>}
+ */
 function reading(page) {
   return sessionPage(page)
     .locator('#scroller')
@@ -98,7 +102,7 @@ function reading(page) {
     });
 }
 
-/** Where it is read, once that is kept. @param {import('@playwright/test').Page} page */
+/** The scroll position, once it is stored. @param {import('@playwright/test').Page} page */
 async function keptPlace(page) {
   const kept = () =>
     page.evaluate(() => {
@@ -109,7 +113,7 @@ async function keptPlace(page) {
   return reading(page);
 }
 
-test('a reload leaves a conversation where it was read', async ({ page, liminal }) => {
+test('a reload keeps the scroll position of a conversation', async ({ page, liminal }) => {
   await withTabs(page, liminal, 'A');
   const lines = Array.from({ length: 60 }, (_, at) => `say line ${at}.\ntool t${at} read Read ${at}`);
   await send(page, lines.join('\n'), 'Read 59');
@@ -124,10 +128,7 @@ test('a reload leaves a conversation where it was read', async ({ page, liminal 
   await expect(sessionPage(page).getByText('Read 59')).toBeVisible();
 });
 
-test('a reload leaves a conversation where it was read, also far above what is loaded first', async ({
-  page,
-  liminal,
-}) => {
+test('a reload keeps a scroll position far above the first loaded entries', async ({ page, liminal }) => {
   await withTabs(page, liminal, 'A');
   const lines = Array.from({ length: 400 }, (_, at) => `say line ${at}.\ntool t${at} read Read ${at}`);
   await send(page, lines.join('\n'), 'Read 399');
@@ -141,7 +142,7 @@ test('a reload leaves a conversation where it was read, also far above what is l
   const read = await keptPlace(page);
   await page.reload();
   await expect.poll(() => reading(page)).toEqual(read);
-  // Whoever goes to the end is there after the next one.
+  // A conversation scrolled to its end is at its end after the next reload.
   await sessionPage(page)
     .getByRole('button', { name: /latest/i })
     .click();
@@ -151,7 +152,7 @@ test('a reload leaves a conversation where it was read, also far above what is l
   await expect(sessionPage(page).getByText('Read 399')).toBeVisible();
 });
 
-test('TC-4.2b: what a tab shows is seen within six frames of each click, and is not loaded again', {
+test('TC-4.2b: a switched tab is painted within six frames and is not reloaded', {
   tag: '@alone',
 }, async ({ page, liminal }) => {
   let histories = 0;
@@ -162,7 +163,7 @@ test('TC-4.2b: what a tab shows is seen within six frames of each click, and is 
   );
   await withTabs(page, liminal, 'A', 'B');
   await sessionPage(page).locator('textarea').fill('only here');
-  // What is in a page is gone when it is loaded again.
+  // A reload of the page would remove this marker.
   const frames = page.locator('.panel iframe');
   const pages = [frames.nth(0), frames.nth(1)].map((frame) => frame.contentFrame());
   for (const inner of pages) await inner.locator('html').evaluate((html) => html.setAttribute('data-loaded', 'once'));
@@ -208,7 +209,7 @@ test('TC-4.2b: what a tab shows is seen within six frames of each click, and is 
         /** @type {any} */ (window).frames.filter((/** @type {number} */ at) => at > from && at < to).length,
       [clicked, await sight()],
     );
-    // A tenth of a second where sixty are shown in one.
+    // A tenth of a second at sixty frames per second.
     expect(passed).toBeLessThanOrEqual(6);
   }
   expect(histories).toBe(before);
@@ -216,7 +217,7 @@ test('TC-4.2b: what a tab shows is seen within six frames of each click, and is 
   await expect(sessionPage(page).locator('textarea')).toHaveValue('only here');
 });
 
-test('TC-4.3a, TC-4.3b, TC-2.3b: a session that has a tab gets no second one', async ({ page, liminal }) => {
+test('TC-4.3a, TC-4.3b, TC-2.3b: a session with a tab gets no second one', async ({ page, liminal }) => {
   await withTabs(page, liminal, 'A', 'B', 'C');
   await sessionRow(page, 'say A').getByRole('button').first().click();
   await isActive(page, 'say A');
@@ -224,10 +225,7 @@ test('TC-4.3a, TC-4.3b, TC-2.3b: a session that has a tab gets no second one', a
   await expect(page.locator('.panel')).toHaveCount(3);
 });
 
-test('TC-4.4a: a closed tab leaves its session in the sidebar; the middle button closes too', async ({
-  page,
-  liminal,
-}) => {
+test('TC-4.4a: closing a tab keeps its session, also with the middle button', async ({ page, liminal }) => {
   await withTabs(page, liminal, 'A', 'B');
   await tab(page, 'say B').locator('.tab-close').click();
   await expect(tabTitles(page)).toHaveText(['say A']);
@@ -237,7 +235,7 @@ test('TC-4.4a: a closed tab leaves its session in the sidebar; the middle button
   await expect(tabTitles(page)).toHaveText(['say B']);
 });
 
-test('TC-4.4b: the tab in view gives way to the next, the last one to the one before', async ({ page, liminal }) => {
+test('TC-4.4b: closing the active tab shows the next one, or the one before', async ({ page, liminal }) => {
   await withTabs(page, liminal, 'A', 'B', 'C');
   await tab(page, 'say B').getByRole('tab').click();
   await tab(page, 'say B').locator('.tab-close').click();
@@ -255,10 +253,7 @@ test('TC-4.4c: after the last tab the main area says that no session is open', a
   await expect(page.locator('.panel')).toHaveCount(0);
 });
 
-test('TC-4.5a, TC-4.5b: a tab shows title and agent, a new one "New Session" until it has a title', async ({
-  page,
-  liminal,
-}) => {
+test('TC-4.5a, TC-4.5b: a tab shows title and agent, "New Session" until titled', async ({ page, liminal }) => {
   await enter(page, liminal);
   await addProject(page, liminal.folder('app'));
   await newSession(page, 'app', 'Codex');
@@ -280,7 +275,7 @@ test('TC-4.5a, TC-4.5b: a tab shows title and agent, a new one "New Session" unt
   }
 });
 
-test('TC-4.6a, TC-4.6b: tabs are dragged into another order, which stays over a restart', async ({ page, liminal }) => {
+test('TC-4.6a, TC-4.6b: tabs are reordered by dragging, also over a restart', async ({ page, liminal }) => {
   await withTabs(page, liminal, 'A', 'B', 'C');
   await tab(page, 'say C').dragTo(tab(page, 'say B'), { targetPosition: { x: 5, y: 18 } });
   await expect(tabTitles(page)).toHaveText(['say A', 'say C', 'say B']);
@@ -292,7 +287,7 @@ test('TC-4.6a, TC-4.6b: tabs are dragged into another order, which stays over a 
   await expect(tabTitles(page)).toHaveText(['say C', 'say B', 'say A']);
 });
 
-test('tabs are moved and walked with the keyboard', async ({ page, liminal }) => {
+test('tabs are moved and switched with the keyboard', async ({ page, liminal }) => {
   await withTabs(page, liminal, 'A', 'B', 'C');
   await tab(page, 'say C').getByRole('tab').focus();
   await page.keyboard.press('Control+Shift+ArrowLeft');
@@ -309,7 +304,7 @@ for (const [id, interrupt] of /** @type {const} */ ([
   ['TC-4.7a: after a restart of the server', true],
   ['TC-5.6a: after a refresh', false],
 ])) {
-  test(`${id} the tabs are there again, with the same one in view`, async ({ page, liminal }) => {
+  test(`${id} the tabs and the active one are restored`, async ({ page, liminal }) => {
     await withTabs(page, liminal, 'A', 'B', 'C');
     await tab(page, 'say B').getByRole('tab').click();
     expect(await page.evaluate(() => Object.keys(JSON.parse(localStorage['liminal:tabs'])).toSorted().join())).toBe(
@@ -323,7 +318,7 @@ for (const [id, interrupt] of /** @type {const} */ ([
     await expect(tabTitles(page)).toHaveText(['say A', 'say B', 'say C']);
     await isActive(page, 'say B');
     await expect(sessionPage(page).locator('[data-entry-id]').filter({ hasText: 'say B' }).first()).toBeVisible();
-    // The others are made when they are first shown.
+    // The other frames are created when their tab is first shown.
     await expect(page.locator('.panel iframe')).toHaveCount(1);
     await tab(page, 'say C').getByRole('tab').click();
     await expect(sessionPage(page).locator('[data-entry-id]').filter({ hasText: 'say C' }).first()).toBeVisible();
@@ -331,7 +326,7 @@ for (const [id, interrupt] of /** @type {const} */ ([
   });
 }
 
-test('nonsense, and sessions that are gone, in the stored tabs are left out', async ({ page, liminal }) => {
+test('invalid data and deleted sessions in the stored tabs are ignored', async ({ page, liminal }) => {
   await withTabs(page, liminal, 'A');
   const id = await tab(page, 'say A').getAttribute('data-session-id');
   for (const nonsense of [
@@ -353,7 +348,7 @@ test('nonsense, and sessions that are gone, in the stored tabs are left out', as
   await expect(tabTitles(page)).toHaveText(['say A']);
 });
 
-test('drafts survive a switch, a reload, and a closed tab', async ({ page, liminal }) => {
+test('drafts survive a tab switch, a reload and a closed tab', async ({ page, liminal }) => {
   await withTabs(page, liminal, 'A', 'B');
   await sessionPage(page).locator('textarea').fill('half a thought');
   await tab(page, 'say A').getByRole('tab').click();
@@ -368,14 +363,14 @@ test('drafts survive a switch, a reload, and a closed tab', async ({ page, limin
   await expect(sessionPage(page).locator('textarea')).toHaveValue('half a thought');
 });
 
-test('hidden pages are out of reach of the keyboard and of screen readers', async ({ page, liminal }) => {
+test('hidden pages cannot be reached by keyboard or screen readers', async ({ page, liminal }) => {
   await withTabs(page, liminal, 'A', 'B');
   const hidden = page.locator('.panel:not(.in-view)');
   await expect(hidden).toHaveAttribute('inert', '');
   expect(await hidden.locator('iframe').evaluate((frame) => getComputedStyle(frame).contentVisibility)).toBe('hidden');
 });
 
-test('forty tabs stay usable: the one in view is in sight, and a list has them all', async ({ page, liminal }) => {
+test('with forty tabs the active one is visible, and a list has them all', async ({ page, liminal }) => {
   await enter(page, liminal);
   await addProject(page, liminal.folder('app'));
   await newSession(page, 'app');
@@ -421,7 +416,7 @@ test('forty tabs stay usable: the one in view is in sight, and a list has them a
   await page.getByRole('button', { name: 'List of open tabs' }).click();
   const items = page.getByRole('dialog', { name: 'Find an open tab' }).getByRole('option');
   await expect(items).toHaveCount(40);
-  // It begins at the tab one is in.
+  // The list opens at the active tab.
   await expect(items.last()).toHaveAttribute('aria-current', 'true');
   await expect(items.last()).toHaveAttribute('aria-selected', 'true');
   await expect(items.last()).toBeInViewport();
@@ -435,7 +430,7 @@ test('forty tabs stay usable: the one in view is in sight, and a list has them a
   expect(await violations(page)).toEqual([]);
 });
 
-test('the list of tabs has a filter, and room for titles beside a long project name', async ({ page, liminal }) => {
+test('the tab list has a filter and shows titles beside long project names', async ({ page, liminal }) => {
   await enter(page, liminal);
   const name = 'a-folder-with-a-really-long-name-that-goes-on-and-on-and-on';
   await addProject(page, liminal.folder(name));
@@ -453,7 +448,7 @@ test('the list of tabs has a filter, and room for titles beside a long project n
   await expect(sessionPage(page).locator('textarea')).toBeFocused();
 });
 
-test('the tab in view stays in sight when the window changes its size', async ({ page, liminal }) => {
+test('the active tab stays visible when the window is resized', async ({ page, liminal }) => {
   await withTabs(page, liminal, 'A', 'B', 'C', 'D');
   await expect(tabsOf(page).last()).toBeInViewport({ ratio: 1 });
   await page.setViewportSize({ width: 390, height: 800 });
@@ -461,7 +456,7 @@ test('the tab in view stays in sight when the window changes its size', async ({
   await expect(tabsOf(page).first()).not.toBeInViewport();
 });
 
-test('a tab has a menu, by the right button and by keyboard', async ({ page, liminal }) => {
+test('a tab has a menu, by right click and by keyboard', async ({ page, liminal }) => {
   await withTabs(page, liminal, 'A', 'B', 'C', 'D');
   const choose = (/** @type {string} */ name) => page.getByRole('menuitem', { name }).first().click();
   await tab(page, 'say B').click({ button: 'right' });

@@ -17,10 +17,7 @@ async function openTraffic(page) {
   await expect(panel(page).getByRole('button', { name: 'Recording' })).toHaveAttribute('aria-pressed', 'true');
 }
 
-test('nothing is kept until it is asked for; then every frame of the session is shown, both ways, and can be opened', async ({
-  page,
-  liminal,
-}) => {
+test('recording starts on request and shows each frame of the session', async ({ page, liminal }) => {
   await openSession(page, liminal);
   await send(page, 'say before', 'before');
   await expect(panel(page)).toBeHidden();
@@ -42,10 +39,7 @@ test('nothing is kept until it is asked for; then every frame of the session is 
   await expect(panel(page)).toBeHidden();
 });
 
-test('frames are filtered by words and by direction, recording is paused, and what is shown can be cleared', async ({
-  page,
-  liminal,
-}) => {
+test('frames are filtered by text and direction, paused and cleared', async ({ page, liminal }) => {
   await openSession(page, liminal);
   await openTraffic(page);
   await send(page, 'say one\nsay needle', 'needle');
@@ -65,7 +59,7 @@ test('frames are filtered by words and by direction, recording is paused, and wh
   await expect(panel(page)).toContainText('Not recording.');
 });
 
-test('what is copied as a script makes the scripted agent say the same again', async ({ page, liminal, context }) => {
+test('a copied script makes the scripted agent repeat the recording', async ({ page, liminal, context }) => {
   await context.grantPermissions(['clipboard-read', 'clipboard-write']);
   await openSession(page, liminal);
   await openTraffic(page);
@@ -84,7 +78,7 @@ test('what is copied as a script makes the scripted agent say the same again', a
   await expect(sessionPage(page).locator('body')).toContainText('Look at it');
 });
 
-test('it is opened from the session’s menu, goes with its session, and keeps no secrets', async ({ page, liminal }) => {
+test('the traffic view opens by menu, follows its session, hides secrets', async ({ page, liminal }) => {
   await openSession(page, liminal);
   await send(page, 'say first', 'first');
   await sessionRow(page, 'say first').getByRole('button').first().click({ button: 'right' });
@@ -102,7 +96,7 @@ test('it is opened from the session’s menu, goes with its session, and keeps n
 });
 
 for (const width of [1024, 390]) {
-  test(`the traffic is readable, ${width} wide`, async ({ page, liminal }) => {
+  test(`the traffic view fits and is accessible, ${width} pixels wide`, async ({ page, liminal }) => {
     await openSession(page, liminal);
     await openTraffic(page);
     await send(page, 'say something', 'something');

@@ -1,14 +1,14 @@
-// What of a conversation is in view and in the page: following what comes, and conversations longer than a screen.
+// The part of a conversation that is in view and in the page: following new entries, and long conversations.
 import { writeFileSync } from 'node:fs';
 import { expect, test } from '../support/liminal.js';
 import { entries, openSession, parts } from '../support/session.js';
 
 /** @typedef {import('@playwright/test').FrameLocator} FrameLocator */
 
-/** How far the view is from the end. @param {FrameLocator} frame */
+/** The distance of the view from the end. @param {FrameLocator} frame */
 const left = (frame) =>
   frame.locator('#scroller').evaluate((one) => one.scrollHeight - one.scrollTop - one.clientHeight);
-/** The first row in view: where it stands, and how it begins. @param {FrameLocator} frame */
+/** The first row in view: its position and the start of its text. @param {FrameLocator} frame */
 const topLine = (frame) =>
   frame.locator('#scroller').evaluate((one) => {
     const top = one.getBoundingClientRect().top;
@@ -19,7 +19,7 @@ const long = Array.from({ length: 60 }, (_, line) => `say line ${line}\\n`)
   .join('\n')
   .replaceAll('\\n', '');
 
-test('TC-3.6a: the latest stays in view while it comes', async ({ page, liminal }) => {
+test('TC-3.6a: the view follows new text', async ({ page, liminal }) => {
   const { frame, send } = await openSession(page, liminal);
   await send(`${entries(30)}\nsleep 200\n${long}\nhang`);
   await expect(frame.getByText('entry 29.', { exact: true })).toBeInViewport();
@@ -27,7 +27,7 @@ test('TC-3.6a: the latest stays in view while it comes', async ({ page, liminal 
   await expect(parts(frame).latest).toBeHidden();
 });
 
-test('a draft of many lines is written without moving the conversation', async ({ page, liminal }) => {
+test('typing a draft of many lines does not move the conversation', async ({ page, liminal }) => {
   const { frame, send } = await openSession(page, liminal);
   const { input, latest, scroller } = parts(frame);
   await send(entries(30));
@@ -36,7 +36,7 @@ test('a draft of many lines is written without moving the conversation', async (
   await expect.poll(() => left(frame)).toBeLessThan(2);
   const before = await topLine(frame);
   await input.pressSequentially(' and nine');
-  // Two frames, for what a scroll would bring.
+  // Two frames, in which a scroll would happen.
   await scroller.evaluate(() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done))));
   expect(await topLine(frame)).toEqual(before);
   await expect(latest).toBeHidden();
@@ -44,16 +44,13 @@ test('a draft of many lines is written without moving the conversation', async (
   await expect(frame.getByText('followed', { exact: true })).toBeInViewport();
 });
 
-test('a call that ends long after it began changes where it stands, also if that is not loaded', async ({
-  page,
-  liminal,
-}) => {
+test('a call that ends late is updated in place, also if it is not loaded', async ({ page, liminal }) => {
   const { frame, send } = await openSession(page, liminal);
   const { calls, answers, ends, scroller } = parts(frame);
   const go = `${liminal.home}/go`;
   await send(`tool slow execute Slow work\n${entries(60)}\nuntil ${go}\ntool-done slow at last\nsay the end`);
   await expect(answers.getByText('entry 59.')).toBeInViewport();
-  // The page gets the last entries only.
+  // The page loads only the last entries.
   await page.reload();
   await expect(answers.getByText('entry 59.')).toBeInViewport();
   writeFileSync(go, '');
@@ -69,7 +66,7 @@ test('a call that ends long after it began changes where it stands, also if that
   await expect(calls.filter({ hasText: 'Slow work' })).toHaveCount(1);
 });
 
-test('a question far above, not even loaded, is said at the input and shown from there', async ({ page, liminal }) => {
+test('a permission request far above is announced and shown on click', async ({ page, liminal }) => {
   const { frame, send } = await openSession(page, liminal);
   await frame.getByRole('combobox', { name: 'Permissions' }).selectOption('ask');
   await send(`tool t execute Remove target\n${entries(60)}\npermission t Remove target`);
@@ -113,7 +110,7 @@ test('TC-3.6b, TC-3.6c: scrolling up stops following, and the button resumes it'
   await expect(frame.getByText('the last so far', { exact: true })).toBeInViewport();
   await expect(latest).toBeHidden();
   await expect.poll(() => left(frame)).toBeLessThan(2);
-  // What comes from now on is followed again.
+  // New text is followed again.
   writeFileSync(more, '');
   await expect(frame.getByText('the very last', { exact: true })).toBeInViewport();
   await expect(frame.getByText('the last so far', { exact: true })).not.toBeInViewport();
@@ -121,7 +118,7 @@ test('TC-3.6b, TC-3.6c: scrolling up stops following, and the button resumes it'
   await expect.poll(() => left(frame)).toBeLessThan(2);
 });
 
-test('a long conversation keeps a window in the page and loads what is above', async ({ page, liminal }) => {
+test('a long conversation keeps a window of entries and loads earlier ones', async ({ page, liminal }) => {
   const first = await openSession(page, liminal);
   await first.send('say the very first');
   await expect(parts(first.frame).ends).toHaveCount(1);
@@ -130,7 +127,7 @@ test('a long conversation keeps a window in the page and loads what is above', a
   await expect(first.frame.locator('.row').first()).toBeAttached();
   expect(await first.frame.locator('.row').count()).toBeLessThanOrEqual(100);
 
-  // Opened anew it has only the end, and asks for the rest when somebody goes there.
+  // After opening again the page has only the end, and loads the rest when the user scrolls up.
   const { frame } = await openSession(page, liminal);
   const { scroller } = parts(frame);
   await expect(frame.getByText('entry 299.', { exact: true })).toBeInViewport();
@@ -143,7 +140,7 @@ test('a long conversation keeps a window in the page and loads what is above', a
   await expect(frame.getByText('entry 299.', { exact: true })).toBeInViewport();
 });
 
-test('of long answers there are as many in the page as the view has room for', async ({ page, liminal }) => {
+test('the page holds only as many long answers as the view has room for', async ({ page, liminal }) => {
   const first = await openSession(page, liminal);
   for (let turn = 1; turn <= 8; turn += 1) {
     await first.send('prose 500 20 100000');
@@ -155,7 +152,7 @@ test('of long answers there are as many in the page as the view has room for', a
   const { answers, ends, scroller } = parts(frame);
   await expect(ends.last()).toBeInViewport();
   expect(await answers.count()).toBeLessThanOrEqual(2);
-  // What stands above was guessed; whoever goes there sees it where it is.
+  // The heights of the entries above were estimated; scrolling there corrects them.
   await scroller.press('Home');
   await expect(parts(frame).said.first()).toBeInViewport();
   const before = await topLine(frame);
@@ -167,7 +164,7 @@ test('of long answers there are as many in the page as the view has room for', a
   await expect(ends.last()).toBeInViewport();
 });
 
-test('a long text that takes little room leaves no hole above it', async ({ page, liminal }) => {
+test('a long text of small height leaves no gap above it', async ({ page, liminal }) => {
   const first = await openSession(page, liminal);
   await first.send(entries(40));
   await expect(parts(first.frame).ends).toHaveCount(1);

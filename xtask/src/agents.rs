@@ -1,7 +1,7 @@
-//! The real agents, from the npm registry, for `cargo xtask test agents`.
+//! Installs the real agents from the npm registry for `cargo xtask test agents`.
 //!
-//! They are installed once per lock file, outside of the source tree. A machine that cannot have them
-//! skips the tests and says so; a lock file that does not fit is a failure.
+//! They are installed once per lock file, outside the source tree. Where they cannot be installed, the tests are
+//! skipped with the reason; an invalid lock file is a failure.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::{Path, PathBuf};
@@ -12,7 +12,7 @@ use anyhow::Context;
 use crate::steps::{command, run_quietly};
 use crate::{root, tools};
 
-/// Where `package.json` and its lock file are.
+/// The folder of `package.json` and its lock file.
 const PINNED: &str = "e2e/agents";
 /// The oldest Node that every adapter accepts.
 const NODE_AT_LEAST: u32 = 22;
@@ -20,17 +20,17 @@ const NODE_AT_LEAST: u32 = 22;
 pub(crate) enum Agents {
     /// The folder with their `node_modules`.
     Installed(PathBuf),
-    /// Why not, in one sentence.
+    /// The reason, in one sentence.
     Unavailable(String),
 }
 
-/// Installs them where they are not yet.
+/// Installs the agents unless they are installed already.
 pub(crate) fn install() -> anyhow::Result<Agents> {
     let pinned = root().join(PINNED);
     let lock = std::fs::read(pinned.join("package-lock.json"))?;
     let folder = cache()?.join(format!("agents-{:016x}", hash(&lock)));
     if !folder.exists() {
-        if !tools::answers("npm") {
+        if !tools::is_installed("npm") {
             return Ok(Agents::Unavailable("npm was not found".to_owned()));
         }
         let quick = ["--fetch-retries=1", "--fetch-timeout=20000"];
@@ -56,27 +56,27 @@ pub(crate) fn install() -> anyhow::Result<Agents> {
     })
 }
 
-/// Installs into a folder beside first, so that the final one is always whole.
+/// Installs into a temporary folder and renames it, so that the final folder is always complete.
 fn fill(pinned: &Path, folder: &Path) -> anyhow::Result<()> {
-    let beside = folder.with_extension(format!("new-{}", std::process::id()));
-    std::fs::create_dir_all(&beside)?;
+    let staging = folder.with_extension(format!("new-{}", std::process::id()));
+    std::fs::create_dir_all(&staging)?;
     for name in ["package.json", "package-lock.json"] {
-        std::fs::copy(pinned.join(name), beside.join(name))?;
+        std::fs::copy(pinned.join(name), staging.join(name))?;
     }
     let install = ["npm", "ci", "--no-audit", "--no-fund", "--prefix"];
-    let installed = run_quietly(command(&install).arg(&beside));
+    let installed = run_quietly(command(&install).arg(&staging));
     if let Err(error) = installed {
-        std::fs::remove_dir_all(&beside)?;
+        std::fs::remove_dir_all(&staging)?;
         return Err(error);
     }
-    // Another run may have been faster.
-    if std::fs::rename(&beside, folder).is_err() {
-        std::fs::remove_dir_all(&beside)?;
+    // Another run may have installed them in the meantime.
+    if std::fs::rename(&staging, folder).is_err() {
+        std::fs::remove_dir_all(&staging)?;
     }
     Ok(())
 }
 
-/// The major version of the Node that came with them.
+/// The major version of the Node installed with the agents.
 fn node_version(folder: &Path) -> Option<u32> {
     let said = Command::new(folder.join("node_modules/node/bin/node"))
         .arg("--version")
@@ -96,7 +96,8 @@ fn cache() -> anyhow::Result<PathBuf> {
     let named = std::env::var_os("XDG_CACHE_HOME").map(PathBuf::from);
     let own = || std::env::home_dir().map(|home| home.join(".cache"));
     let folder = named.filter(|path| path.is_absolute()).or_else(own);
-    let folder = folder.context("there is no home directory to keep the agents in")?;
+    let folder = folder
+        .context("cannot install the agents: no home directory (set HOME or XDG_CACHE_HOME)")?;
     Ok(folder.join("liminal-builder-tests"))
 }
 

@@ -1,5 +1,5 @@
-//! `cargo xtask audit`: what we depend on. Crates are judged by `deny.toml`, npm packages here: they are tools of the tests and the
-//! bench, and none is part of the program.
+//! `cargo xtask audit`: checks the dependencies. `deny.toml` has the rules for crates, this module those for npm packages,
+//! which are used by tests and benchmarks only and are no part of the program.
 
 use std::process::Command;
 
@@ -10,14 +10,14 @@ use crate::root;
 use crate::steps::{command, run as run_command};
 use crate::tools;
 
-/// What npm packages may be licensed under. One of several is enough.
+/// Permitted licences of npm packages. Of several alternatives, one must be permitted.
 const NPM_LICENCES: [&str; 4] = ["Apache-2.0", "BSD-3-Clause", "MIT", "MPL-2.0"];
 
 pub(crate) fn run() -> anyhow::Result<()> {
     let lock = std::fs::read_to_string(root().join("package-lock.json"))?;
     check_npm(&serde_json::from_str(&lock)?)?;
     audit_npm()?;
-    if tools::answers("cargo-deny") {
+    if tools::is_installed("cargo-deny") {
         return check_with("cargo-deny");
     }
     let tools = root().join("target/tools");
@@ -30,7 +30,7 @@ pub(crate) fn run() -> anyhow::Result<()> {
     check_with(&program.to_string_lossy())
 }
 
-/// Each package is what it was when it was chosen, may be used, and runs nothing when it is installed.
+/// Every package has a checksum, a permitted licence and no install script.
 fn check_npm(lock: &Value) -> anyhow::Result<()> {
     let packages = lock["packages"].as_object().context("packages")?;
     let others = packages.iter().filter(|(path, _)| !path.is_empty());
@@ -47,14 +47,11 @@ fn check_npm(lock: &Value) -> anyhow::Result<()> {
             "{path} is licensed under `{licence}`"
         );
     }
-    println!(
-        "audit: {} npm packages are as they should be.",
-        others.count()
-    );
+    println!("audit: {} npm packages passed.", others.count());
     Ok(())
 }
 
-/// What is known to be wrong with them, where somebody can be asked.
+/// Fails on known vulnerabilities, if npm's advisories can be queried.
 fn audit_npm() -> anyhow::Result<()> {
     let mut npm = Command::new("npm");
     npm.args(["audit", "--json"]).current_dir(root());
@@ -64,7 +61,7 @@ fn audit_npm() -> anyhow::Result<()> {
             count == 0,
             "npm knows of {count} vulnerabilities: `npm audit`"
         ),
-        None => println!("audit: npm's advisories could not be asked for here."),
+        None => println!("audit: npm's advisories are not reachable from this machine."),
     }
     Ok(())
 }
@@ -78,7 +75,7 @@ fn check_with(program: &str) -> anyhow::Result<()> {
         )
     };
     check(&["bans", "licenses", "sources"])?;
-    // The advisories come from a database that not every machine can reach.
+    // Not every machine can reach the advisory database.
     if Command::new(program)
         .args(["fetch", "db"])
         .current_dir(root())
@@ -88,7 +85,7 @@ fn check_with(program: &str) -> anyhow::Result<()> {
         return check(&["advisories"]);
     }
     println!(
-        "audit: the advisory database could not be fetched here; bans, licences and sources are clean."
+        "audit: the advisory database is not reachable from this machine; bans, licences and sources passed."
     );
     Ok(())
 }
@@ -100,7 +97,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_package_that_was_changed_runs_something_or_may_not_be_used_is_named() {
+    fn package_without_checksum_with_script_or_wrong_licence_is_rejected() {
         let lock = |package: Value| json!({"packages": {"": {}, "node_modules/odd": package}});
         let good = json!({"integrity": "sha512-x", "license": "(MPL-2.0 OR GPL-3.0)"});
         assert!(check_npm(&lock(good.clone())).is_ok());

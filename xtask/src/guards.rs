@@ -1,6 +1,6 @@
-//! What runs most often, counted in instructions: a fifth more than it should need is a failure.
+//! Counts the instructions of frequently run code, and fails if an operation needs a fifth more than expected.
 //!
-//! A count is held against that of a plain piece of work in the same build, so it means the same on every machine.
+//! Each count is relative to a plain operation of the same build, so it is comparable between machines.
 
 use std::fmt::Write as _;
 use std::process::Command;
@@ -9,8 +9,8 @@ use anyhow::{Context, bail};
 
 use crate::{target, tools};
 
-/// What `crates/bench/src/guards.rs` calls it, what it is, and what it needs, where one is a line of an agent parsed and written by
-/// serde_json.
+/// The guard's name in `crates/bench/src/guards.rs`, its description, and its expected cost. The unit is one line of an
+/// agent parsed and serialized by serde_json.
 const GUARDS: [(&str, &str, f64); 4] = [
     ("update", "an update of an agent, read and folded", 0.627),
     ("frame", "a frame for the browser, written", 0.235),
@@ -18,16 +18,16 @@ const GUARDS: [(&str, &str, f64); 4] = [
     ("growing", "a text, rendered as it grows", 0.191),
 ];
 
-/// A message from the window to the agent and its answer back, through the server, in the same measure.
+/// A message from the window to the agent and its answer back, through the server, in the same unit.
 const MESSAGE: (&str, f64) = ("a message and its answer, through the server", 0.0316);
 const MESSAGES: [usize; 2] = [10, 50];
 
 const MORE: f64 = 1.2;
 
-/// Returns the table of counts, or fails where one has grown.
+/// Returns the table of counts, or fails if one has grown.
 pub(crate) fn check() -> anyhow::Result<String> {
-    if !tools::answers("valgrind") {
-        let missing = "not checked: it needs valgrind (Debian: `apt-get install valgrind`).";
+    if !tools::is_installed("valgrind") {
+        let missing = "skipped: valgrind was not found (Debian: `apt-get install valgrind`).";
         return Ok(missing.to_owned());
     }
     let nothing = count("nothing")?;
@@ -53,22 +53,27 @@ pub(crate) fn check() -> anyhow::Result<String> {
     }
     if !over.is_empty() {
         bail!(
-            "needs a fifth more instructions than it did: {}. Find out why; if it has to be so, say so in \
-             xtask/src/guards.rs.\n{table}",
+            "more than a fifth more instructions than expected: {}. Find the cause; if the increase is intended, change the \
+             expected value in xtask/src/guards.rs.\n{table}",
             over.join(", ")
         );
     }
     Ok(table)
 }
 
-/// What the server needed with so many messages; it is counted by the program that sends them.
+/// Instructions of the server with this number of messages, counted by the program that sends them.
 fn count_messages(count: usize) -> anyhow::Result<f64> {
     let output = Command::new(target().join("debug/bench"))
         .args(["guard", "messages", &count.to_string()])
         .output()?;
     let said = String::from_utf8_lossy(&output.stdout);
     let counted = said.trim().parse();
-    counted.with_context(|| format!("not counted: {}", String::from_utf8_lossy(&output.stderr)))
+    counted.with_context(|| {
+        format!(
+            "counting the server's instructions failed: {}",
+            String::from_utf8_lossy(&output.stderr)
+        )
+    })
 }
 
 fn count(what: &str) -> anyhow::Result<f64> {
@@ -81,6 +86,6 @@ fn count(what: &str) -> anyhow::Result<f64> {
     let counted = said
         .lines()
         .find_map(|line| line.split("Collected : ").nth(1));
-    let counted = counted.with_context(|| format!("valgrind counted nothing: {said}"))?;
+    let counted = counted.with_context(|| format!("valgrind printed no count: {said}"))?;
     Ok(counted.trim().parse()?)
 }

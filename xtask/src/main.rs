@@ -1,4 +1,4 @@
-//! What developers run: `cargo xtask test | bench | audit | reproduce | types`.
+//! Developer commands: `cargo xtask test | bench | audit | reproduce | types`.
 
 #![expect(
     clippy::print_stdout,
@@ -22,13 +22,13 @@ use std::process::ExitCode;
 const HELP: &str = "\
 cargo xtask test [rust|web|e2e|agents]
                                   run every check, or one part of them
-cargo xtask test guards           count the instructions of what runs most often (callgrind)
+cargo xtask test guards           count the instructions of frequently run code (callgrind)
 cargo xtask test fire             run the long form of the fault, flood and attack tests
 cargo xtask bench [server|web] [--quick] [--against FILE]
-                                  measure the release build beside plain programs, and compare with last time
+                                  compare the release build with baseline programs and with the last run
 cargo xtask audit                 check licences, sources, bans and advisories (cargo-deny)
-cargo xtask reproduce             build the release twice from nothing and compare
-cargo xtask types                 write web/types/wire.d.ts and docs/gateway.md from the code";
+cargo xtask reproduce             build the release twice from scratch and compare
+cargo xtask types                 generate web/types/wire.d.ts and docs/gateway.md";
 
 fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().skip(1).collect();
@@ -62,12 +62,12 @@ fn help() -> ExitCode {
     ExitCode::from(2)
 }
 
-/// Where cargo builds.
+/// Cargo's target directory.
 fn target() -> PathBuf {
     std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from)
 }
 
-/// The top of the repository.
+/// The repository's root.
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("..")

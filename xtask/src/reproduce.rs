@@ -1,6 +1,6 @@
-//! `cargo xtask reproduce`: the release build, made twice from nothing, is the same to the byte.
+//! `cargo xtask reproduce`: builds the release twice from scratch and fails if the binaries differ.
 //!
-//! Both times in the same folder: where something was built is part of it.
+//! Both builds use the same folder, because its path is part of the binary.
 
 use std::fs;
 use std::path::Path;
@@ -22,16 +22,16 @@ pub(crate) fn run() -> anyhow::Result<()> {
     steps.print();
     if let Some(at) = differ(&first, &second) {
         bail!(
-            "the two builds are not the same: they differ from byte {at} on. Both are in {folder:?} and beside it."
+            "the two builds differ from byte {at} on. The second is in {folder:?}, the first beside that folder."
         );
     }
-    println!("\nboth builds are the same {} bytes", first.len());
+    println!("\nboth builds are identical ({} bytes)", first.len());
     Ok(())
 }
 
 fn build(steps: &Steps, name: &str, folder: &Path) -> anyhow::Result<()> {
     if folder.exists() {
-        fs::remove_dir_all(folder).context("could not begin anew")?;
+        fs::remove_dir_all(folder).context("cannot remove the folder of an earlier build")?;
     }
     let mut build = command(&[
         "cargo",
@@ -45,7 +45,7 @@ fn build(steps: &Steps, name: &str, folder: &Path) -> anyhow::Result<()> {
     steps.run(name, build.arg("--target-dir").arg(folder))
 }
 
-/// Where two texts begin to differ.
+/// The first position at which two byte strings differ.
 fn differ(one: &[u8], other: &[u8]) -> Option<usize> {
     if one == other {
         return None;

@@ -1,4 +1,4 @@
-//! The slowest tests of a run, from the reports that nextest (JUnit) and Playwright (JSON) leave.
+//! Lists the slowest tests of a run, from the reports of nextest (JUnit) and Playwright (JSON).
 
 use std::path::Path;
 
@@ -11,7 +11,7 @@ pub(crate) struct Test {
     name: String,
 }
 
-/// Prints the slowest tests of these reports; a report that is not there is skipped.
+/// Prints the slowest tests of these reports; missing reports are skipped.
 pub(crate) fn print(junit: &Path, playwright: &[&Path]) {
     let mut tests = junit_tests(&std::fs::read_to_string(junit).unwrap_or_default());
     for report in playwright {
@@ -74,7 +74,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn reports_of_nextest_and_playwright_give_names_and_seconds() {
+    fn nextest_and_playwright_reports_yield_names_and_seconds() {
         let junit = r#"<testsuite name="hub" tests="2"><testcase name="a::b" classname="hub" time="0.5"/>
             <testcase classname="liminal::turns" name="c" timestamp="x" time="12.25"><system-out>name="no"</system-out></testcase>"#;
         let found: Vec<_> = junit_tests(junit)

@@ -1,4 +1,4 @@
-//! Named commands, timed: in the foreground with their output passed through, or beside it with their output kept back.
+//! Named, timed commands: in the foreground with their output passed through, or in the background with it held back.
 
 use std::process::Command;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -8,7 +8,7 @@ use anyhow::{Context, bail};
 
 use crate::root;
 
-/// What a run of `cargo xtask test` has done so far. Shared by the threads of the run.
+/// The finished steps of a run of `cargo xtask test`, shared by its threads.
 pub(crate) struct Steps {
     started: Instant,
     done: Mutex<Vec<Done>>,
@@ -16,8 +16,8 @@ pub(crate) struct Steps {
 
 struct Done {
     name: String,
-    /// It ran beside other steps, so its time is not part of the sum.
-    beside: bool,
+    /// It ran in parallel with other steps, so its time is not part of the sum.
+    parallel: bool,
     from: Duration,
     took: Duration,
 }
@@ -30,7 +30,7 @@ impl Steps {
         }
     }
 
-    /// Runs a command to success, its output passed through.
+    /// Runs a command in the foreground, passing its output through; fails if the command fails.
     pub(crate) fn run(&self, name: &str, command: &mut Command) -> anyhow::Result<()> {
         self.time(name, || run(command))
     }
@@ -45,26 +45,26 @@ impl Steps {
         self.timed(name, false, work)
     }
 
-    /// Runs a command beside the foreground; its output is printed in one piece when it has ended.
-    pub(crate) fn run_beside(&self, name: &str, command: &mut Command) -> anyhow::Result<()> {
-        self.time_beside(name, || run_quietly(command).map(|output| (output, ())))
+    /// Runs a command in the background; its output is printed in one piece at its end.
+    pub(crate) fn run_in_parallel(&self, name: &str, command: &mut Command) -> anyhow::Result<()> {
+        self.time_in_parallel(name, || run_quietly(command).map(|output| (output, ())))
     }
 
-    /// Times work beside the foreground, and prints the text it returns.
-    pub(crate) fn time_beside<T>(
+    /// Times work in the background, and prints the text it returns.
+    pub(crate) fn time_in_parallel<T>(
         &self,
         name: &str,
         work: impl FnOnce() -> anyhow::Result<(String, T)>,
     ) -> anyhow::Result<T> {
         let (output, result) = self.timed(name, true, work)?;
-        println!("\n=== {name} (beside)\n{}", output.trim_end());
+        println!("\n=== {name} (in parallel)\n{}", output.trim_end());
         Ok(result)
     }
 
     fn timed<T>(
         &self,
         name: &str,
-        beside: bool,
+        parallel: bool,
         work: impl FnOnce() -> anyhow::Result<T>,
     ) -> anyhow::Result<T> {
         let from = self.started.elapsed();
@@ -72,7 +72,7 @@ impl Steps {
         let took = self.started.elapsed() - from;
         self.done().push(Done {
             name: name.to_owned(),
-            beside,
+            parallel,
             from,
             took,
         });
@@ -83,17 +83,17 @@ impl Steps {
         self.started.elapsed()
     }
 
-    /// Prints each step with its beginning and its duration.
+    /// Prints each step with its start and its duration.
     pub(crate) fn print(&self) {
         println!("\n=== Steps: seconds from the start, duration");
         let mut done = self.done();
         done.sort_by_key(|step| step.from);
         for step in done.iter() {
-            let beside = if step.beside { " (beside)" } else { "" };
+            let parallel = if step.parallel { " (in parallel)" } else { "" };
             let (from, took) = (step.from.as_secs_f64(), step.took.as_secs_f64());
-            println!("{from:>7.1} {took:>7.1} s  {}{beside}", step.name);
+            println!("{from:>7.1} {took:>7.1} s  {}{parallel}", step.name);
         }
-        println!("{:>17.1} s  in all", self.total().as_secs_f64());
+        println!("{:>17.1} s  total", self.total().as_secs_f64());
     }
 
     fn done(&self) -> MutexGuard<'_, Vec<Done>> {
@@ -101,7 +101,7 @@ impl Steps {
     }
 }
 
-/// Runs a command at the top of the repository and fails if it fails.
+/// Runs a command in the repository's root; fails if the command fails.
 pub(crate) fn run(command: &mut Command) -> anyhow::Result<()> {
     let status = command
         .current_dir(root())
@@ -113,7 +113,7 @@ pub(crate) fn run(command: &mut Command) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The same with the output returned, or part of the error.
+/// The same, but returns the output, or includes it in the error.
 pub(crate) fn run_quietly(command: &mut Command) -> anyhow::Result<String> {
     let output = command
         .current_dir(root())
@@ -127,12 +127,12 @@ pub(crate) fn run_quietly(command: &mut Command) -> anyhow::Result<String> {
     Ok(text)
 }
 
-/// A command from words, for the common case.
+/// A command from its words.
 pub(crate) fn command(words: &[&str]) -> Command {
     let mut command = Command::new(words[0]);
     command.args(&words[1..]);
-    // Variables that cargo sets for this crate, and that build scripts of others watch: those would be built again
-    // whenever they were last built from a shell.
+    // Removes the variables that cargo sets for this crate: build scripts of other crates watch them and would run
+    // again after each build from a shell.
     for (name, _) in std::env::vars_os() {
         let from_cargo = name.to_str().is_some_and(|name| {
             name.starts_with("CARGO_PKG_") || name.starts_with("CARGO_MANIFEST_")

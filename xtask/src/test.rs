@@ -1,8 +1,8 @@
-//! `cargo xtask test`: everything that must hold before a change lands.
+//! `cargo xtask test`: every check that a change must pass.
 //!
-//! The order of a whole run: lints and build, and beside them everything that comes over the network; the Rust tests;
-//! the browser tests, and beside them the checks of JavaScript, the loom model and the instruction guards; the browser
-//! tests that measure, alone; the real agents.
+//! The order of a full run: lints and build, in parallel with all downloads; the Rust tests; the browser tests, in
+//! parallel with the JavaScript checks, the loom model and the instruction guards; the browser tests that measure,
+//! alone; the real agents.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -13,10 +13,10 @@ use crate::agents::{self, Agents};
 use crate::steps::{Steps, command, run as run_command};
 use crate::{guards, root, slowest, target, tools};
 
-/// Duration of a whole run, from nothing, on two quiet cores. A longer one is reported.
+/// Time budget of a full run from scratch on two idle cores. A longer run prints a warning.
 const BUDGET: Duration = Duration::from_secs(13 * 60);
 
-/// Browser tests that run at once. Each has a server, an agent and a browser of its own.
+/// Browser tests that run in parallel. Each has its own server, agent and browser.
 const BROWSERS: &str = "--workers=2";
 
 #[derive(Clone, Copy)]
@@ -26,9 +26,9 @@ pub(crate) enum Part {
     Web,
     E2e,
     Agents,
-    /// The instruction guards, which a whole run contains.
+    /// The instruction guards, which a full run includes.
     Guards,
-    /// The long form of faults, floods and attacks. Their short form is among the Rust and the browser tests.
+    /// The long form of the fault, flood and attack tests. The short form is among the Rust and browser tests.
     Fire,
 }
 
@@ -51,14 +51,17 @@ pub(crate) fn run(part: Part) -> anyhow::Result<()> {
     let result = match part {
         Part::All => all(&steps),
         Part::Rust => {
-            steps.time_beside("strace, valgrind, libfaketime", quiet(tools::for_faults))?;
+            steps.time_in_parallel(
+                "strace, valgrind, libfaketime",
+                without_output(tools::fault_test_tools),
+            )?;
             lints_and_build(&steps)?;
             rust_tests(&steps)?;
             model(&steps)?;
             guards(&steps)
         }
         Part::Web => {
-            steps.time_beside("npm packages", quiet(tools::npm_packages))?;
+            steps.time_in_parallel("npm packages", without_output(tools::npm_packages))?;
             web(&steps)
         }
         Part::E2e => {
@@ -68,7 +71,8 @@ pub(crate) fn run(part: Part) -> anyhow::Result<()> {
         }
         Part::Agents => {
             let chromium = for_browser_tests(&steps)?;
-            let agents = steps.time_beside("real agents (npm)", quiet(agents::install))?;
+            let agents =
+                steps.time_in_parallel("real agents (npm)", without_output(agents::install))?;
             build(&steps)?;
             real_agents(&steps, &chromium, agents)
         }
@@ -94,23 +98,27 @@ pub(crate) fn run(part: Part) -> anyhow::Result<()> {
 
 fn all(steps: &Steps) -> anyhow::Result<()> {
     thread::scope(|scope| {
-        // One after the other: npm and apt lock what they install to.
+        // In sequence, because npm and apt lock their installations.
         let installed = scope.spawn(|| {
-            steps.time_beside("strace, valgrind, libfaketime", quiet(tools::for_faults))?;
+            steps.time_in_parallel(
+                "strace, valgrind, libfaketime",
+                without_output(tools::fault_test_tools),
+            )?;
             let chromium = for_browser_tests(steps)?;
-            let agents = steps.time_beside("real agents (npm)", quiet(agents::install))?;
+            let agents =
+                steps.time_in_parallel("real agents (npm)", without_output(agents::install))?;
             anyhow::Ok((chromium, agents))
         });
         lints_and_build(steps)?;
         let (chromium, agents) = joined(installed)?;
         rust_tests(steps)?;
-        let beside = scope.spawn(|| {
+        let background = scope.spawn(|| {
             web(steps)?;
             model(steps)?;
             guards(steps)
         });
         let browser = together(steps, &chromium);
-        joined(beside)?;
+        joined(background)?;
         browser?;
         alone(steps, &chromium)?;
         real_agents(steps, &chromium, agents)
@@ -124,16 +132,16 @@ fn joined<T>(thread: ScopedJoinHandle<anyhow::Result<T>>) -> anyhow::Result<T> {
     }
 }
 
-/// Work without output, for `Steps::time_beside`.
-fn quiet<T>(
+/// Wraps work without output for `Steps::time_in_parallel`.
+fn without_output<T>(
     work: impl FnOnce() -> anyhow::Result<T>,
 ) -> impl FnOnce() -> anyhow::Result<(String, T)> {
     || work().map(|result| (String::new(), result))
 }
 
 fn for_browser_tests(steps: &Steps) -> anyhow::Result<PathBuf> {
-    steps.time_beside("npm packages", quiet(tools::npm_packages))?;
-    steps.time_beside("Chromium", quiet(tools::chromium))
+    steps.time_in_parallel("npm packages", without_output(tools::npm_packages))?;
+    steps.time_in_parallel("Chromium", without_output(tools::chromium))
 }
 
 fn lints_and_build(steps: &Steps) -> anyhow::Result<()> {
@@ -148,11 +156,11 @@ fn lints_and_build(steps: &Steps) -> anyhow::Result<()> {
 }
 
 fn rust_tests(steps: &Steps) -> anyhow::Result<()> {
-    let mut tests = match tools::answers("cargo-nextest") {
+    let mut tests = match tools::is_installed("cargo-nextest") {
         true => command(&["cargo", "nextest", "run", "--workspace", "--no-fail-fast"]),
         false => command(&["cargo", "test", "--workspace", "--no-fail-fast"]),
     };
-    // A snapshot that differs is a failure, never a file to be looked at later.
+    // A changed snapshot is a failure; no file is written for a later review.
     steps.run(
         "Rust tests, generated types",
         tests.env("INSTA_UPDATE", "no").env(EMBED.0, EMBED.1),
@@ -163,24 +171,24 @@ fn model(steps: &Steps) -> anyhow::Result<()> {
     let mut model = command(&["cargo", "test", "--quiet", "--locked", "--manifest-path"]);
     model.arg("crates/hub/model/Cargo.toml");
     model.arg("--target-dir").arg(target().join("model"));
-    steps.run_beside("subscriptions in every order (loom)", &mut model)
+    steps.run_in_parallel("subscriptions in every order (loom)", &mut model)
 }
 
 fn guards(steps: &Steps) -> anyhow::Result<()> {
-    steps.time_beside("instructions (callgrind)", || {
+    steps.time_in_parallel("instructions (callgrind)", || {
         guards::check().map(|table| (table, ()))
     })
 }
 
 fn web(steps: &Steps) -> anyhow::Result<()> {
-    steps.run_beside(
+    steps.run_in_parallel(
         "JavaScript and CSS style (Biome)",
         tools::npm_tool("biome").args(["check", "--error-on-warnings"]),
     )?;
-    steps.run_beside("JavaScript types (tsc)", &mut tools::npm_tool("tsc"))?;
+    steps.run_in_parallel("JavaScript types (tsc)", &mut tools::npm_tool("tsc"))?;
     let mut files = vec![];
     collect_tests(&root().join("web"), &mut files)?;
-    steps.run_beside(
+    steps.run_in_parallel(
         "JavaScript tests (node)",
         command(&["node", "--test"]).args(files),
     )
@@ -191,21 +199,21 @@ fn browser_tests(steps: &Steps, chromium: &Path) -> anyhow::Result<()> {
     alone(steps, chromium)
 }
 
-/// The browser tests that wait more than they work.
+/// The browser tests that mostly wait.
 fn together(steps: &Steps, chromium: &Path) -> anyhow::Result<()> {
     let mut tests = playwright("e2e/playwright.config.js", "browser", "debug", chromium);
     tests.args(["--project=together", BROWSERS]);
     steps.run("browser tests (Playwright)", &mut tests)
 }
 
-/// The browser tests that count frames or flood, which want the machine for themselves.
+/// The browser tests that count frames or flood, which need the machine to themselves.
 fn alone(steps: &Steps, chromium: &Path) -> anyhow::Result<()> {
     let mut tests = playwright("e2e/playwright.config.js", "measuring", "debug", chromium);
     tests.args(["--project=alone", "--workers=1"]);
     steps.run("browser tests that measure (Playwright)", &mut tests)
 }
 
-/// The same product with the agents that users have, where they can be installed.
+/// The tests with the real agents, where they can be installed.
 fn real_agents(steps: &Steps, chromium: &Path, agents: Agents) -> anyhow::Result<()> {
     let folder = match agents {
         Agents::Installed(folder) => folder,
@@ -226,12 +234,12 @@ fn real_agents(steps: &Steps, chromium: &Path, agents: Agents) -> anyhow::Result
     steps.run("real agents (Playwright)", &mut tests)
 }
 
-/// Packs the pages into a debug build as `crates/liminal/build.rs` packs them into a release build: as users get them.
+/// Makes `crates/liminal/build.rs` pack the pages into a debug build as into a release build.
 const EMBED: (&str, &str) = ("LIMINAL_EMBED_WEB", "1");
-/// Asks the tests that have a long form for it.
+/// Selects the long form of tests that have one.
 const LONG: (&str, &str) = ("LIMINAL_FIRE", "long");
 
-/// Runs on a release build: floods and their cost as users have them.
+/// Runs on a release build, so that floods and their cost are those of users.
 fn fire(steps: &Steps) -> anyhow::Result<()> {
     const TESTS: &[&str] = &[
         "--release",
@@ -241,11 +249,14 @@ fn fire(steps: &Steps) -> anyhow::Result<()> {
         "--test=fire_attacks",
     ];
     let chromium = for_browser_tests(steps)?;
-    steps.time_beside("strace, valgrind, libfaketime", quiet(tools::for_faults))?;
+    steps.time_in_parallel(
+        "strace, valgrind, libfaketime",
+        without_output(tools::fault_test_tools),
+    )?;
     let mut build = command(&["cargo", "build", "--quiet", "--bins"]);
     steps.run("release build", build.args(TESTS))?;
     let mut tests = command(&["cargo", "test", "--no-fail-fast"]);
-    // One after the other: each wants the machine for itself. They print what they measured.
+    // In sequence, because each test needs the machine to itself. The tests print their measurements.
     tests
         .args(TESTS)
         .args(["--", "--test-threads=1", "--nocapture"]);
@@ -255,7 +266,7 @@ fn fire(steps: &Steps) -> anyhow::Result<()> {
     steps.run("faults and attacks in the browser, long form", &mut tests)
 }
 
-/// Playwright with the programs of this build, and a report of this name.
+/// Playwright with the programs of this build, writing a report of this name.
 fn playwright(config: &str, report_name: &str, build: &str, chromium: &Path) -> Command {
     let programs = target().join(build);
     let mut playwright = tools::npm_tool("playwright");
@@ -272,20 +283,20 @@ fn report(name: &str) -> PathBuf {
     target().join("reports").join(format!("{name}.json"))
 }
 
-/// Where nextest leaves its report (`.config/nextest.toml`).
+/// Path of nextest's report (`.config/nextest.toml`).
 fn junit() -> PathBuf {
     target().join("nextest/default/junit.xml")
 }
 
-/// Builds everything that the tests run in one go: crates that several share would be built again for each of them.
-/// A debug build, which takes a third of the time and checks more.
+/// Builds everything the tests run with one command: with several, shared crates would be built again for each.
+/// It is a debug build, which takes a third of the time and includes more checks.
 fn build(steps: &Steps) -> anyhow::Result<()> {
     let mut build = command(&["cargo", "build", "--quiet", "--workspace"]);
     build.args(["--bins", "--tests"]).env(EMBED.0, EMBED.1);
     steps.run("build", &mut build)
 }
 
-/// Writes what is made from the code and kept beside it.
+/// Writes the generated files that are committed.
 pub(crate) fn write_types() -> anyhow::Result<()> {
     let mut types = command(&[
         "cargo",

@@ -8,9 +8,9 @@ use anyhow::bail;
 use crate::root;
 use crate::steps::{command, run_quietly};
 
-/// Installs the npm packages if they are not those of the lock file.
+/// Installs the npm packages unless those of the lock file are installed.
 pub(crate) fn npm_packages() -> anyhow::Result<()> {
-    if !answers("npm") {
+    if !is_installed("npm") {
         bail!("npm was not found. Install Node.js 20 or newer and run this again.");
     }
     let stamp = root().join("node_modules/.lock-installed");
@@ -25,12 +25,12 @@ pub(crate) fn npm_packages() -> anyhow::Result<()> {
     Ok(std::fs::write(stamp, lock)?)
 }
 
-/// A program of the npm packages.
+/// A command of an npm package.
 pub(crate) fn npm_tool(name: &str) -> Command {
     Command::new(root().join("node_modules/.bin").join(name))
 }
 
-/// The path of a Chromium, which is installed first as root on Debian.
+/// The path of Chromium, installing it first as root on Debian.
 pub(crate) fn chromium() -> anyhow::Result<PathBuf> {
     if let Some(found) = find_chromium() {
         return Ok(found);
@@ -46,21 +46,22 @@ pub(crate) fn chromium() -> anyhow::Result<PathBuf> {
     }
 }
 
-/// Installs what fault tests and the instruction guards need. Without it those tests report that they did not run.
-pub(crate) fn for_faults() -> anyhow::Result<()> {
+/// Installs the tools of the fault tests and the instruction guards. Without them, those tests report that they did not
+/// run.
+pub(crate) fn fault_test_tools() -> anyhow::Result<()> {
     let clock = std::fs::read_dir("/usr/lib").is_ok_and(|mut folders| {
         folders.any(|folder| folder.is_ok_and(|folder| folder.path().join("faketime").is_dir()))
     });
-    let there = answers("strace") && answers("valgrind") && clock;
+    let there = is_installed("strace") && is_installed("valgrind") && clock;
     match there {
         true => Ok(()),
         false => debian(&["libfaketime", "strace", "valgrind"]),
     }
 }
 
-/// Installs packages as root on Debian; elsewhere does nothing.
+/// Installs packages as root on Debian; does nothing elsewhere.
 fn debian(packages: &[&str]) -> anyhow::Result<()> {
-    if !is_root() || !answers("apt-get") {
+    if !is_root() || !is_installed("apt-get") {
         return Ok(());
     }
     let quiet = |words: &[&str]| {
@@ -90,7 +91,7 @@ fn find_chromium() -> Option<PathBuf> {
     on_path.chain(applications).find(|path| path.is_file())
 }
 
-pub(crate) fn answers(program: &str) -> bool {
+pub(crate) fn is_installed(program: &str) -> bool {
     let quiet = Command::new(program)
         .arg("--version")
         .stdout(Stdio::null())

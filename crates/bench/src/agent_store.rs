@@ -1,4 +1,4 @@
-//! The built-in agent's store: how long new, list and load take among 100 sessions and among 10,000, in microseconds.
+//! The built-in agent's store: duration of new, list and load with 100 and with 10,000 sessions, in microseconds.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -24,8 +24,8 @@ pub(crate) fn measure(figures: &mut Figures) -> Result<()> {
         let store = Arc::new(FileStore::open(dir.path())?);
         let registry = Registry::new(store, policy);
         let config = |number: usize| SessionConfig {
-            // The folder that is asked for has as many sessions in the small store as in the large one,
-            // and they are the oldest: the answer is equal, the way to it is the longest there is.
+            // Both stores have the same number of sessions in the listed folder, and these are the oldest: the answer
+            // is the same, and the search for it the longest possible.
             cwd: PathBuf::from(match number {
                 0..IN_FOLDER => FOLDER,
                 _ => "/project/other",
@@ -43,7 +43,7 @@ pub(crate) fn measure(figures: &mut Figures) -> Result<()> {
             Ok(())
         })?;
         made += ROUNDS;
-        // Names are remembered once the directory has rested.
+        // The store caches the directory only when it has not changed for a while.
         std::thread::sleep(Duration::from_millis(2100));
         registry.list(None, None)?;
         let list = times(|_| Ok(registry.list(None, None).map(drop)?))?;

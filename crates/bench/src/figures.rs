@@ -1,4 +1,4 @@
-//! What was measured: lists of numbers by name.
+//! Measured figures: lists of numbers by name.
 
 use std::collections::BTreeMap;
 use std::time::Instant;
@@ -8,7 +8,7 @@ use serde::Serialize;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Effort {
     Whole,
-    /// As few runs as still say something.
+    /// The fewest meaningful runs.
     Quick,
 }
 
@@ -30,7 +30,7 @@ impl Figures {
         self.0.entry(name.into()).or_default().push(value);
     }
 
-    /// The middle one and the one of a hundred that is exceeded by one.
+    /// Adds the median and the 99th percentile.
     pub(crate) fn add_percentiles(&mut self, name: &str, mut values: Vec<f64>) {
         values.sort_by(f64::total_cmp);
         for (percentile, share) in [("p50", 0.5), ("p99", 0.99)] {

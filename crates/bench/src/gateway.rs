@@ -1,6 +1,6 @@
-//! How long a program inside waits for an answer while a crowd of strangers comes to the door
-//! and stands there, beside a quiet door. The crowd needs the machine as well, so a second server that nobody bothers
-//! is asked in turn with the first: what it waits for is the machine.
+//! Response time of a gateway client while a crowd of unauthenticated clients connects and stays connected, compared
+//! with a gateway without a crowd. The crowd also uses processor time, so a second server without a crowd is measured
+//! alternately: its response time shows the machine's share.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -16,17 +16,17 @@ use tokio::runtime::{self, Runtime};
 use crate::figures::{Effort, Figures};
 use crate::process::setup;
 
-/// So many that a hundredth of them is a few.
+/// Enough that the 99th percentile rests on a few samples.
 const QUESTIONS: usize = 400;
-/// Each of two in turn: below what a connection may ask.
+/// Interval between two requests to alternating servers: below the rate limit of a connection.
 const PACE: Duration = Duration::from_millis(6);
 const IDLE: usize = 1000;
 const BROKEN: usize = 1000;
 
 pub(crate) async fn measure(effort: Effort, figures: &mut Figures) -> Result<()> {
     for _ in 0..effort.of(5, 2) {
-        let (loud, quiet) = (setup()?, setup()?);
-        let server = loud.start().await?;
+        let (crowded, quiet) = (setup()?, setup()?);
+        let server = crowded.start().await?;
         let quiet_server = quiet.start().await?;
         let mut both = [
             Program::at(&server).await?,
@@ -41,7 +41,7 @@ pub(crate) async fn measure(effort: Effort, figures: &mut Figures) -> Result<()>
     Ok(())
 }
 
-/// In microseconds.
+/// Adds the percentiles of the response times, in microseconds.
 async fn ask(both: &mut [Program; 2], figures: &mut Figures, what: &str) -> Result<()> {
     let mut pace = tokio::time::interval(PACE);
     let mut waited = [vec![], vec![]];
@@ -59,10 +59,10 @@ async fn ask(both: &mut [Program; 2], figures: &mut Figures, what: &str) -> Resu
     Ok(())
 }
 
-/// Strangers who knock and say nothing more, and others who knock wrongly. They leave when this is dropped.
+/// Unauthenticated clients: half send nothing after the upgrade, half send an invalid upgrade. They disconnect on drop.
 struct Crowd {
     arrived: Arc<AtomicUsize>,
-    /// Threads of their own: they do not stand in the way of who measures.
+    /// Own threads, so that the crowd does not delay the measuring client.
     runtime: Option<Runtime>,
 }
 
@@ -87,7 +87,7 @@ impl Crowd {
                 if let Ok(mut stream) = connected {
                     let _ = stream.write_all(words.as_bytes()).await;
                     arrived.fetch_add(1, Ordering::Relaxed);
-                    // Until they are sent away, and longer.
+                    // Until the server closes the connection, and beyond.
                     let _ = stream.read_to_end(&mut vec![]).await;
                 }
                 std::future::pending::<()>().await;
@@ -97,7 +97,7 @@ impl Crowd {
         Ok(Self { arrived, runtime })
     }
 
-    /// As many as the system lets stand there: the last ones wait for a place in the line.
+    /// Waits for as many connections as the system admits; the others stay in the listen queue.
     async fn is_there(&self) {
         while self.arrived.load(Ordering::Relaxed) < (IDLE + BROKEN) / 2 {
             tokio::time::sleep(PACE).await;

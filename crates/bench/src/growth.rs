@@ -1,5 +1,5 @@
-//! How the cost of one more message grows: with the length of its session, with how many sessions there are, with
-//! how many watch, with how long the entry is already. Each is measured at several sizes, in turn.
+//! How the cost of a message grows with the length of its session, the number of sessions, the number of subscribers,
+//! and the length of the entry. Each is measured at several sizes, alternately.
 
 use std::time::Instant;
 
@@ -14,7 +14,7 @@ const ENTRIES: usize = 2500;
 const SESSIONS: usize = 1250;
 const WATCHERS: usize = 8;
 
-/// A store: what it is called, and the entries of the session that is looked at.
+/// A store, and the number of entries of its measured session.
 struct Kept {
     name: String,
     entries: usize,
@@ -22,7 +22,7 @@ struct Kept {
 }
 
 pub(crate) async fn measure(effort: Effort, figures: &mut Figures) -> Result<()> {
-    // Each twice the one before it.
+    // Each size is twice the one before.
     let sizes = effort.of(&[2, 4, 8][..], &[8]);
     let mut kept = vec![store("base".to_owned(), ENTRIES, SESSIONS).await?];
     for size in sizes {
@@ -30,7 +30,8 @@ pub(crate) async fn measure(effort: Effort, figures: &mut Figures) -> Result<()>
         kept.push(store(format!("sessions_{size}"), ENTRIES, SESSIONS * size).await?);
     }
     let sizes = [&[1], sizes].concat();
-    // Each with servers of its own: where the system puts the threads of one makes a message half as slow again.
+    // New servers for each round: the cores to which the system assigns a server's threads can add half to a message's
+    // time.
     for _ in 0..effort.of(5, 2) {
         messages(&kept, effort.of(40, 30), figures).await?;
         watchers(effort, &sizes, figures).await?;
@@ -60,7 +61,7 @@ async fn messages(kept: &[Kept], rounds: usize, figures: &mut Figures) -> Result
     {
         let server = setup.start().await?;
         let mut person = Person::at(&server, &setup.folder("app")?).await?;
-        // One that the agent knows, and as long as the one that was kept.
+        // A session the agent knows, as long as the stored one.
         let mut talk = person.begin().await?;
         grow(&mut person, &mut talk, *entries).await?;
         at.push((name, server, person, talk));
@@ -91,7 +92,7 @@ async fn grow(person: &mut Person, talk: &mut Conversation, entries: usize) -> R
     Ok(())
 }
 
-/// Milliseconds for one message and its answer.
+/// Duration of one message and its answer, in milliseconds.
 async fn turn(person: &mut Person, talk: &mut Conversation) -> Result<f64> {
     let turns = count_turns(talk);
     let begin = Instant::now();
@@ -100,7 +101,7 @@ async fn turn(person: &mut Person, talk: &mut Conversation) -> Result<f64> {
     Ok(ms(begin))
 }
 
-/// What a stream costs the server with so many who watch it.
+/// The server's processor time for a stream with these numbers of subscribers.
 async fn watchers(effort: Effort, sizes: &[usize], figures: &mut Figures) -> Result<()> {
     let setup = setup()?;
     let server = setup.start().await?;
@@ -114,7 +115,7 @@ async fn watchers(effort: Effort, sizes: &[usize], figures: &mut Figures) -> Res
         while windows.len() < count {
             let mut window = Person::at(&server, &folder).await?;
             window.open(&talk.session_id).await?;
-            // They read, and look at nothing.
+            // Subscribers that read and discard every event.
             windows.push(tokio::spawn(async move {
                 while window.socket.next_text().await.is_ok() {}
             }));
@@ -132,7 +133,7 @@ async fn watchers(effort: Effort, sizes: &[usize], figures: &mut Figures) -> Res
     Ok(())
 }
 
-/// What a piece of text costs in entries of these sizes.
+/// The server's processor time for a chunk in entries of these sizes.
 async fn entry(effort: Effort, sizes: &[usize], figures: &mut Figures) -> Result<()> {
     let setup = setup()?;
     let server = setup.start().await?;

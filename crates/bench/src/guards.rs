@@ -1,5 +1,5 @@
-//! Small pieces of what runs most often, to be counted in instructions (`cargo xtask test`). A count does not depend on what
-//! else the machine does, so a fifth more is seen, whoever runs it.
+//! Small pieces of frequently run code whose instructions `cargo xtask test` counts. The count does not depend on the
+//! machine's load, so an increase by a fifth shows on every machine.
 
 use std::hint::black_box;
 
@@ -10,15 +10,15 @@ use serde_json::{Value, json};
 use testkit::{Person, ServerSetup};
 use wire::ServerMessage;
 
-use crate::process::beside;
+use crate::process::sibling_program;
 
 const TIMES: usize = 500;
 
 pub(crate) fn run(what: &str) -> Result<()> {
     match what {
-        // What a process costs that does nothing.
+        // The cost of a process that does nothing.
         "nothing" => {}
-        // The unit: a line of an agent parsed, and written again.
+        // The unit: parsing and serializing an agent's lines.
         "unit" => {
             for line in lines() {
                 let value: Value = serde_json::from_str(&line)?;
@@ -58,12 +58,12 @@ pub(crate) fn run(what: &str) -> Result<()> {
     Ok(())
 }
 
-/// How many instructions the server needs from its start to its end, with so many messages in between, one after the other,
-/// each from the window to the agent and its answer back, everything kept.
+/// Counts the server's instructions from start to end, with this number of messages one after the other, each from the
+/// window to the agent with its answer back, and everything stored.
 pub(crate) async fn messages(count: usize) -> Result<f64> {
-    let program = beside("liminal")?;
+    let program = sibling_program("liminal")?;
     let setup = ServerSetup::new(program.to_str().context("a path")?)?
-        .env("CLAUDE_ACP_CMD", beside("scripted-agent")?)
+        .env("CLAUDE_ACP_CMD", sibling_program("scripted-agent")?)
         .env("LIMINAL_WARM_START", "false");
     let counter = "valgrind --tool=callgrind --callgrind-out-file=/dev/null --log-file=counted";
     let counter: Vec<_> = counter.split(' ').map(Into::into).collect();

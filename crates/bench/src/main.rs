@@ -1,8 +1,8 @@
-//! What `cargo xtask bench` measures of the server, beside the plain programs that people would write instead.
+//! Measurements of the server for `cargo xtask bench`, and the baseline programs.
 //!
-//! `bench PART [quick]` prints one JSON object: lists of numbers by name, the runs of ours and of what it is held
-//! against in turn. What they mean, and what was promised, `xtask/src/bench/rows.rs` knows. `bench relay KIND AGENT` and
-//! `bench page` are the plain programs. The release builds of `liminal` and `scripted-agent` stand beside it.
+//! `bench PART [quick]` prints one JSON object: lists of numbers by name, from alternating runs of the server and of its
+//! baseline. `xtask/src/bench/rows.rs` describes each figure and its promised limit. `bench relay KIND AGENT` and
+//! `bench page` are the baseline programs. `liminal` and `scripted-agent` are expected in the same folder.
 
 #![expect(clippy::print_stdout, reason = "the figures are its output")]
 
@@ -38,7 +38,7 @@ async fn main() -> Result<()> {
         ["relay", kind, agent] => return baselines::relay::serve(kind, agent).await,
         [part] => (*part, Effort::Whole),
         [part, "quick"] => (*part, Effort::Quick),
-        _ => bail!("bench PART [quick] | guard WHAT | relay KIND AGENT | page"),
+        _ => bail!("usage: bench PART [quick] | guard WHAT | relay KIND AGENT | page"),
     };
     let mut figures = Figures::default();
     match part {

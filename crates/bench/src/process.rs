@@ -1,4 +1,4 @@
-//! What the system knows of a process, and the programs that stand beside this one.
+//! Processor time, system calls and memory of a process, and the programs in this program's folder.
 
 use std::path::PathBuf;
 use std::process::Stdio;
@@ -11,34 +11,37 @@ use nix::unistd::Pid;
 use testkit::ServerSetup;
 use tokio::process::{Child, Command};
 
-/// A program of the same build.
-pub(crate) fn beside(name: &str) -> Result<PathBuf> {
+/// Path of another program of the same build.
+pub(crate) fn sibling_program(name: &str) -> Result<PathBuf> {
     let own = std::env::current_exe()?;
-    Ok(own.parent().context("a folder")?.join(name))
+    Ok(own
+        .parent()
+        .context("this program has no folder")?
+        .join(name))
 }
 
-/// A server with a fresh home, whose Claude Code is the scripted agent.
+/// A server with a new home, whose Claude Code is the scripted agent.
 pub(crate) fn setup() -> Result<ServerSetup> {
-    let program = beside("liminal")?;
+    let program = sibling_program("liminal")?;
     let setup = ServerSetup::new(program.to_str().context("a path")?)?;
     Ok(setup
-        .env("CLAUDE_ACP_CMD", beside("scripted-agent")?)
+        .env("CLAUDE_ACP_CMD", sibling_program("scripted-agent")?)
         .env("LIMINAL_WARM_START", "false"))
 }
 
-/// Seconds of processor time.
+/// Processor time in seconds.
 pub(crate) fn cpu(pid: u32) -> Result<f64> {
     let clock = clock_getcpuclockid(Pid::from_raw(pid.try_into()?))?;
     Ok(Duration::from(clock.now()?).as_secs_f64())
 }
 
-/// Every system call of a process, counted by `perf`.
+/// Counts all system calls of a process with `perf`.
 pub(crate) struct Calls {
     perf: Child,
 }
 
 impl Calls {
-    /// None where `perf` is not there or may not count.
+    /// Returns `None` if `perf` is missing or not permitted.
     pub(crate) async fn begin(pid: u32) -> Result<Option<Self>> {
         let mut perf = Command::new("perf");
         perf.args(["stat", "-x,", "-e", "raw_syscalls:sys_enter", "-p"]);
@@ -47,7 +50,7 @@ impl Calls {
         let Ok(mut perf) = perf.spawn() else {
             return Ok(None);
         };
-        // It counts once it holds a counter.
+        // perf counts from the moment it holds a counter.
         while perf.try_wait()?.is_none() {
             if perf.id().is_some_and(counts) {
                 return Ok(Some(Self { perf }));
@@ -58,14 +61,14 @@ impl Calls {
     }
 
     pub(crate) async fn end(self) -> Result<f64> {
-        let id = self.perf.id().context("it has ended")?;
+        let id = self.perf.id().context("perf has ended")?;
         kill(Pid::from_raw(id.try_into()?), Signal::SIGINT)?;
         let said = self.perf.wait_with_output().await?.stderr;
         let said = String::from_utf8_lossy(&said);
         let count = said
             .lines()
             .find_map(|line| line.split(',').next()?.parse().ok());
-        count.with_context(|| format!("no count: {said}"))
+        count.with_context(|| format!("perf printed no count: {said}"))
     }
 }
 

@@ -1,4 +1,4 @@
-//! What it takes to make a session, to open one, and to list them all; and what each keeps in memory.
+//! Cost of creating, opening and listing sessions, and the memory of each.
 
 use std::path::Path;
 use std::process::Stdio;
@@ -12,7 +12,7 @@ use tokio::process::{Child, ChildStdin, ChildStdout, Command};
 
 use crate::figures::{Effort, Figures, ms};
 use crate::plain::Plain;
-use crate::process::{beside, memory_mib, setup};
+use crate::process::{memory_mib, setup, sibling_program};
 use crate::store::{fill, id};
 
 const OPEN: usize = 100;
@@ -61,7 +61,7 @@ pub(crate) async fn measure(effort: Effort, figures: &mut Figures) -> Result<()>
     Ok(())
 }
 
-/// The agent itself, asked by its pipes, with nothing kept.
+/// The agent alone, driven through its pipes, without storage.
 struct Agent {
     _child: Child,
     stdin: ChildStdin,
@@ -70,13 +70,13 @@ struct Agent {
 
 impl Agent {
     async fn start() -> Result<Self> {
-        let mut child = Command::new(beside("scripted-agent")?)
+        let mut child = Command::new(sibling_program("scripted-agent")?)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .kill_on_drop(true)
             .spawn()?;
-        let stdin = child.stdin.take().context("a pipe")?;
-        let stdout = BufReader::new(child.stdout.take().context("a pipe")?);
+        let stdin = child.stdin.take().context("the child has no stdin")?;
+        let stdout = BufReader::new(child.stdout.take().context("the child has no stdout")?);
         let mut agent = Self {
             _child: child,
             stdin,
@@ -87,7 +87,7 @@ impl Agent {
         Ok(agent)
     }
 
-    /// A new session, in milliseconds.
+    /// Duration of `session/new`, in milliseconds.
     async fn create(&mut self) -> Result<f64> {
         let begin = Instant::now();
         let new = json!({"cwd": "/", "mcpServers": []});
@@ -101,7 +101,10 @@ impl Agent {
         self.stdin.write_all(line.as_bytes()).await?;
         loop {
             let mut line = String::new();
-            ensure!(self.stdout.read_line(&mut line).await? > 0, "it has ended");
+            ensure!(
+                self.stdout.read_line(&mut line).await? > 0,
+                "the agent has ended"
+            );
             let said: Value = serde_json::from_str(&line)?;
             if said["id"] == 1 && said.get("method").is_none() {
                 ensure!(said.get("result").is_some(), "{said}");
@@ -111,7 +114,7 @@ impl Agent {
     }
 }
 
-/// A transcript read and written as one answer, with no socket between, in milliseconds.
+/// Baseline of a history: reads a transcript, serializes it as one response and parses that, in milliseconds.
 fn read(kept: &ServerSetup, number: usize) -> Result<f64> {
     let name = format!("sessions/00000000-0000-4000-8000-{number:012}.jsonl");
     let path = kept.data_dir().join(name);
@@ -125,7 +128,7 @@ fn read(kept: &ServerSetup, number: usize) -> Result<f64> {
     Ok(took)
 }
 
-/// The same of the list.
+/// The same for the list of sessions.
 fn read_index(kept: &ServerSetup) -> Result<f64> {
     let path = kept.data_dir().join("sessions.json");
     let begin = Instant::now();
@@ -136,7 +139,7 @@ fn read_index(kept: &ServerSetup) -> Result<f64> {
     Ok(took)
 }
 
-/// A hundred sessions open in one window, and one session open in a hundred windows.
+/// Memory of a hundred sessions open in one window, and of one session open in a hundred windows.
 async fn memory(effort: Effort, figures: &mut Figures) -> Result<()> {
     for _ in 0..effort.of(3, 1) {
         let setup = setup()?;
@@ -179,7 +182,7 @@ async fn memory(effort: Effort, figures: &mut Figures) -> Result<()> {
     Ok(())
 }
 
-/// What a bridge in Node takes with one session.
+/// Memory of a bridge in Node with one session.
 async fn bridge_mib(script: &Path) -> Result<f64> {
     let mut bridge = Plain::node_bridge(script).await?;
     bridge.socket.send_text("say first").await?;

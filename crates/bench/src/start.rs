@@ -1,4 +1,4 @@
-//! How soon it is there, and what it weighs, with few and many sessions kept.
+//! Start-up time and memory with few and many stored sessions.
 
 use std::process::Stdio;
 use std::time::{Duration, Instant};
@@ -12,7 +12,7 @@ use crate::figures::{Effort, Figures, ms};
 use crate::process::{memory_mib, setup};
 use crate::store::fill;
 
-/// Long enough for whatever a start leaves behind to be done.
+/// Long enough for the work that a start leaves running.
 const SETTLE: Duration = Duration::from_millis(500);
 
 pub(crate) async fn measure(effort: Effort, figures: &mut Figures) -> Result<()> {
@@ -55,11 +55,14 @@ async fn bare(figures: &mut Figures) -> Result<()> {
         .kill_on_drop(true)
         .spawn()?;
     let mut line = String::new();
-    let mut stdout = BufReader::new(child.stdout.take().context("a pipe")?);
+    let mut stdout = BufReader::new(child.stdout.take().context("the child has no stdout")?);
     stdout.read_line(&mut line).await?;
     figures.add("bare_ready", ms(begin));
     tokio::time::sleep(SETTLE).await;
-    figures.add("bare_memory", memory_mib(child.id().context("a process")?)?);
+    figures.add(
+        "bare_memory",
+        memory_mib(child.id().context("the child has ended")?)?,
+    );
     child.kill().await?;
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! Stores as they are after years: so many sessions, so many entries.
+//! Data directories with many sessions and entries, as after years of use.
 
 use std::path::Path;
 use std::time::{Duration, SystemTime};
@@ -9,7 +9,7 @@ use testkit::{Person, ServerSetup};
 
 const NOW: &str = "2026-01-01T00:00:00.000Z";
 
-/// A project whose sessions have these many entries each. Answers with the project's id; the sessions are
+/// Creates a project whose sessions have these numbers of entries, and returns its id. The sessions are
 /// `claude-code:kept-0` and so on.
 pub(crate) async fn fill(setup: &ServerSetup, entries: &[usize]) -> Result<String> {
     let folder = setup.folder("app")?;
@@ -52,7 +52,7 @@ fn write(data_dir: &Path, project_id: &str, folder: &str, entries: &[usize]) -> 
     Ok(std::fs::write(data_dir.join("sessions.json"), text)?)
 }
 
-/// A question, and then an answer of a few hundred bytes.
+/// User messages alternate with answers of a few hundred bytes.
 fn entry(number: usize) -> Value {
     let entry_id = format!("e{number}");
     match number % 2 {

@@ -1,4 +1,5 @@
-//! From an agent's pipe to a client's socket, with everything kept on the way, beside relays that keep nothing.
+//! From an agent's pipe to a client's socket with everything stored on the way, compared with relays that store
+//! nothing.
 
 use std::path::PathBuf;
 use std::time::{Duration, Instant, SystemTime};
@@ -13,14 +14,14 @@ use crate::process::{Calls, cpu, setup};
 
 const BYTES: usize = 20;
 const PER_SECOND: [usize; 2] = [500, 5000];
-/// The relay whose delays ours are held against; of the others only the flood is of interest.
+/// The baseline of the delays; only throughput is measured of the other relays.
 const TIMED: &str = "typed";
 
-/// How much of each.
+/// Size of each measurement.
 #[derive(Clone, Copy)]
 struct Amount {
     chunks: usize,
-    /// Of a paced stream.
+    /// Duration of a paced stream, in seconds.
     seconds: usize,
     firsts: usize,
 }
@@ -44,18 +45,18 @@ pub(crate) async fn measure(effort: Effort, figures: &mut Figures) -> Result<()>
         }
         if let Some(script) = &bridge {
             let mut bridge = Plain::node_bridge(script).await?;
-            // A tenth: it is slower by more than that.
+            // A tenth of the chunks: the bridge is more than ten times slower.
             flood("node", &mut bridge, amount.chunks / 10, figures).await?;
             paced("node", &mut bridge, amount, figures).await?;
         }
         for sessions in [10, 100] {
-            many(sessions, amount.chunks, figures).await?;
+            many_sessions(sessions, amount.chunks, figures).await?;
         }
     }
     Ok(())
 }
 
-/// What a stream cost a process.
+/// Measures the throughput and processor time of a stream.
 struct Cost {
     pid: u32,
     cpu: f64,
@@ -71,12 +72,12 @@ impl Cost {
         })
     }
 
-    fn came(&self, name: &str, chunks: usize, figures: &mut Figures) {
+    fn record_throughput(&self, name: &str, chunks: usize, figures: &mut Figures) {
         let seconds = self.begin.elapsed().as_secs_f64();
         figures.add(format!("{name}_flood"), chunks as f64 / seconds / 1000.0);
     }
 
-    fn ended(self, name: &str, chunks: usize, figures: &mut Figures) -> Result<()> {
+    fn record_processor_time(self, name: &str, chunks: usize, figures: &mut Figures) -> Result<()> {
         let per = 100_000.0 / chunks as f64;
         figures.add(format!("{name}_cpu"), (cpu(self.pid)? - self.cpu) * per);
         Ok(())
@@ -91,9 +92,9 @@ async fn ours(amount: Amount, figures: &mut Figures) -> Result<()> {
     let mut talk = person.begin().await?;
     let cost = Cost::begin(server.id())?;
     flood_ours(&mut person, &talk, chunks).await?;
-    cost.came("ours", chunks, figures);
+    cost.record_throughput("ours", chunks, figures);
     person.socket.next_of("session:complete").await?;
-    cost.ended("ours", chunks, figures)?;
+    cost.record_processor_time("ours", chunks, figures)?;
     if let Some(calls) = Calls::begin(server.id()).await? {
         flood_ours(&mut person, &talk, chunks).await?;
         person.socket.next_of("session:complete").await?;
@@ -110,11 +111,11 @@ async fn ours(amount: Amount, figures: &mut Figures) -> Result<()> {
             if message["type"] == "session:complete" {
                 break;
             }
-            late.extend(delays(said(&message))?);
+            late.extend(delays(agent_text(&message))?);
         }
         figures.add_percentiles(&format!("ours_delay_{pace}"), late);
     }
-    // The socket has told of turns that the conversation has not heard of.
+    // The socket has received turns that `talk` does not contain.
     talk = person.open(&talk.session_id).await?;
     for _ in 0..amount.firsts {
         let turns = count_turns(&talk);
@@ -133,20 +134,20 @@ async fn ours(amount: Amount, figures: &mut Figures) -> Result<()> {
     Ok(())
 }
 
-/// Until all of it has come.
+/// Starts a flood and waits for all of its text.
 async fn flood_ours(person: &mut Person, talk: &Conversation, chunks: usize) -> Result<()> {
     person
         .send(talk, &format!("flood {chunks} {BYTES}"))
         .await?;
     let mut bytes = 0;
     while bytes < chunks * BYTES {
-        bytes += said(&person.socket.next().await?).len();
+        bytes += agent_text(&person.socket.next().await?).len();
     }
     Ok(())
 }
 
-/// What the agent says in a message.
-fn said(message: &Value) -> &str {
+/// The agent's text in a message.
+fn agent_text(message: &Value) -> &str {
     let text = match message["type"].as_str() {
         Some("session:chunk") => &message["content"],
         Some("session:update") if message["entry"]["type"] == "assistant" => {
@@ -157,7 +158,7 @@ fn said(message: &Value) -> &str {
     text.as_str().unwrap_or_default()
 }
 
-/// How long ago the times in a text were, in microseconds.
+/// Age of each timestamp in a text, in microseconds.
 fn delays(text: &str) -> Result<Vec<f64>> {
     let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH)?;
     let delay = |sent: &str| -> Result<f64> {
@@ -170,8 +171,8 @@ fn delays(text: &str) -> Result<Vec<f64>> {
 async fn flood(name: &str, plain: &mut Plain, chunks: usize, figures: &mut Figures) -> Result<()> {
     let cost = Cost::begin(plain.id()?)?;
     flood_plain(plain, chunks).await?;
-    cost.came(name, chunks, figures);
-    cost.ended(name, chunks, figures)?;
+    cost.record_throughput(name, chunks, figures);
+    cost.record_processor_time(name, chunks, figures)?;
     if let Some(calls) = Calls::begin(plain.id()?).await? {
         flood_plain(plain, chunks).await?;
         let per = 100_000.0 / chunks as f64;
@@ -222,8 +223,8 @@ async fn paced(name: &str, plain: &mut Plain, amount: Amount, figures: &mut Figu
     Ok(())
 }
 
-/// As many chunks in all, said in so many sessions at once.
-async fn many(sessions: usize, chunks: usize, figures: &mut Figures) -> Result<()> {
+/// Streams the same number of chunks in total, over this many sessions at once.
+async fn many_sessions(sessions: usize, chunks: usize, figures: &mut Figures) -> Result<()> {
     let setup = setup()?;
     let server = setup.start().await?;
     let mut person = Person::at(&server, &setup.folder("app")?).await?;
@@ -239,7 +240,7 @@ async fn many(sessions: usize, chunks: usize, figures: &mut Figures) -> Result<(
     let (mut bytes, mut ended) = (0, 0);
     while bytes < each * sessions * BYTES {
         let message = person.socket.next().await?;
-        bytes += said(&message).len();
+        bytes += agent_text(&message).len();
         ended += usize::from(message["type"] == "session:complete");
     }
     let seconds = begin.elapsed().as_secs_f64();
@@ -249,16 +250,16 @@ async fn many(sessions: usize, chunks: usize, figures: &mut Figures) -> Result<(
         person.socket.next_of("session:complete").await?;
         ended += 1;
     }
-    nothing_lost(&server, &talks, each * BYTES).await
+    expect_all_stored(&server, &talks, each * BYTES).await
 }
 
-async fn nothing_lost(server: &Server, talks: &[Conversation], bytes: usize) -> Result<()> {
+async fn expect_all_stored(server: &Server, talks: &[Conversation], bytes: usize) -> Result<()> {
     let mut late = server.connect().await?;
     for talk in talks {
         let open = serde_json::json!({"type": "session:open", "sessionId": talk.session_id});
         let history = late.ask(open).await?;
         let kept = history["entries"][1]["content"].as_str().map(str::len);
-        ensure!(kept == Some(bytes), "{kept:?} of {bytes} bytes were kept");
+        ensure!(kept == Some(bytes), "{kept:?} of {bytes} bytes were stored");
     }
     Ok(())
 }

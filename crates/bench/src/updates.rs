@@ -1,5 +1,5 @@
-//! How many text updates per second get from an agent's pipe to us, by our connection, by the protocol crate alone,
-//! and by a reader that only parses lines into types.
+//! Text updates per second from an agent's pipe: through our connection, through the protocol crate alone, and through
+//! a reader that only parses lines into types.
 
 use std::path::PathBuf;
 use std::process::Stdio;
@@ -17,12 +17,15 @@ use tokio::process::{Child, ChildStdout, Command};
 use tokio::sync::{Notify, mpsc};
 
 use crate::figures::{Effort, Figures};
-use crate::process::beside;
+use crate::process::sibling_program;
 
 const UPDATES: usize = 300_000;
 
 pub(crate) async fn measure(effort: Effort, figures: &mut Figures) -> Result<()> {
-    let (agent, liminal) = (beside("scripted-agent")?, beside("liminal")?);
+    let (agent, liminal) = (
+        sibling_program("scripted-agent")?,
+        sibling_program("liminal")?,
+    );
     for _ in 0..effort.of(5, 2) {
         let ours = by_our_connection(agent.clone(), liminal.clone()).await?;
         figures.add("updates", rate(ours));
@@ -77,7 +80,7 @@ async fn by_our_connection(program: PathBuf, liminal: PathBuf) -> Result<Duratio
 
 async fn by_the_crate(agent: &PathBuf) -> Result<Duration> {
     let (mut child, lines) = spawn(agent)?;
-    let stdin = child.stdin.take().context("a pipe")?;
+    let stdin = child.stdin.take().context("the child has no stdin")?;
     let outgoing = Box::pin(sink::unfold(stdin, async |mut stdin, line: String| {
         stdin.write_all(format!("{line}\n").as_bytes()).await?;
         Ok::<_, std::io::Error>(stdin)
@@ -120,7 +123,7 @@ async fn by_a_typed_reader(agent: &PathBuf) -> Result<Duration> {
         params: SessionNotification,
     }
     let (mut child, mut lines) = spawn(agent)?;
-    let mut stdin = child.stdin.take().context("a pipe")?;
+    let mut stdin = child.stdin.take().context("the child has no stdin")?;
     let began = Instant::now();
     let request =
         json!({"jsonrpc": "2.0", "id": 1, "method": "session/prompt", "params": prompt()});
@@ -141,6 +144,6 @@ fn spawn(agent: &PathBuf) -> Result<(Child, TokioLines<BufReader<ChildStdout>>)>
         .stdout(Stdio::piped())
         .kill_on_drop(true)
         .spawn()?;
-    let stdout = child.stdout.take().context("a pipe")?;
+    let stdout = child.stdout.take().context("the child has no stdout")?;
     Ok((child, BufReader::with_capacity(64 * 1024, stdout).lines()))
 }

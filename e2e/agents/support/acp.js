@@ -1,4 +1,4 @@
-/** An adapter spoken to directly, as any other editor would: what happens outside of us. */
+/** Another client of an adapter, as another editor would be: it continues sessions outside of the server. */
 
 import { spawn } from 'node:child_process';
 import { createInterface } from 'node:readline';
@@ -36,7 +36,7 @@ export async function startAdapter(command, env, folder) {
   });
   return {
     call,
-    /** Goes away as an editor does: the agent may still write down what was said. */
+    /** Ends as an editor does, so that the agent can still save the conversation. */
     stop: async () => {
       child.stdin.end();
       await ended;

@@ -1,28 +1,28 @@
 /**
- * The real agents in front of a stand-in model, one home for each test.
+ * The real agents with a stand-in model, in a new home for each test.
  *
  * @typedef {object} Agent
  * @property {'claude-code' | 'codex'} cliType
  * @property {'Claude Code' | 'Codex'} name
- * @property {string} testCase  of the feature spec: a whole turn
- * @property {string} adapter  how it is started
- * @property {string} askingMode  in which it asks before it changes anything
- * @property {string} quietMode  in which it does not
- * @property {{ value: string, named: string }} otherModel  what is chosen, and what the provider is then asked for
+ * @property {string} testCase  the feature spec's id for a whole turn
+ * @property {string} adapter  its start command
+ * @property {string} askingMode  the mode in which it asks before it changes anything
+ * @property {string} quietMode  the mode in which it does not ask
+ * @property {{ value: string, named: string }} otherModel  the option to select, and the model name the provider then receives
  * @property {Command} command
- * @property {RegExp} cutSign  what it says when the provider hangs up
+ * @property {RegExp} cutSign  its message when the provider closes the connection
  *
- * @typedef {object} Command  one with a slash
+ * @typedef {object} Command  a slash command
  * @property {string} name
- * @property {string} words  that follow it
+ * @property {string} words  its arguments
  * @property {string} answer
  * @property {(folder: string) => void} prepare
  *
- * @typedef {object} Said  what the model said to one request
+ * @typedef {object} Said  the model's response to one request
  * @property {string} prompt
  * @property {string} text
- * @property {string} model  which the agent thinks it speaks to
- * @property {boolean} aside  an errand of the agent, not the conversation
+ * @property {string} model  the model name in the request
+ * @property {boolean} aside  whether the request is not part of the conversation (a title, a suggestion)
  *
  * @typedef {object} Model
  * @property {string} url
@@ -76,13 +76,13 @@ export const CODEX = {
   askingMode: 'read-only',
   quietMode: 'agent-full-access',
   otherModel: { value: 'gpt-6-luna', named: 'gpt-6-luna' },
-  // Answered by the adapter itself.
+  // The adapter itself answers.
   command: { name: 'status', words: '', answer: 'Model: gpt-5.5', prepare: () => {} },
   cutSign: /stream disconnected/,
 };
 
 /**
- * What the agents find in the environment and in their home.
+ * Writes the agents' configuration into the home and returns their environment.
  * @param {string} home @param {string} url  of the model
  * @returns {Record<string, string>}
  */
@@ -96,7 +96,7 @@ export function settings(home, url) {
     `base_url = "${url}/v1"`,
     'wire_api = "responses"',
     'env_key = "STAND_IN_KEY"',
-    // A refusal is what is tested, not patience.
+    // Errors are tested, not retries.
     'request_max_retries = 0',
     'stream_max_retries = 0',
   ];
@@ -114,7 +114,7 @@ export function settings(home, url) {
   };
 }
 
-/** The environment of an adapter that somebody else starts in the same home. @param {Liminal} liminal */
+/** The environment of an adapter that another client starts in the same home. @param {Liminal} liminal */
 export function outside(liminal) {
   return { HOME: liminal.home, PATH: process.env.PATH, ...liminal.env };
 }
@@ -152,7 +152,7 @@ export const test = base.extend(fixtures).extend({
     const server = await startServer(home, settings(home, model.url));
     await use(server);
     await server.stop();
-    // An agent that is being ended may still write.
+    // An agent that is ending may still write.
     rmSync(home, { recursive: true, force: true, maxRetries: 10, retryDelay: 200 });
   },
 });

@@ -1,4 +1,4 @@
-/** What a turn shows, beside what the model said. */
+/** Compares what a turn shows with what the model said. */
 
 import { expect } from '@playwright/test';
 import { marked } from 'marked';
@@ -6,14 +6,14 @@ import { sessionPage } from '../../support/workspace.js';
 
 /** @typedef {import('@playwright/test').Page} Page */
 
-/** What the model said to a prompt, answer by answer. @param {import('./agents.js').Model} model @param {string} prompt */
+/** The model's answers to a prompt. @param {import('./agents.js').Model} model @param {string} prompt */
 export async function saidTo(model, prompt) {
-  // An agent may put a prompt that failed before the next one.
+  // An agent may repeat a failed prompt before the next one.
   const answers = (await model.said()).filter((one) => !one.aside && one.prompt.trim().endsWith(prompt));
   return answers.map(({ text }) => text).filter(Boolean);
 }
 
-/** The answers below the last prompt, as a reader sees them. @param {Page} page @returns {Promise<string[]>} */
+/** The answers below the last prompt, as visible text. @param {Page} page @returns {Promise<string[]>} */
 export function shownAnswers(page) {
   return sessionPage(page)
     .locator('#conversation')
@@ -33,7 +33,7 @@ export function shownAnswers(page) {
 }
 
 /**
- * The turn has ended, and what is on the screen is what the model said: no word more or less.
+ * Waits for the end of the turn and expects exactly the model's text on the screen.
  * @param {Page} page @param {import('./agents.js').Model} model @param {string} prompt
  */
 export async function expectAnswered(page, model, prompt) {
@@ -41,14 +41,14 @@ export async function expectAnswered(page, model, prompt) {
   await expect.poll(() => shownAnswers(page)).toEqual((await saidTo(model, prompt)).map(asRead));
 }
 
-/** Nothing runs in the session in view, and its last row says how the turn ended. @param {Page} page */
+/** Waits until no turn runs in the active session and its last row shows the outcome. @param {Page} page */
 export async function expectEnded(page) {
   const frame = sessionPage(page);
   await expect(frame.locator('#conversation .row').last()).toHaveClass(/row-turn/);
   await expect(frame.getByRole('button', { name: 'Stop' })).toBeHidden();
 }
 
-/** Markdown as its reader sees it, by another renderer than ours. @param {string} text */
+/** Markdown as visible text, by a renderer that is not ours. @param {string} text */
 function asRead(text) {
   const html = /** @type {string} */ (marked.parse(text));
   const plain = html.replace(/<[^>]+>/g, '');

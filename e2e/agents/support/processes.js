@@ -1,4 +1,4 @@
-/** The processes of an agent, as the system knows them. */
+/** The processes of an agent, read from /proc. */
 
 import { readdirSync, readFileSync } from 'node:fs';
 
@@ -7,13 +7,13 @@ const read = (pid, name) => {
   try {
     return readFileSync(`/proc/${pid}/${name}`, 'utf8');
   } catch {
-    return ''; // It ended while we looked.
+    return ''; // The process ended in the meantime.
   }
 };
 
 const all = () => readdirSync('/proc').filter((name) => /^[0-9]+$/.test(name));
 
-/** The adapter itself, in this home. @param {string} command @param {string} home @returns {number[]} */
+/** The adapter's own process ids, in this home. @param {string} command @param {string} home @returns {number[]} */
 export function adapters(command, home) {
   const words = command.split(' ');
   const runs = (/** @type {string} */ pid) => read(pid, 'cmdline').split('\0').slice(0, words.length).join(' ');
@@ -23,7 +23,7 @@ export function adapters(command, home) {
     .map(Number);
 }
 
-/** A process and everything it started, in MiB that are in memory. @param {number} pid */
+/** Resident memory of a process and its descendants, in MiB. @param {number} pid */
 export function treeMemory(pid) {
   const parents = all().map((one) => ({
     pid: Number(one),

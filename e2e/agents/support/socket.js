@@ -1,4 +1,4 @@
-/** The browser's WebSocket, spoken by a test: for what a screen shows too coarsely. */
+/** A client of the browser API, for details that the page does not show. */
 
 import { WebSocket } from 'ws';
 
@@ -9,19 +9,23 @@ export async function connect(liminal) {
     headers: { authorization: `Bearer ${token}` },
   });
   /** @type {any[]} */
-  const heard = [];
+  const received = [];
   /** @type {Set<() => void>} */
   const waiting = new Set();
   socket.on('message', (data) => {
-    heard.push(...[JSON.parse(String(data))].flat());
+    received.push(...[JSON.parse(String(data))].flat());
     for (const look of [...waiting]) look();
   });
   await new Promise((resolve, reject) => socket.on('open', resolve).on('error', reject));
-  /** The first message that fits, heard before or after. @param {(message: any) => boolean} fits @returns {Promise<any>} */
+  /**
+   * The first message that matches, received before or after the call.
+   * @param {(message: any) => boolean} fits
+   * @returns {Promise<any>}
+   */
   const first = (fits) =>
     new Promise((resolve) => {
       const look = () => {
-        const found = heard.find(fits);
+        const found = received.find(fits);
         if (!found) return;
         waiting.delete(look);
         resolve(found);
@@ -31,7 +35,7 @@ export async function connect(liminal) {
     });
   let lastId = 0;
   return {
-    heard,
+    received,
     first,
     /** @param {object} message */
     request: async (message) => {
@@ -46,7 +50,7 @@ export async function connect(liminal) {
   };
 }
 
-/** Everything in the only session there is. @param {import('../../support/liminal.js').Liminal} liminal */
+/** All entries of the only session. @param {import('../../support/liminal.js').Liminal} liminal */
 export async function entriesOf(liminal) {
   const socket = await connect(liminal);
   const { projects } = await socket.request({ type: 'project:list' });

@@ -1,4 +1,4 @@
-//! How the cost of something grows with its size: measured at several sizes, told as the factor per doubling.
+//! How costs grow with size: measured at several sizes, reported as the factor per doubling.
 
 use super::report::Figures;
 use super::spread::Spread;
@@ -6,13 +6,13 @@ use super::spread::Spread;
 pub(super) struct Curve {
     pub(super) name: &'static str,
     unit: &'static str,
-    /// Each size, and the figure measured at it.
+    /// Each size, and the name of its figure.
     points: &'static [(f64, &'static str)],
-    /// At most so many times as much with each doubling.
+    /// Maximum factor per doubling.
     most: f64,
 }
 
-// As a table.
+// Formatted as a table.
 #[rustfmt::skip]
 pub(super) const CURVES: &[Curve] = &[
     Curve { name: "message after 2,500 to 20,000 entries", unit: "ms", most: 1.1, points: &[
@@ -27,11 +27,11 @@ pub(super) const CURVES: &[Curve] = &[
         (2500.0, "growth.tail_base"), (5000.0, "growth.tail_length_2"),
         (10_000.0, "growth.tail_length_4"), (20_000.0, "growth.tail_length_8"),
     ] },
-    Curve { name: "chunk for 8 to 64 who watch", unit: "us of processor", most: 2.0, points: &[
+    Curve { name: "chunk for 8 to 64 subscribers", unit: "us of processor time", most: 2.0, points: &[
         (8.0, "growth.watchers_8"), (16.0, "growth.watchers_16"),
         (32.0, "growth.watchers_32"), (64.0, "growth.watchers_64"),
     ] },
-    Curve { name: "chunk in an entry of 0.8 to 6.4 MB", unit: "us of processor", most: 1.1, points: &[
+    Curve { name: "chunk in an entry of 0.8 to 6.4 MB", unit: "us of processor time", most: 1.1, points: &[
         (1.0, "growth.entry_1"), (2.0, "growth.entry_2"), (4.0, "growth.entry_4"), (8.0, "growth.entry_8"),
     ] },
     Curve { name: "history of 2,000 and 20,000 entries", unit: "ms", most: 2.1, points: &[
@@ -46,7 +46,7 @@ pub(super) const CURVES: &[Curve] = &[
 ];
 
 impl Curve {
-    /// The sizes that were measured, with the median at each.
+    /// The measured sizes, each with its median.
     fn measured(&self, figures: &Figures) -> Vec<(f64, f64)> {
         let median = |name: &str| Some(Spread::of(figures.get(name)?).median);
         let points = self.points.iter();
@@ -55,7 +55,8 @@ impl Curve {
             .collect()
     }
 
-    /// By what factor it grows with each doubling: the straight line that is nearest to all points, both in powers of two.
+    /// The factor per doubling: the slope of the best-fitting straight line through all points, both axes in powers of
+    /// two.
     pub(super) fn slope(&self, figures: &Figures) -> Option<f64> {
         let points = self.measured(figures);
         if points.len() < 2 {
@@ -80,7 +81,7 @@ impl Curve {
         self.slope(figures).is_none_or(|slope| slope <= self.most)
     }
 
-    /// Its line in the table, if it was measured.
+    /// The curve's line in the report, if it was measured.
     pub(super) fn line(&self, figures: &Figures) -> Option<String> {
         let slope = self.slope(figures)?;
         let values = self.measured(figures).into_iter();
@@ -109,14 +110,14 @@ mod tests {
     }
 
     #[test]
-    fn the_slope_is_the_factor_per_doubling_of_all_points() {
+    fn slope_is_the_factor_per_doubling_over_all_points() {
         let flat = figures([1.0, 1.0, 1.0, 1.0]);
         assert_eq!(CURVES[0].slope(&flat), Some(1.0));
         let linear = CURVES[0]
             .slope(&figures([1.0, 2.0, 4.0, 8.0]))
             .unwrap_or_default();
         assert!((linear - 2.0).abs() < 1e-9, "{linear}");
-        // One point far off is one of four.
+        // One outlier is one point of four.
         let odd = CURVES[0]
             .slope(&figures([1.0, 1.6, 1.0, 1.0]))
             .unwrap_or_default();

@@ -1,7 +1,7 @@
-//! `cargo xtask bench`: the release build beside the plain programs that people would write instead, in one run.
+//! `cargo xtask bench`: compares the release build with the baseline programs, in one run.
 //!
-//! The runs of both are in turn, so that whatever else the machine does hits both. Trust the ratios; the absolute
-//! numbers are this machine's. What was measured is kept in `target/bench`, and held against the last time.
+//! The runs of both alternate, so that other load on the machine affects both. Compare the ratios; the absolute numbers
+//! depend on the machine. The result is stored in `target/bench` and compared with the previous one.
 
 mod curves;
 mod report;
@@ -23,11 +23,11 @@ use crate::{root, target, tools};
 
 #[derive(Default)]
 pub(crate) struct Options {
-    /// As few runs as still say something: under three minutes.
+    /// The fewest meaningful runs: less than three minutes.
     quick: bool,
-    /// Only what stands in the browser, or only what does not.
+    /// Measure only the server, or only the browser.
     only: Option<Only>,
-    /// An earlier result to be held against, instead of the last one.
+    /// The earlier result to compare with, instead of the last one.
     against: Option<PathBuf>,
 }
 
@@ -68,7 +68,7 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<()> {
 
     let mut report = Report::new(options.quick, load);
     if options.only != Some(Only::Web) {
-        // Half a minute goes by before its store is full.
+        // Filling its store takes half a minute.
         let parts = SERVER
             .iter()
             .filter(|part| !(options.quick && **part == "agent-store"));
@@ -97,12 +97,14 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<()> {
         "\nmedian (lowest–highest); machine load after: {}",
         self::load()
     );
-    println!("a longest task of 0 took less than 50 ms, which is what a browser calls long");
+    println!(
+        "a longest task of 0 means that no task took 50 ms, the browser's limit for a long task"
+    );
     report.save(options.against.as_deref())?;
     report.judge()
 }
 
-/// What a result is only to be compared with if it is the same.
+/// Identifies the machine: results of different machines are not comparable.
 fn machine() -> String {
     let processors = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
     let mut models = processors
@@ -120,7 +122,7 @@ fn load() -> String {
     words.join(" ")
 }
 
-/// What `crates/bench` measured.
+/// Runs a part of `crates/bench`.
 fn server(part: &str, quick: bool) -> anyhow::Result<Figures> {
     let mut bench = Command::new(target().join("release/bench"));
     bench.arg(part).args(quick.then_some("quick"));
@@ -128,7 +130,7 @@ fn server(part: &str, quick: bool) -> anyhow::Result<Figures> {
     figures(part, bench)
 }
 
-/// What a script of `e2e/bench` measured.
+/// Runs a script of `e2e/bench`.
 fn browser(
     script: &str,
     runs: usize,
@@ -150,7 +152,7 @@ fn browser(
     figures(script, node)
 }
 
-/// Lists of numbers by name, as a program printed them.
+/// Runs a program that prints lists of numbers by name as JSON.
 fn figures(part: &str, mut program: Command) -> anyhow::Result<Figures> {
     let begin = Instant::now();
     print!("  {part}… ");
@@ -163,5 +165,5 @@ fn figures(part: &str, mut program: Command) -> anyhow::Result<Figures> {
         bail!("measuring {part} failed");
     }
     println!("{} s", begin.elapsed().as_secs());
-    serde_json::from_slice(&output.stdout).context("figures")
+    serde_json::from_slice(&output.stdout).context("the program printed no valid figures")
 }

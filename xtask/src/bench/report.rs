@@ -1,4 +1,4 @@
-//! What was measured in one go: shown, kept, and held against an earlier one.
+//! The figures of one run: printed, stored, and compared with an earlier run.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -15,12 +15,12 @@ use crate::target;
 /// Lists of numbers by name.
 pub(crate) type Figures = BTreeMap<String, Vec<f64>>;
 
-/// What is worse by less than this is not told: the machines are noisy.
+/// A figure that is worse by less than this factor is not reported, because the machines are noisy.
 const WORSE: f64 = 1.2;
-/// The same where there were so few runs that they do not tell how noisy.
+/// The same with too few runs to estimate the noise.
 const WORSE_OF_FEW: f64 = 1.5;
 const FEW: usize = 3;
-/// The same of the factor per doubling.
+/// The same for the factor per doubling.
 const STEEPER: f64 = 1.1;
 
 pub(crate) struct Report {
@@ -49,18 +49,18 @@ impl Report {
         if rows.is_empty() {
             return;
         }
-        let beside = table.beside;
+        let baseline = table.baseline;
         println!(
-            "\n{:<46}{:>22}{beside:>34}{:>9}  promise",
+            "\n{:<46}{:>22}{baseline:>34}{:>9}  promise",
             table.name, "liminal", "ratio"
         );
         for row in rows {
             let ours = Spread::of(&self.figures[row.ours]);
-            let theirs = self.beside(row.beside);
+            let theirs = self.baseline(row.baseline);
             let ratio = theirs.map(|theirs| ours.median / theirs.median);
-            // Nothing beside nothing has none.
-            let told = ratio.filter(|ratio| ratio.is_finite());
-            let told = told.map_or(String::new(), |ratio| format!("{ratio:.2}"));
+            // A ratio of two zeros is not a number and is left out.
+            let ratio_text = ratio.filter(|ratio| ratio.is_finite());
+            let ratio_text = ratio_text.map_or(String::new(), |ratio| format!("{ratio:.2}"));
             let name = format!("{}, {}", row.name, row.unit);
             let theirs = theirs.map_or(String::new(), |theirs| theirs.to_string());
             let verdict = row
@@ -70,9 +70,9 @@ impl Report {
                     format!("{} {word}", verdict.promise)
                 });
             let ours = ours.to_string();
-            println!("{name:<46}{ours:>22}{theirs:>34}{told:>9}  {verdict}");
+            println!("{name:<46}{ours:>22}{theirs:>34}{ratio_text:>9}  {verdict}");
             for (label, key) in row.others {
-                if let Some(other) = self.beside(key) {
+                if let Some(other) = self.baseline(key) {
                     let ratio = Spread::of(&self.figures[row.ours]).median / other.median;
                     let other = other.to_string();
                     println!("{:>102}{ratio:>9.2}", format!("{label}: {other}"));
@@ -97,15 +97,15 @@ impl Report {
         }
     }
 
-    /// Fails if one of the promises was not kept.
+    /// Fails if a promise was broken.
     pub(crate) fn judge(&self) -> anyhow::Result<()> {
         let rows = TABLES.iter().flat_map(|table| table.rows);
         let broken: Vec<&str> = rows
             .filter(|row| self.has(row))
             .filter(|row| {
                 let ours = Spread::of(&self.figures[row.ours]);
-                let beside = self.beside(row.beside);
-                let ratio = beside.map(|theirs| ours.median / theirs.median);
+                let baseline = self.baseline(row.baseline);
+                let ratio = baseline.map(|theirs| ours.median / theirs.median);
                 let verdict = row.verdict(ours.median, ratio);
                 verdict.is_some_and(|verdict| !verdict.kept)
             })
@@ -117,7 +117,7 @@ impl Report {
                     .map(|curve| curve.name),
             )
             .collect();
-        ensure!(broken.is_empty(), "not kept: {}", broken.join(", "));
+        ensure!(broken.is_empty(), "promises broken: {}", broken.join(", "));
         Ok(())
     }
 
@@ -125,11 +125,11 @@ impl Report {
         self.figures.contains_key(row.ours)
     }
 
-    fn beside(&self, key: &str) -> Option<Spread> {
+    fn baseline(&self, key: &str) -> Option<Spread> {
         self.figures.get(key).map(|list| Spread::of(list))
     }
 
-    /// Keeps it, and says what got worse since the other one.
+    /// Stores the figures, and prints which are worse than in the earlier result.
     pub(crate) fn save(&self, against: Option<&Path>) -> anyhow::Result<()> {
         let folder = target().join("bench");
         std::fs::create_dir_all(&folder)?;
@@ -141,10 +141,10 @@ impl Report {
         let other = against.map_or_else(|| last.clone(), PathBuf::from);
         match std::fs::read_to_string(&other) {
             Ok(text) => {
-                let before = Kept::parse(&text).context("the earlier result")?;
+                let before = Kept::parse(&text).context("cannot read the earlier result")?;
                 if before.machine != machine() {
                     println!(
-                        "the earlier result is another machine's: {}",
+                        "the earlier result is from another machine: {}",
                         before.machine
                     );
                 }
@@ -153,7 +153,7 @@ impl Report {
                     println!("WORSE  {line}");
                 }
                 if worse.is_empty() {
-                    println!("nothing got worse by a fifth since the earlier result");
+                    println!("no figure is worse by a fifth than in the earlier result");
                 }
             }
             Err(error) if against.is_some() => {
@@ -161,7 +161,7 @@ impl Report {
             }
             Err(_) => println!("there is no earlier result to compare with"),
         }
-        // Beside what there was: one part measured anew does not make the others forgotten.
+        // Merged into the stored figures, so that measuring one part does not discard the others.
         let there = std::fs::read_to_string(&last).ok();
         let there = there.and_then(|text| Kept::parse(&text).ok());
         let mut figures = there
@@ -175,28 +175,30 @@ impl Report {
             "figures": figures,
         });
         std::fs::write(&last, serde_json::to_string_pretty(&text)?)?;
-        println!("kept in {}", last.display());
+        println!("stored in {}", last.display());
         Ok(())
     }
 
-    /// What got worse since then, in words.
+    /// Describes the figures that got worse.
     fn worse_than(&self, before: &Figures) -> Vec<String> {
         let rows = TABLES.iter().flat_map(|table| table.rows);
         let worse = rows.filter_map(|row| {
             let both = [before, &self.figures];
-            // Beside its baseline where both have one: that takes the machine out of it.
-            let beside = both.iter().all(|figures| figures.contains_key(row.beside));
-            let [then, now] = both.map(|figures| cost(row, figures, beside));
+            // As a ratio to its baseline if both results have it, which removes the machine's influence.
+            let has_baseline = both
+                .iter()
+                .all(|figures| figures.contains_key(row.baseline));
+            let [then, now] = both.map(|figures| cost(row, figures, has_baseline));
             let (then, now) = (then?, now?);
             let few = both.iter().any(|figures| figures[row.ours].len() < FEW);
             let worse = if few { WORSE_OF_FEW } else { WORSE };
-            // Apart in the middle, and not only because single runs were far off.
+            // The medians must differ, not only single outliers.
             let apart = match row.better {
                 Better::Less => now.median > then.median * worse && now.lowest > then.median,
                 Better::More => now.median * worse < then.median && now.highest < then.median,
             };
             let (name, unit) = (row.name.trim(), row.unit);
-            let of = if beside { " as a ratio" } else { "" };
+            let of = if has_baseline { " as a ratio" } else { "" };
             apart.then(|| format!("{name}, {unit}{of}: {then} before, {now} now"))
         });
         let steeper = CURVES.iter().filter_map(|curve| {
@@ -213,10 +215,10 @@ impl Report {
     }
 }
 
-fn cost(row: &Row, figures: &Figures, beside: bool) -> Option<Spread> {
+fn cost(row: &Row, figures: &Figures, relative: bool) -> Option<Spread> {
     let ours = Spread::of(figures.get(row.ours)?);
-    let by = match beside {
-        true => Spread::of(figures.get(row.beside)?).median,
+    let by = match relative {
+        true => Spread::of(figures.get(row.baseline)?).median,
         false => 1.0,
     };
     Some(Spread {
@@ -226,7 +228,7 @@ fn cost(row: &Row, figures: &Figures, beside: bool) -> Option<Spread> {
     })
 }
 
-/// A result of an earlier time.
+/// A stored result.
 struct Kept {
     machine: String,
     figures: Figures,
@@ -248,7 +250,7 @@ struct Verdict {
 }
 
 impl Row {
-    /// None if nothing was promised, or what it is held against was not measured.
+    /// Returns `None` if nothing is promised or the baseline was not measured.
     fn verdict(&self, median: f64, ratio: Option<f64>) -> Option<Verdict> {
         let (promise, kept) = match (self.promise, ratio) {
             (Promise::Most(most), _) => (format!("{most}"), median <= most),
@@ -264,9 +266,9 @@ impl Row {
 mod tests {
     use super::*;
 
-    fn report(ours: &[f64], beside: &[f64]) -> Report {
+    fn report(ours: &[f64], baseline: &[f64]) -> Report {
         let mut report = Report::new(true, String::new());
-        let list = [("ours_cpu", ours), ("relay_typed_cpu", beside)];
+        let list = [("ours_cpu", ours), ("relay_typed_cpu", baseline)];
         let list = list.iter().filter(|(_, list)| !list.is_empty());
         let list = list.map(|(name, list)| ((*name).to_owned(), list.to_vec()));
         report.add("streams", list.collect());
@@ -274,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn worse_is_what_costs_a_fifth_more_beside_its_baseline() {
+    fn figure_a_fifth_worse_than_its_baseline_is_reported() {
         let before = report(&[1.0, 1.1, 1.2], &[1.0]).figures;
         assert_eq!(
             report(&[1.2, 1.3, 1.3], &[1.0]).worse_than(&before),
@@ -282,15 +284,15 @@ mod tests {
         );
         let worse = report(&[1.3, 1.4, 1.5], &[1.0]).worse_than(&before);
         assert_eq!(worse.len(), 1, "{worse:?}");
-        // The machine was slower for both.
+        // The machine was slower for the baseline, too.
         let slower = report(&[2.6, 2.8, 3.0], &[2.0, 2.2, 2.3]);
         assert_eq!(slower.worse_than(&before), [""; 0]);
-        // A single run says less.
+        // A single run needs a larger difference.
         assert_eq!(report(&[1.5], &[1.0]).worse_than(&before), [""; 0]);
         assert_eq!(report(&[2.0], &[1.0]).worse_than(&before).len(), 1);
-        // Without a baseline now, what it took is held against what it took.
+        // Without a baseline in the new result, absolute values are compared.
         assert_eq!(report(&[1.2, 1.3, 1.3], &[]).worse_than(&before), [""; 0]);
-        // One run of three was far off.
+        // Only one run of three is an outlier.
         assert_eq!(
             report(&[1.0, 1.4, 1.5], &[1.0]).worse_than(&before),
             [""; 0]
@@ -298,16 +300,16 @@ mod tests {
     }
 
     #[test]
-    fn a_promise_that_is_not_kept_is_named() {
+    fn broken_promise_is_named() {
         assert!(report(&[1.9], &[1.0]).judge().is_ok());
         let broken = report(&[2.1], &[1.0]).judge().unwrap_err();
-        assert_eq!(broken.to_string(), "not kept: streams.ours_cpu");
-        // Nothing was measured that it could be held against.
+        assert_eq!(broken.to_string(), "promises broken: streams.ours_cpu");
+        // The baseline was not measured.
         assert!(report(&[2.1], &[]).judge().is_ok());
     }
 
     #[test]
-    fn no_figure_is_in_two_rows() {
+    fn each_figure_is_in_one_row() {
         let rows = TABLES.iter().flat_map(|table| table.rows);
         let mut names: Vec<&str> = rows.map(|row| row.ours).collect();
         let count = names.len();

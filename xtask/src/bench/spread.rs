@@ -1,4 +1,4 @@
-//! Several measurements of the same thing.
+//! Lowest, median and highest of several measurements.
 
 #[derive(Clone, Copy)]
 pub(crate) struct Spread {

@@ -1,4 +1,4 @@
-//! The plain programs.
+//! The baseline programs.
 
 pub(crate) mod page;
 pub(crate) mod relay;

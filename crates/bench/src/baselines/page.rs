@@ -1,4 +1,4 @@
-//! The least a server can be: one page that says so, and where one can type.
+//! The smallest possible server: one page with a text field.
 
 use axum::Router;
 use axum::response::Html;

@@ -1,6 +1,6 @@
-//! The barest relays from an agent's pipe to a WebSocket. Nothing is kept, nobody is let in or out.
+//! Minimal relays from an agent's pipe to a WebSocket, without storage or authentication.
 //!
-//! Each prints its address. The first message of a client is the prompt; `done` is the last of a turn.
+//! Each prints its address. A client's message is the prompt; `done` is the last message of a turn.
 
 use agent_client_protocol::{Client, Lines, UntypedMessage};
 use agent_client_protocol_schema::v1::{ContentBlock, SessionNotification, SessionUpdate};
@@ -19,13 +19,13 @@ use tokio::sync::mpsc;
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Kind {
-    /// Lines as they are, whatever is there in one frame.
+    /// Forwards lines unparsed; all lines available form one frame.
     Lines,
-    /// Each line parsed into types and written anew, the frames in batches.
+    /// Parses each line into types and serializes it again; frames are flushed in batches.
     Typed,
-    /// The same, with the text that is there joined into one frame.
+    /// Like `Typed`, but joins all available text into one frame.
     Coalesced,
-    /// The protocol's own crate, a frame for each update.
+    /// The official protocol crate, with one frame per update.
     Crate,
 }
 
@@ -76,8 +76,8 @@ fn spawn(agent: &str) -> Result<(Child, ChildStdin, BufReader<ChildStdout>)> {
         .stdout(std::process::Stdio::piped())
         .kill_on_drop(true)
         .spawn()?;
-    let stdin = child.stdin.take().context("a pipe")?;
-    let stdout = child.stdout.take().context("a pipe")?;
+    let stdin = child.stdin.take().context("the child has no stdin")?;
+    let stdout = child.stdout.take().context("the child has no stdout")?;
     Ok((child, stdin, BufReader::with_capacity(64 * 1024, stdout)))
 }
 
@@ -112,7 +112,7 @@ async fn pass_on(lines: &mut BufReader<ChildStdout>, socket: &mut WebSocket) -> 
             continue;
         };
         let whole: String = rest.drain(..=end).collect();
-        // The answer to the prompt is the only line with a result.
+        // The response to the prompt is the only line with a result.
         let ended = whole.contains("\"result\"");
         socket.send(Message::Text(whole.into())).await?;
         if ended {
@@ -148,7 +148,7 @@ async fn parse(
                 socket.feed(Message::Text(message.into())).await?;
             }
         }
-        // Flushed when nothing more is there yet.
+        // Flushed when no further line is available.
         if !more {
             socket.flush().await?;
         }
@@ -169,10 +169,10 @@ async fn by_the_crate(agent: &str, socket: WebSocket) -> Result<()> {
     let incoming = stream::unfold(lines.lines(), async |mut lines| {
         Some((lines.next_line().await.transpose()?, lines))
     });
-    let (updates, mut told) = mpsc::channel::<String>(256);
+    let (updates, mut received) = mpsc::channel::<String>(256);
     let (mut sink, mut prompts) = socket.split();
     tokio::spawn(async move {
-        while let Some(update) = told.recv().await {
+        while let Some(update) = received.recv().await {
             sink.send(Message::Text(update.into())).await?;
         }
         Ok::<_, axum::Error>(())
