@@ -247,6 +247,7 @@ fn fire(steps: &Steps) -> anyhow::Result<()> {
         "--package=testkit",
         "--test=fire_faults",
         "--test=fire_attacks",
+        "--test=power_cut",
     ];
     let chromium = for_browser_tests(steps)?;
     steps.time_in_parallel(
