@@ -636,7 +636,7 @@ fn first_words(entry: &ChatEntry) -> Option<&str> {
     }
 }
 
-/// What a transcript says of its session.
+/// A session's index entry as its transcript has it, over the entry that is known.
 fn told_by(path: &Path, known: Option<&SessionMeta>) -> Option<SessionMeta> {
     let (transcript, found) = Transcript::open(path).ok()?;
     let mut meta = match (known, found.header) {
@@ -659,8 +659,14 @@ fn told_by(path: &Path, known: Option<&SessionMeta>) -> Option<SessionMeta> {
     let Note {
         title, archived, ..
     } = found.note;
-    meta.title = title.unwrap_or(meta.title);
-    meta.archived = archived.unwrap_or(meta.archived);
+    // The index has what was acknowledged, but for a title that was derived just before a crash. A note that it does not
+    // know belongs to a request that was never answered.
+    if meta.title == UNTITLED {
+        meta.title = title.unwrap_or(meta.title);
+    }
+    if known.is_none() {
+        meta.archived = archived.unwrap_or(meta.archived);
+    }
     let total = transcript.total();
     let mut entries = transcript.read(total.saturating_sub(TAIL), total).ok()?;
     entries.extend(found.in_flight.into_values());

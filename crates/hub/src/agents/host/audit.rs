@@ -28,6 +28,9 @@ const ARGUMENTS_MAX: usize = 64;
 pub struct Audit {
     lines: mpsc::Sender<Message>,
     lost: Arc<AtomicU64>,
+    /// Lines handed to the thread, and lines the thread is done with.
+    recorded: Arc<AtomicU64>,
+    settled: Arc<AtomicU64>,
 }
 
 enum Message {
@@ -102,12 +105,15 @@ impl Audit {
         let (lines, mut waiting) = mpsc::channel(WAITING_MAX);
         let lost = Arc::new(AtomicU64::new(0));
         let missing = lost.clone();
+        let settled = Arc::new(AtomicU64::new(0));
+        let done_with = settled.clone();
         std::thread::Builder::new()
             .name("audit".to_owned())
             .spawn(move || {
                 let mut batch = vec![];
                 while waiting.blocking_recv_many(&mut batch, WAITING_MAX) > 0 {
                     let mut flushed = vec![];
+                    let messages = batch.len() as u64;
                     for message in batch.drain(..) {
                         match message {
                             Message::Line(line) if !writer.append(&line) => {
@@ -126,12 +132,18 @@ impl Audit {
                         }
                     }
                     writer.sync();
+                    done_with.fetch_add(messages - flushed.len() as u64, Ordering::Release);
                     for done in flushed {
                         let _ = done.send(());
                     }
                 }
             })?;
-        Ok(Self { lines, lost })
+        Ok(Self {
+            lines,
+            lost,
+            recorded: Arc::default(),
+            settled,
+        })
     }
 
     pub fn record(&self, session_id: &str, mut what: AuditWhat) {
@@ -144,13 +156,17 @@ impl Audit {
         };
         let sent = serde_json::to_string(&record)
             .is_ok_and(|line| self.lines.try_send(Message::Line(line)).is_ok());
-        if !sent {
-            self.lost.fetch_add(1, Ordering::Relaxed);
-        }
+        match sent {
+            true => self.recorded.fetch_add(1, Ordering::Relaxed),
+            false => self.lost.fetch_add(1, Ordering::Relaxed),
+        };
     }
 
-    /// Waits until every record made before is on disk.
+    /// Waits until every record made before is on disk, or could not be written.
     pub async fn flush(&self) {
+        if self.recorded.load(Ordering::Relaxed) <= self.settled.load(Ordering::Acquire) {
+            return;
+        }
         let (done, written) = oneshot::channel();
         if self.lines.send(Message::Flush(done)).await.is_ok() {
             let _ = written.await;

@@ -65,6 +65,12 @@ impl Conversation {
         }
     }
 
+    /// Whether the end of a turn is waiting to be written.
+    pub(super) fn ends_turn(&self) -> bool {
+        let ends = |change: &EntryChange| matches!(change, EntryChange::Begin(ChatEntry::Turn(_)));
+        self.pending.iter().any(ends)
+    }
+
     pub(super) fn turn_begins(&mut self) {
         self.turn_begins = true;
     }

@@ -15,6 +15,8 @@ use crate::session::state::{Effect, Input};
 use crate::store::transcript::Note;
 
 const WRITE_AGAIN: Duration = Duration::from_secs(1);
+/// How long the end of a turn waits for the audit.
+const AUDIT_DEADLINE: Duration = Duration::from_secs(2);
 
 impl Actor {
     /// Does what has to be on disk before anything else, if there is any, and returns the rest.
@@ -68,8 +70,14 @@ impl Actor {
         }
     }
 
-    /// Writes what is pending and shows it, as soon as the disk lets us.
+    /// Writes and publishes pending changes, as soon as the disk allows it.
     pub(super) async fn commit(&mut self) {
+        if self.conversation.ends_turn() {
+            // What was allowed in a turn is in the audit before a client sees its end. A disk that hangs holds up the
+            // commit below anyway.
+            let flushed = self.setup.host.audit.flush();
+            let _ = tokio::time::timeout(AUDIT_DEADLINE, flushed).await;
+        }
         let mut told = false;
         while let Err(error) = self.conversation.commit().await {
             tracing::error!(%error, "could not write what was said");
