@@ -350,3 +350,57 @@ async fn models_in_the_older_form_are_shown_and_set() -> Result<()> {
     assert_eq!(talk.said()[1], "assistant: deep");
     Ok(())
 }
+
+#[tokio::test]
+async fn late_updates_with_known_ids_stay_in_their_own_turn() -> Result<()> {
+    let setup = setup("")?;
+    let (server, mut person, mut talk) = begin(&setup).await?;
+    let go = setup.home().join("go");
+    let named = |text: &str| {
+        let content = json!({"type": "text", "text": text});
+        json!({"sessionUpdate": "agent_message_chunk", "messageId": "m1", "content": content})
+    };
+    let content = json!([{"type": "content", "content": {"type": "text", "text": "result"}}]);
+    let done = json!({"sessionUpdate": "tool_call_update", "toolCallId": "t1", "status": "completed", "content": content});
+    let first = [
+        update(named("one")),
+        "tool t1 read First".to_owned(),
+        format!("until {}", go.display()),
+        format!("late-update {}", named(" more")),
+        format!("late-update {done}"),
+    ];
+    person.send(&talk, &first.join("\n")).await?;
+    person.until_said(&mut talk, "tool First").await?;
+    // The next turn begins at once, and uses the id of the call for another one.
+    let second = "sleep 50\nsay two\ntool t1 read Second\ntool-done t1 other";
+    person.send(&talk, second).await?;
+    person
+        .until(&mut talk, |seen| seen.info["queue"][0].is_object())
+        .await?;
+    std::fs::write(&go, "")?;
+    person.until_turns(&mut talk, 2).await?;
+    let ours = [
+        "assistant: one more",
+        "tool First complete",
+        "turn ended",
+        &format!("user: {second}"),
+        "assistant: two",
+        "tool Second complete",
+        "turn ended",
+    ];
+    assert_eq!(talk.said()[1..], ours);
+    assert_eq!(talk.entries[2]["result"], "result");
+    assert_eq!(talk.entries[6]["result"], "other");
+    // Shown whole, with nothing running.
+    let third = format!("late-update {}", named(" and more"));
+    person.turn(&mut talk, &third).await?;
+    person
+        .until_said(&mut talk, "assistant: one more and more")
+        .await?;
+    assert_eq!(talk.said().len(), 10);
+    server.signal("KILL").await?;
+    let server = setup.start().await?;
+    let mut person = Person::at(&server, &setup.folder("app")?).await?;
+    assert_eq!(person.open(&talk.session_id).await?.entries, talk.entries);
+    Ok(())
+}

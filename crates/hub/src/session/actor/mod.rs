@@ -445,6 +445,10 @@ impl Actor {
                         agent.prompt(turn, &message.content, pictures);
                     }
                 }
+                Effect::Amend { entry_id, update } => {
+                    let held = self.conversation.amend(&entry_id, *update).await;
+                    self.state.hold(held);
+                }
                 Effect::CancelPrompt => {
                     if let Some(agent) = &self.agent {
                         agent.cancel();
