@@ -36,7 +36,7 @@ pub use host::{
 pub use kinds::{AgentKind, Agents, refresh};
 pub use lifecycle::{AgentHandle, Backoff, Life, Publish, Status};
 pub use obtain::{Ended, News, NotInstalled, REGISTRY_URL, Refreshed};
-pub use routes::{Attach, FromAgent};
+pub use routes::{Attach, FromAgent, Routed};
 pub use start::{AgentSetup, environment, look_at};
 pub use tickets::Ticket;
 pub use wire_tap::{Traffic, WireTap};

@@ -269,6 +269,10 @@ impl State {
         self.attachment == Attachment::Attaching
     }
 
+    pub(crate) fn is_detached(&self) -> bool {
+        self.attachment == Attachment::Detached
+    }
+
     pub(crate) fn policy(&self) -> PermissionPolicy {
         self.policy
     }
