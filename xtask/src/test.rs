@@ -138,6 +138,7 @@ fn fire(steps: &mut Steps) -> anyhow::Result<()> {
         "--package=testkit",
         "--test=fire_faults",
         "--test=fire_attacks",
+        "--test=turn_stress",
     ];
     steps.time("strace, valgrind, libfaketime", tools::for_faults)?;
     let mut build = command(&["cargo", "build", "--quiet", "--bins"]);
