@@ -248,6 +248,7 @@ fn fire(steps: &Steps) -> anyhow::Result<()> {
         "--test=fire_faults",
         "--test=fire_attacks",
         "--test=power_cut",
+        "--test=turn_stress",
     ];
     let chromium = for_browser_tests(steps)?;
     steps.time_in_parallel(

@@ -136,3 +136,32 @@ async fn everyone_gets_the_same_html_of_what_is_over() -> Result<()> {
     assert!(seen.iter().all(|html| *html == seen[0]), "{seen:?}");
     Ok(())
 }
+
+#[tokio::test]
+async fn text_that_grows_after_its_turn_comes_with_its_whole_html() -> Result<()> {
+    let setup = ServerSetup::new(env!("CARGO_BIN_EXE_liminal"))?.with_scripted_agent("")?;
+    let server = setup.start().await?;
+    let mut person = Person::at(&server, &setup.folder("app")?).await?;
+    let talk = person.begin().await?;
+    let mut socket = reader(&server).await?;
+    socket
+        .ask(json!({"type": "session:open", "sessionId": talk.session_id}))
+        .await?;
+    let named = |text: &str| {
+        let content = json!({"type": "text", "text": text});
+        json!({"sessionUpdate": "agent_message_chunk", "messageId": "m1", "content": content})
+    };
+    let script = format!("update {}\nlate-update {}", named("one *wo"), named("rd*"));
+    person.send(&talk, &script).await?;
+    let late = loop {
+        let message = socket.next_of("session:update").await?;
+        if message["entry"]["content"] == "one *word*" {
+            break message;
+        }
+    };
+    assert_ne!(late["begins"], true);
+    let mut element = Element::default();
+    element.apply(&late["html"]);
+    assert_eq!(element.shown().trim_end(), "<p>one <em>word</em></p>");
+    Ok(())
+}

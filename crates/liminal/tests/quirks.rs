@@ -1,9 +1,11 @@
 //! What real agents were seen to do beside the protocol, done by the scripted agent, through the real server.
 //! `docs/agents.md` says which sentence of what was seen is held by which test.
 
+use std::time::Duration;
+
 use anyhow::{Context, Result};
 use serde_json::{Value, json};
-use testkit::{Conversation, Person, Server, ServerSetup};
+use testkit::{Conversation, HANG_GUARD, Person, Server, ServerSetup};
 
 fn setup(script: &str) -> Result<ServerSetup> {
     ServerSetup::new(env!("CARGO_BIN_EXE_liminal"))?.with_scripted_agent(script)
@@ -393,5 +395,138 @@ async fn models_in_the_older_form_are_shown_and_set() -> Result<()> {
         .await?;
     person.turn(&mut talk, "model").await?;
     assert_eq!(talk.said()[1], "assistant: deep");
+    Ok(())
+}
+
+/// Until the agent was asked this so often.
+async fn asked(setup: &ServerSetup, method: &str, times: usize) -> Result<()> {
+    let asking = async {
+        while setup.count_asked(method) < times {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    Ok(tokio::time::timeout(HANG_GUARD, asking).await?)
+}
+
+#[tokio::test]
+async fn replay_after_the_answer_of_its_load_is_not_shown_as_output() -> Result<()> {
+    let setup = setup("no-resume load-answer-first:20")?;
+    let (server, mut person, mut talk) = begin(&setup).await?;
+    person
+        .turn(&mut talk, "say first\ntool t1 read Read\ntool-done t1 text")
+        .await?;
+    let (server, mut person, mut again) = reopened(&setup, server, &talk.session_id).await?;
+    // The prompt waits until the replay has ended.
+    let second = "sleep 80\nsay second";
+    person.turn(&mut again, second).await?;
+    let user = format!("user: {second}");
+    let said = [
+        &talk.said()[..],
+        &[user.as_str(), "assistant: second", "turn ended"].map(str::to_owned),
+    ];
+    assert_eq!(again.said(), said.concat());
+    // A conversation that went on in another client is taken over all the same.
+    let memory = memory(&setup, &talk)?;
+    let more = [
+        chunk("user_message_chunk", "elsewhere"),
+        chunk("agent_message_chunk", "there"),
+    ];
+    let known = std::fs::read_to_string(&memory)?;
+    std::fs::write(&memory, format!("{known}{}\n", more.join("\n")))?;
+    let (_server, mut person, mut again) = reopened(&setup, server, &talk.session_id).await?;
+    attached(&mut person, &mut again).await?;
+    let more = ["user: elsewhere", "assistant: there"].map(str::to_owned);
+    assert_eq!(again.said(), [&said.concat()[..], &more].concat());
+    Ok(())
+}
+
+#[tokio::test]
+async fn retry_while_the_agent_dies_in_a_load_shows_nothing_twice() -> Result<()> {
+    let setup = ServerSetup::new(env!("CARGO_BIN_EXE_liminal"))?;
+    let die = setup.home().join("die");
+    let script = format!("no-resume exit-in-load:{}", die.display());
+    let setup = setup.with_scripted_agent(&script)?;
+    let (server, mut person, mut talk) = begin(&setup).await?;
+    person.turn(&mut talk, "say first").await?;
+    let (_server, mut person, mut again) = reopened(&setup, server, &talk.session_id).await?;
+    asked(&setup, "session/load", 1).await?;
+    person
+        .ask(&mut again, json!({"type": "session:attach"}))
+        .await?;
+    std::fs::write(&die, "")?;
+    attached(&mut person, &mut again).await?;
+    assert_eq!(setup.count_asked("session/load"), 2);
+    person.turn(&mut again, "say second").await?;
+    let said = ["user: say second", "assistant: second", "turn ended"].map(str::to_owned);
+    assert_eq!(again.said(), [&talk.said()[..], &said].concat());
+    Ok(())
+}
+
+#[tokio::test]
+async fn late_updates_with_known_ids_stay_in_their_own_turn() -> Result<()> {
+    let setup = setup("")?;
+    let (server, mut person, mut talk) = begin(&setup).await?;
+    let go = setup.home().join("go");
+    let named = |text: &str| {
+        let content = json!({"type": "text", "text": text});
+        json!({"sessionUpdate": "agent_message_chunk", "messageId": "m1", "content": content})
+    };
+    let content = json!([{"type": "content", "content": {"type": "text", "text": "result"}}]);
+    let done = json!({"sessionUpdate": "tool_call_update", "toolCallId": "t1", "status": "completed", "content": content});
+    let first = [
+        update(named("one")),
+        "tool t1 read First".to_owned(),
+        format!("until {}", go.display()),
+        format!("late-update {}", named(" more")),
+        format!("late-update {done}"),
+    ];
+    person.send(&talk, &first.join("\n")).await?;
+    person.until_said(&mut talk, "tool First").await?;
+    // The next turn begins at once, and uses the id of the call for another one.
+    let second = "sleep 50\nsay two\ntool t1 read Second\ntool-done t1 other";
+    person.send(&talk, second).await?;
+    person
+        .until(&mut talk, |seen| seen.info["queue"][0].is_object())
+        .await?;
+    std::fs::write(&go, "")?;
+    person.until_turns(&mut talk, 2).await?;
+    let ours = [
+        "assistant: one more",
+        "tool First complete",
+        "turn ended",
+        &format!("user: {second}"),
+        "assistant: two",
+        "tool Second complete",
+        "turn ended",
+    ];
+    assert_eq!(talk.said()[1..], ours);
+    assert_eq!(talk.entries[2]["result"], "result");
+    assert_eq!(talk.entries[6]["result"], "other");
+    // Shown whole, with nothing running.
+    let third = format!("late-update {}", named(" and more"));
+    person.turn(&mut talk, &third).await?;
+    person
+        .until_said(&mut talk, "assistant: one more and more")
+        .await?;
+    assert_eq!(talk.said().len(), 10);
+    server.signal("KILL").await?;
+    let server = setup.start().await?;
+    let mut person = Person::at(&server, &setup.folder("app")?).await?;
+    assert_eq!(person.open(&talk.session_id).await?.entries, talk.entries);
+    Ok(())
+}
+
+#[tokio::test]
+async fn memory_line_torn_by_a_kill_of_the_agent_is_passed_over() -> Result<()> {
+    let setup = setup("no-resume")?;
+    let (server, mut person, mut talk) = begin(&setup).await?;
+    person.turn(&mut talk, "say first").await?;
+    let memory = memory(&setup, &talk)?;
+    let known = std::fs::read_to_string(&memory)?;
+    std::fs::write(&memory, format!("{known}{{\"sessionUpdate\":\"agent"))?;
+    let (_server, mut person, mut again) = reopened(&setup, server, &talk.session_id).await?;
+    person.turn(&mut again, "say second").await?;
+    let kept = std::fs::read_to_string(&memory)?;
+    assert_eq!(kept.lines().count(), known.lines().count() + 3);
     Ok(())
 }

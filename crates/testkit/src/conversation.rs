@@ -18,6 +18,8 @@ pub struct Conversation {
     /// Entries that were said to be final.
     pub complete: Vec<String>,
     pub cancelled: Vec<String>,
+    /// Both since the last history, which may give entries other numbers.
+    final_now: BTreeSet<String>,
 }
 
 impl Conversation {
@@ -42,6 +44,7 @@ impl Conversation {
                 self.first = message["first"].as_u64().context("a number")? as usize;
                 self.entries = message["entries"].as_array().context("a list")?.clone();
                 self.info = message["info"].clone();
+                self.final_now.clear();
             }
             "session:resumed" => {
                 ensure!(message["seq"] == self.seq, "resumed elsewhere: {message}");
@@ -54,9 +57,22 @@ impl Conversation {
                 self.seq = seq;
                 match kind.as_str() {
                     "session:update" => self.upsert(message)?,
-                    "session:chunk" => self.append(&text("entryId"), message)?,
-                    "session:complete" => self.complete.push(text("entryId")),
-                    _ => self.cancelled.push(text("entryId")),
+                    "session:chunk" => {
+                        let id = text("entryId");
+                        ensure!(
+                            !self.final_now.contains(&id),
+                            "grows after its end: {message}"
+                        );
+                        self.append(&id, message)?;
+                    }
+                    "session:complete" => {
+                        self.final_now.insert(text("entryId"));
+                        self.complete.push(text("entryId"));
+                    }
+                    _ => {
+                        self.final_now.insert(text("entryId"));
+                        self.cancelled.push(text("entryId"));
+                    }
                 }
             }
             _ => {}

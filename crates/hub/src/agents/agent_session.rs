@@ -4,6 +4,7 @@ use std::sync::{Arc, Mutex};
 
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
+use tokio::time::Instant;
 
 use super::connection::{AgentError, AgentEvent, Connection};
 use super::from_acp::OLDER_MODEL;
@@ -60,6 +61,16 @@ impl AgentSession {
         self.connection.is_retired()
     }
 
+    /// When events of the agent were last handed on, for this session or another one: now, if some are waiting.
+    pub fn last_event(&self) -> Option<Instant> {
+        let routes = lock(&self.routes);
+        let waiting = self.events.capacity() < self.events.max_capacity();
+        match routes.hands_on || waiting {
+            true => Some(Instant::now()),
+            false => routes.last_event,
+        }
+    }
+
     /// The agent's own id for it.
     pub fn id(&self) -> &str {
         &self.id
@@ -84,6 +95,7 @@ impl AgentSession {
             return;
         };
         let expected = Expected::Prompt {
+            connection: self.connection.id(),
             session_id: self.id.clone(),
             turn,
         };

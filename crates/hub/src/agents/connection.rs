@@ -93,6 +93,7 @@ fn detail(reason: &str) -> String {
 /// What comes from an agent, in the order in which it stood on the wire.
 pub enum AgentEvent {
     Update {
+        connection: u64,
         session_id: String,
         update: Update,
         room: Room,
@@ -104,6 +105,7 @@ pub enum AgentEvent {
     },
     /// The agent wants something of us.
     Request {
+        connection: u64,
         method: String,
         params: Value,
         answer: Answer,
@@ -296,6 +298,11 @@ impl Connection {
         self.inner.open.is_retired()
     }
 
+    /// Whether its output has ended: nothing can be asked of it any more, though its process may still run.
+    pub(super) fn has_ended(&self) -> bool {
+        self.inner.ended.load(Ordering::Acquire)
+    }
+
     /// Until the process has ended.
     pub async fn gone(&self) {
         let mut gone = self.inner.gone.clone();
@@ -387,6 +394,7 @@ async fn run(id: u64, start: Start, events: mpsc::Sender<AgentEvent>, ready: Rea
         taken,
     ));
     let (gate, from_agent) = Gate::new(
+        id,
         events.clone(),
         oddities.clone(),
         start.tap.clone(),
@@ -427,6 +435,7 @@ async fn run(id: u64, start: Start, events: mpsc::Sender<AgentEvent>, ready: Rea
                     true => drop(
                         wanted
                             .send(AgentEvent::Request {
+                                connection: id,
                                 method,
                                 params,
                                 answer,

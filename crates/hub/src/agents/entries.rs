@@ -13,6 +13,7 @@ use wire::{
     ToolCallEntry, ToolContent, ToolKind, ToolStatus, TurnEntry,
 };
 
+use super::earlier::{AgentId, Earlier};
 use super::from_acp::{ToolCallPatch, Update};
 use super::weight::{call_bytes, media_bytes, question_bytes};
 
@@ -47,6 +48,9 @@ pub struct Entries {
     open: Option<OpenText>,
     /// By the agent's id, those of the running turn or, for stragglers, of the last one.
     tool_calls: HashMap<String, Arc<ToolCallEntry>>,
+    /// Messages that began since the last turn began or ended, with their entries.
+    messages: Vec<(AgentId, String)>,
+    earlier: Earlier,
     /// What terminals of ours have said that no tool call has shown yet.
     terminals: HashMap<String, Terminal>,
     /// The plan of the running turn.
@@ -77,6 +81,8 @@ impl Entries {
             next_entry: entries + 1,
             open: None,
             tool_calls: HashMap::new(),
+            messages: vec![],
+            earlier: Earlier::default(),
             terminals: HashMap::new(),
             plan: None,
             in_turn: false,
@@ -138,7 +144,17 @@ impl Entries {
         self.finish_text(&mut changes);
         self.plan = None;
         self.in_turn = true;
-        self.tool_calls.clear();
+        self.remember_messages();
+        let calls = self.tool_calls.drain();
+        let mut calls: Vec<_> = calls
+            .map(|(id, call)| (id, call.entry_id.clone()))
+            .collect();
+        calls.sort_by_key(|(_, entry_id)| entry_number(entry_id));
+        for (id, entry_id) in calls {
+            if let Some(id) = AgentId::call(&id) {
+                self.earlier.remember(id, entry_id);
+            }
+        }
         self.terminals.clear();
         self.held = 0;
         changes.push(EntryChange::Begin(ChatEntry::User {
@@ -149,6 +165,34 @@ impl Entries {
             images: message.images.clone(),
         }));
         changes
+    }
+
+    /// The entry of an earlier turn that the update is about, if it names one.
+    pub fn earlier(&self, update: &Update) -> Option<String> {
+        let id = match update {
+            Update::Text {
+                author, message_id, ..
+            } => AgentId::message(*author, message_id.as_ref())?,
+            Update::ToolCall(patch)
+                if !patch.announces && !self.tool_calls.contains_key(&patch.tool_call_id) =>
+            {
+                AgentId::call(&patch.tool_call_id)?
+            }
+            _ => return None,
+        };
+        self.earlier.entry(&id).cloned()
+    }
+
+    /// Counts what is held for an entry of an earlier turn that has changed.
+    pub fn hold(&mut self, bytes: usize) {
+        self.held += bytes;
+    }
+
+    /// From now on they belong to an earlier turn.
+    fn remember_messages(&mut self) {
+        for (id, entry_id) in self.messages.drain(..) {
+            self.earlier.remember(id, entry_id);
+        }
     }
 
     /// The agent asks the person something; the entry gets its id.
@@ -214,6 +258,7 @@ impl Entries {
         self.finish_text(&mut changes);
         self.plan = None;
         self.in_turn = false;
+        self.remember_messages();
         let mut stopped: Vec<&mut Arc<ToolCallEntry>> = self
             .tool_calls
             .values_mut()
@@ -254,6 +299,9 @@ impl Entries {
         }
         self.finish_text(changes);
         let entry_id = self.next_id();
+        if let Some(id) = AgentId::message(author, message_id.as_ref()) {
+            self.messages.push((id, entry_id.clone()));
+        }
         self.open = Some(OpenText {
             entry_id: entry_id.clone(),
             author,
@@ -367,7 +415,7 @@ pub fn entry_number(entry_id: &str) -> u64 {
     entry_id.trim_start_matches('e').parse().unwrap_or_default()
 }
 
-fn apply_patch(call: &mut ToolCallEntry, patch: ToolCallPatch) {
+pub(super) fn apply_patch(call: &mut ToolCallEntry, patch: ToolCallPatch) {
     if let Some(title) = patch.title.filter(|title| !title.is_empty()) {
         call.name = title;
     }

@@ -90,6 +90,8 @@ impl Update {
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct ToolCallPatch {
     pub tool_call_id: String,
+    /// A call begins with it, if none of this turn has the id.
+    pub announces: bool,
     pub title: Option<String>,
     pub kind: Option<ToolKind>,
     pub status: Option<ToolStatus>,
@@ -271,6 +273,7 @@ fn block(content: acp::ContentBlock) -> Block {
 fn announced(call: acp::ToolCall) -> ToolCallPatch {
     let fields = ToolCallPatch {
         tool_call_id: call.tool_call_id.0.to_string(),
+        announces: true,
         title: Some(call.title),
         kind: Some(tool_kind(call.kind)),
         status: Some(tool_status(call.status)),

@@ -68,6 +68,7 @@ impl Oddities {
 
 /// Reads the agent's lines and sends each on its road.
 pub(super) struct Gate {
+    connection: u64,
     events: mpsc::Sender<AgentEvent>,
     to_crate: lines::Sender<String>,
     passed: Passed,
@@ -112,6 +113,7 @@ struct Closed;
 impl Gate {
     /// The gate, and the lines that go through the crate.
     pub(super) fn new(
+        connection: u64,
         events: mpsc::Sender<AgentEvent>,
         oddities: Arc<Oddities>,
         tap: Arc<WireTap>,
@@ -126,6 +128,7 @@ impl Gate {
         };
         (
             Self {
+                connection,
                 events,
                 to_crate,
                 passed,
@@ -286,6 +289,7 @@ impl Gate {
             }
             Update::Ignored => {}
             update => self.parsed.push(AgentEvent::Update {
+                connection: self.connection,
                 session_id,
                 update,
                 room,

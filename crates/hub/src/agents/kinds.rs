@@ -14,7 +14,7 @@ use super::connection::{AgentError, AgentEvent, Connection, Start};
 use super::lifecycle::{AgentHandle, Life, Status};
 use super::memory;
 use super::obtain::{Ended, Installs, News, NotInstalled, Refreshed, fetch};
-use super::routes::{Attach, Expected, Inbox, Route, Routes, hand_on, lock};
+use super::routes::{Attach, Expected, FromAgent, Inbox, Route, Routed, Routes, hand_on, lock};
 use super::sign_in::{Attempts, Incoming, TYPED_BYTES_MAX};
 use super::start::{AgentSetup, environment, start};
 use super::wire_tap::WireTap;
@@ -388,23 +388,37 @@ impl AgentKind {
         answered.await.unwrap_or_else(|_| Err(self.gone()))
     }
 
-    /// Gives the agent a session it had before. `FromAgent::Attached` says what became of it. `since` is
-    /// the last we know to have happened in it: an agent that knows of something later is asked to
-    /// say everything again.
+    /// Gives the agent a session it had before. `FromAgent::Opening` names the connection, before anything else comes
+    /// from it; `FromAgent::Attached` says what became of it. `since` is the last we know to have happened in it: an
+    /// agent that knows of something later is asked to say everything again.
     pub async fn attach(
         &self,
         session_id: &str,
         cwd: &Path,
         since: Timestamp,
+        attempt: u64,
         inbox: Inbox,
     ) -> Result<(), AgentError> {
         loop {
             let connection = self.inner.handle.connection().await?;
+            // The process is on its way out; the next one is asked instead.
+            if connection.has_ended() {
+                connection.gone().await;
+                continue;
+            }
             let how = self.how(&connection, session_id, cwd, since).await?;
             let method = match how {
                 Attach::Resume => "session/resume",
                 Attach::Load => "session/load",
             };
+            let opening = Routed {
+                connection: connection.id(),
+                event: FromAgent::Opening { attempt },
+            };
+            // Without a session to receive it there is nothing to open.
+            if inbox.send(opening).await.is_err() {
+                return Ok(());
+            }
             let params = json!({"sessionId": session_id, "cwd": cwd, "mcpServers": []});
             let mut routes = lock(&self.inner.routes);
             // It fell asleep just now; asked for again, it is woken.
@@ -417,7 +431,11 @@ impl AgentKind {
             };
             routes.sessions.insert(session_id.to_owned(), route);
             let session = self.session(connection, session_id.to_owned());
-            let expected = Expected::Attach { session, how };
+            let expected = Expected::Attach {
+                session,
+                attempt,
+                how,
+            };
             routes.expected.insert(ticket, expected);
             return Ok(());
         }

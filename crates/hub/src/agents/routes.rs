@@ -3,13 +3,15 @@
 //! Each kind has one task that reads its queue and hands every event on to its session's inbox, in
 //! wire order. Inboxes are bounded: a session that cannot keep up holds up its agent.
 //!
-//! Invariant: a session hears of its agent only through its inbox, and `Lost` or `Asleep` is the last it hears.
+//! Invariants: a session learns of its agent only through its inbox; each event there names its connection, and
+//! `Lost` or `Asleep` is the last event of a connection.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use serde_json::Value;
 use tokio::sync::{mpsc, oneshot};
+use tokio::time::Instant;
 
 use super::agent_session::AgentSession;
 use super::answers::Answer;
@@ -20,11 +22,22 @@ use super::room::Room;
 use super::sign_in::{Attempts, Incoming};
 use super::tickets::Ticket;
 
-/// What a session hears of its agent.
+/// An event of a session's agent, with its connection. The session ignores events of connections it no longer uses.
+pub struct Routed {
+    pub connection: u64,
+    pub event: FromAgent,
+}
+
+/// Events of a session's agent.
 pub enum FromAgent {
+    /// The agent is asked to open the session, by this attempt.
+    Opening {
+        attempt: u64,
+    },
     Update(Update, Room),
     /// The agent has the session open, or would not open it.
     Attached {
+        attempt: u64,
         session: AgentSession,
         how: Attach,
         result: Result<Value, AgentError>,
@@ -59,7 +72,7 @@ pub enum Attach {
     Load,
 }
 
-pub(super) type Inbox = mpsc::Sender<FromAgent>;
+pub(super) type Inbox = mpsc::Sender<Routed>;
 
 #[derive(Default)]
 pub(super) struct Routes {
@@ -67,6 +80,10 @@ pub(super) struct Routes {
     pub(super) sessions: HashMap<String, Route>,
     pub(super) expected: HashMap<Ticket, Expected>,
     pub(super) attempts: Attempts,
+    /// When events of the agent were last handed on, for whatever session.
+    pub(super) last_event: Option<Instant>,
+    /// Events are being handed on.
+    pub(super) hands_on: bool,
     /// What it would not do without a sign-in, when it was last asked.
     pub(super) locked: Option<Locked>,
 }
@@ -92,9 +109,11 @@ pub(super) enum Expected {
     },
     Attach {
         session: AgentSession,
+        attempt: u64,
         how: Attach,
     },
     Prompt {
+        connection: u64,
         session_id: String,
         turn: u64,
     },
@@ -103,26 +122,35 @@ pub(super) enum Expected {
 /// Hands each event on to its session.
 pub(super) async fn hand_on(mut queue: mpsc::Receiver<AgentEvent>, routes: Arc<Mutex<Routes>>) {
     let mut batch = Vec::new();
-    // Text that may still grow before it is handed on.
-    let mut text: Option<(String, Update, Room)> = None;
+    let mut text: Option<Text> = None;
     while queue.recv_many(&mut batch, 512).await > 0 {
+        lock(&routes).hands_on = true;
         for event in batch.drain(..) {
             let event = match event {
                 AgentEvent::Update {
+                    connection,
                     session_id,
                     update,
                     room,
                 } => {
-                    let rest = match &mut text {
-                        Some((of, grown, _)) if *of == session_id => grown.merge(update),
-                        _ => Some(update),
+                    let of_it = |text: &&mut Text| {
+                        text.connection == connection && text.session_id == session_id
+                    };
+                    let rest = match text.as_mut().filter(of_it) {
+                        Some(grown) => grown.update.merge(update),
+                        None => Some(update),
                     };
                     match (rest, &mut text) {
-                        (None, Some((.., held))) => held.join(room),
+                        (None, Some(grown)) => grown.room.join(room),
                         (None, None) => {}
                         (Some(update), _) => {
                             flush(&routes, &mut text).await;
-                            text = Some((session_id, update, room));
+                            text = Some(Text {
+                                connection,
+                                session_id,
+                                update,
+                                room,
+                            });
                         }
                     }
                     continue;
@@ -139,6 +167,7 @@ pub(super) async fn hand_on(mut queue: mpsc::Receiver<AgentEvent>, routes: Arc<M
                     }
                 }
                 AgentEvent::Request {
+                    connection,
                     method,
                     params,
                     answer,
@@ -153,7 +182,7 @@ pub(super) async fn hand_on(mut queue: mpsc::Receiver<AgentEvent>, routes: Arc<M
                         method,
                         params,
                         answer,
-                    }) = deliver(&routes, &session_id, request).await
+                    }) = deliver(&routes, connection, &session_id, request).await
                     {
                         nobodys(&routes, &method, &params, answer);
                     }
@@ -167,41 +196,65 @@ pub(super) async fn hand_on(mut queue: mpsc::Receiver<AgentEvent>, routes: Arc<M
                     // It does not say whose it was; whoever asked knows.
                     for inbox in inboxes(&routes, connection) {
                         let elicitation_id = elicitation_id.clone();
-                        let _ = inbox.send(FromAgent::Visited { elicitation_id }).await;
+                        let event = FromAgent::Visited { elicitation_id };
+                        let _ = inbox.send(Routed { connection, event }).await;
                     }
                 }
                 AgentEvent::Asleep { connection } => {
                     for inbox in take_routes(&routes, connection) {
-                        let _ = inbox.send(FromAgent::Asleep).await;
+                        let event = FromAgent::Asleep;
+                        let _ = inbox.send(Routed { connection, event }).await;
                     }
                 }
                 AgentEvent::Exited { connection, reason } => {
                     for inbox in take_routes(&routes, connection) {
                         let reason = reason.clone();
-                        let _ = inbox.send(FromAgent::Lost { reason }).await;
+                        let event = FromAgent::Lost { reason };
+                        let _ = inbox.send(Routed { connection, event }).await;
                     }
                 }
             }
         }
         flush(&routes, &mut text).await;
+        let mut routes = lock(&routes);
+        routes.hands_on = false;
+        routes.last_event = Some(Instant::now());
     }
 }
 
-async fn flush(routes: &Mutex<Routes>, text: &mut Option<(String, Update, Room)>) {
-    if let Some((session_id, update, room)) = text.take() {
-        deliver(routes, &session_id, FromAgent::Update(update, room)).await;
+/// Text that may still grow before it is handed on.
+struct Text {
+    connection: u64,
+    session_id: String,
+    update: Update,
+    room: Room,
+}
+
+async fn flush(routes: &Mutex<Routes>, text: &mut Option<Text>) {
+    if let Some(text) = text.take() {
+        let update = FromAgent::Update(text.update, text.room);
+        deliver(routes, text.connection, &text.session_id, update).await;
     }
 }
 
-/// Gives back what nobody was there to take.
-async fn deliver(routes: &Mutex<Routes>, session_id: &str, said: FromAgent) -> Option<FromAgent> {
-    let inbox = lock(routes)
-        .sessions
-        .get(session_id)
-        .map(|route| route.inbox.clone());
+/// Gives the event back if no session takes what comes from this connection.
+async fn deliver(
+    routes: &Mutex<Routes>,
+    connection: u64,
+    session_id: &str,
+    event: FromAgent,
+) -> Option<FromAgent> {
+    let route = |routes: &Routes| {
+        let route = routes.sessions.get(session_id)?;
+        (route.connection == connection).then(|| route.inbox.clone())
+    };
+    let inbox = route(&lock(routes));
     match inbox {
-        Some(inbox) => inbox.send(said).await.err().map(|unsent| unsent.0),
-        None => Some(said),
+        Some(inbox) => {
+            let unsent = inbox.send(Routed { connection, event }).await.err();
+            unsent.map(|unsent| unsent.0.event)
+        }
+        None => Some(event),
     }
 }
 
@@ -229,17 +282,27 @@ async fn answered(routes: &Mutex<Routes>, expected: Expected, result: Result<Val
             }
             let _ = reply.send(opened);
         }
-        Expected::Attach { session, how } => {
-            let id = session.id().to_owned();
+        Expected::Attach {
+            session,
+            attempt,
+            how,
+        } => {
+            let (connection, id) = (session.connection_id(), session.id().to_owned());
             let attached = FromAgent::Attached {
+                attempt,
                 session,
                 how,
                 result,
             };
-            deliver(routes, &id, attached).await;
+            deliver(routes, connection, &id, attached).await;
         }
-        Expected::Prompt { session_id, turn } => {
-            deliver(routes, &session_id, FromAgent::Answered { turn, result }).await;
+        Expected::Prompt {
+            connection,
+            session_id,
+            turn,
+        } => {
+            let answered = FromAgent::Answered { turn, result };
+            deliver(routes, connection, &session_id, answered).await;
         }
     }
 }

@@ -3,18 +3,20 @@
 //! Invariant: each ticket is claimed by exactly one, and an agent that was retired had none open and gets none.
 
 use std::collections::HashSet;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Names a request whose answer comes as an event.
+/// Names a request whose answer comes as an event; each is issued once, whatever the connection.
 pub type Ticket = u64;
+
+static LAST: AtomicU64 = AtomicU64::new(0);
 
 pub(super) struct Tickets {
     state: Mutex<State>,
 }
 
 struct State {
-    last: Ticket,
     open: HashSet<Ticket>,
     /// When the last one was issued or claimed.
     used: Instant,
@@ -24,7 +26,6 @@ struct State {
 impl Default for Tickets {
     fn default() -> Self {
         let state = State {
-            last: 0,
             open: HashSet::new(),
             used: Instant::now(),
             retired: false,
@@ -42,8 +43,7 @@ impl Tickets {
         if state.retired {
             return None;
         }
-        state.last += 1;
-        let ticket = state.last;
+        let ticket = LAST.fetch_add(1, Ordering::Relaxed) + 1;
         state.open.insert(ticket);
         state.used = Instant::now();
         Some(ticket)

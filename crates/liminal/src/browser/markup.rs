@@ -59,8 +59,12 @@ impl Markup {
                     }
                 }
             }
-            (SessionEvent::Update { entry, .. }, ServerMessage::SessionUpdate { html, .. }) => {
-                let rendered = match text_of(entry) {
+            (
+                SessionEvent::Update { entry, begins, .. },
+                ServerMessage::SessionUpdate { html, .. },
+            ) => {
+                // A text that is over is shown whole when it changes; nothing completes it again.
+                let rendered = match text_of(entry).filter(|_| *begins) {
                     Some(text) => Some(self.begin(key(entry.entry_id()), text)),
                     None => of_entry(&self.finished, entry),
                 };

@@ -5,13 +5,24 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use hub::agents::entries::entry_number;
 use hub::{Fed, SessionEvent};
 use serde_json::{Value, json};
-use wire::{ChatEntry, SessionInfo, TurnEntry, TurnOutcome};
+use wire::{ChatEntry, SessionInfo, ToolCallEntry, TurnEntry, TurnOutcome};
 
 use super::messages::{run_id, tool_text};
 
 type Event = (&'static str, Value);
+
+fn tool(call: &ToolCallEntry) -> Value {
+    json!({
+        "toolCallId": call.tool_call_id,
+        "toolName": call.name,
+        "kind": call.kind,
+        "status": call.status,
+        "content": tool_text(call),
+    })
+}
 
 #[derive(Default)]
 pub(super) struct Events {
@@ -24,6 +35,8 @@ struct Heard {
     run: Option<String>,
     waiting: Vec<String>,
     asked: Vec<String>,
+    /// The number of the entry with which the last run began.
+    began: u64,
     /// How texts that may grow are told, by entry.
     growing: HashMap<String, &'static str>,
 }
@@ -52,6 +65,12 @@ impl Heard {
                 self.know(key, info);
                 vec![]
             }
+            SessionEvent::Update {
+                seq,
+                entry,
+                begins: false,
+                ..
+            } => self.changed(key, *seq, entry),
             SessionEvent::Update { seq, entry, .. } => self.said(key, *seq, entry),
             SessionEvent::Chunk {
                 seq,
@@ -77,6 +96,10 @@ impl Heard {
 
     fn note(&mut self, entry: &ChatEntry) {
         let event = match entry {
+            ChatEntry::User { entry_id, .. } => {
+                self.began = entry_number(entry_id);
+                return;
+            }
             ChatEntry::Assistant { .. } => "chat.delta",
             ChatEntry::Thinking { .. } => "chat.thinking",
             _ => return,
@@ -108,6 +131,7 @@ impl Heard {
                 ..
             } => {
                 self.growing.clear();
+                self.note(entry);
                 self.run = request_id.as_ref().map(|id| run_id(key, id));
                 let run = self.run.clone();
                 self.waiting.retain(|waiting| Some(waiting) != run.as_ref());
@@ -125,16 +149,7 @@ impl Heard {
                     false => vec![self.event(event, key, seq, json!({"text": content}))],
                 }
             }
-            ChatEntry::ToolCall(call) => {
-                let data = json!({
-                    "toolCallId": call.tool_call_id,
-                    "toolName": call.name,
-                    "kind": call.kind,
-                    "status": call.status,
-                    "content": tool_text(call),
-                });
-                vec![self.event("chat.tool", key, seq, data)]
-            }
+            ChatEntry::ToolCall(call) => vec![self.event("chat.tool", key, seq, tool(call))],
             ChatEntry::Plan { items, .. } => {
                 vec![self.event("chat.plan", key, seq, json!({"items": items}))]
             }
@@ -157,6 +172,18 @@ impl Heard {
                 vec![self.event(event, key, seq, data)]
             }
             ChatEntry::Media { .. } | ChatEntry::Notice { .. } => vec![],
+        }
+    }
+
+    /// An entry is shown whole once more, maybe one of a run that has ended: that run gets no more events.
+    fn changed(&mut self, key: &str, seq: u64, entry: &ChatEntry) -> Vec<Event> {
+        match entry {
+            // It grew after its end. Clients that want it read the history.
+            ChatEntry::Assistant { .. } | ChatEntry::Thinking { .. } => vec![],
+            ChatEntry::ToolCall(call) if entry_number(&call.entry_id) < self.began => {
+                vec![Self::default().event("chat.tool", key, seq, tool(call))]
+            }
+            _ => self.said(key, seq, entry),
         }
     }
 

@@ -52,6 +52,37 @@ async fn deltas_come_in_order_after_the_answer_and_each_run_ends_once() -> Resul
 }
 
 #[tokio::test]
+async fn late_updates_of_an_ended_run_are_no_events_of_the_next_one() -> Result<()> {
+    let setup = setup()?;
+    let server = setup.start().await?;
+    let mut program = Program::at(&server).await?;
+    let key = program.create(&setup).await?;
+    let named = |text: &str| {
+        let content = json!({"type": "text", "text": text});
+        json!({"sessionUpdate": "agent_message_chunk", "messageId": "m1", "content": content})
+    };
+    let done =
+        json!({"sessionUpdate": "tool_call_update", "toolCallId": "t1", "status": "completed"});
+    let script = format!(
+        "update {}\ntool t1 read Look\nlate-sleep 20\nlate-update {}\nlate-update {done}",
+        named("one"),
+        named(" more")
+    );
+    program.say(&key, &script).await?;
+    let events = program.say(&key, "say two\nsleep 100").await?;
+    assert_eq!(heard_text(&events, "chat.delta"), "two");
+    let is_call = |one: &&Value| one["event"] == "chat.tool";
+    let call = events.iter().find(is_call).context("the late result")?;
+    assert_eq!(call["data"]["status"], "complete");
+    assert_eq!(call["data"]["runId"], Value::Null);
+    let history = program
+        .result("chat.history", json!({"sessionKey": key}))
+        .await?;
+    assert!(history.to_string().contains("one more"), "{history}");
+    Ok(())
+}
+
+#[tokio::test]
 async fn the_same_key_is_the_same_message() -> Result<()> {
     let setup = setup()?;
     let server = setup.start().await?;

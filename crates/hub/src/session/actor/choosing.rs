@@ -24,8 +24,14 @@ impl Actor {
             Some(agent) if !agent.is_asleep() => {
                 let (own, agent) = (self.own.clone(), agent.clone());
                 tokio::spawn(async move {
+                    let connection = agent.connection_id();
                     let answer = put(&agent, &wish.choice).await;
-                    let _ = own.send(Own::Chose { wish, answer }).await;
+                    let chose = Own::Chose {
+                        connection,
+                        wish,
+                        answer,
+                    };
+                    let _ = own.send(chose).await;
                 });
             }
             _ if self.wishes.len() >= WISHES_MAX => {
@@ -41,8 +47,15 @@ impl Actor {
         }
     }
 
-    pub(super) async fn chose(&mut self, wish: Wish, answer: Result<Value, AgentError>) {
+    pub(super) async fn chose(
+        &mut self,
+        connection: u64,
+        wish: Wish,
+        answer: Result<Value, AgentError>,
+    ) {
         match answer {
+            // The process that agreed is gone, and the one after it was not asked.
+            Ok(_) if self.link.is_some_and(|link| link != connection) => self.choose(wish).await,
             Ok(answer) => {
                 let choice = wish.choice;
                 self.step(Input::Chose { choice, answer }).await;

@@ -13,9 +13,12 @@ use wire::{ChatEntry, Position, QuestionOutcome, SessionInfo, ToolStatus, TurnEn
 use super::audience::{Audience, texts_before};
 use super::command::{Page, Shown};
 use super::record::Record;
-use crate::agents::entries::EntryChange;
+use crate::agents::earlier::amend;
+use crate::agents::entries::{EntryChange, entry_number};
+use crate::agents::from_acp::Update;
 use crate::error::HubError;
 use crate::events::Origin;
+use crate::json_bytes::json_bytes;
 use crate::session::feed::{Feed, SessionEvent};
 use crate::session::state::stamp;
 use crate::store::transcript::{Header, Note};
@@ -69,6 +72,27 @@ impl Conversation {
     pub(super) fn ends_turn(&self) -> bool {
         let ends = |change: &EntryChange| matches!(change, EntryChange::Begin(ChatEntry::Turn(_)));
         self.pending.iter().any(ends)
+    }
+
+    /// Changes an entry of a turn that has ended. Returns about how many bytes are held for it until it is written.
+    pub(super) async fn amend(&mut self, entry_id: &str, update: Update) -> usize {
+        let number = entry_number(entry_id);
+        let known = self.record.in_flight().contains_key(&number);
+        let entry = self.entries(number.saturating_sub(1), number).await;
+        let mut entry = match entry.map(|mut entries| entries.pop()) {
+            Ok(Some(entry)) => entry,
+            Ok(None) => return 0,
+            Err(error) => {
+                tracing::error!(%error, entry_id, "could not read an entry that the agent changes late");
+                return 0;
+            }
+        };
+        if !amend(&mut entry, update) {
+            return 0;
+        }
+        let held = if known { 0 } else { json_bytes(&entry) };
+        self.pend(EntryChange::Replace(entry));
+        held
     }
 
     pub(super) fn turn_begins(&mut self) {

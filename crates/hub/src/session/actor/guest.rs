@@ -16,7 +16,7 @@ use crate::agents::elicitation;
 use crate::agents::entries::{Entries, entry_number};
 use crate::agents::from_acp::{self, Update};
 use crate::agents::{
-    AgentError, Answer, Attach, AuditWhat, DecidedBy, FromAgent, Host, Picture, would_write,
+    AgentError, Answer, Attach, AuditWhat, DecidedBy, FromAgent, Host, Picture, Routed, would_write,
 };
 use crate::error::HubError;
 use crate::session::index::trash;
@@ -37,6 +37,15 @@ pub(super) struct Replay {
 }
 
 impl Replay {
+    pub(super) fn is_empty(&self) -> bool {
+        self.entries.is_empty() && !self.too_much
+    }
+
+    /// The conversation as the agent repeated it; none if it was too much.
+    pub(super) fn finish(self) -> Option<Vec<ChatEntry>> {
+        (!self.too_much).then(|| self.entries.into_values().collect())
+    }
+
     fn apply(&mut self, update: Update, now: &str) {
         if self.too_much {
             return;
@@ -64,15 +73,19 @@ impl Default for Replay {
 }
 
 impl Actor {
-    pub(super) async fn heard(&mut self, said: &mut Vec<FromAgent>) {
+    pub(super) async fn heard(&mut self, said: &mut Vec<Routed>) {
         self.last_heard = Instant::now();
         self.last_heard_at = Timestamp::now();
         self.quiet_told = false;
         // Text that may still grow, and the room that all of it takes until it is written.
         let mut text: Option<Update> = None;
         let mut rooms = vec![];
-        for said in said.drain(..) {
-            let said = match said {
+        for Routed { connection, event } in said.drain(..) {
+            let said = match event {
+                event if self.link != Some(connection) && !self.opens(&event) => {
+                    ignore(event);
+                    continue;
+                }
                 FromAgent::Update(update, room) => {
                     rooms.push(room);
                     let rest = match &mut text {
@@ -91,7 +104,7 @@ impl Actor {
             if let Some(whole) = text.take() {
                 self.update(whole).await;
             }
-            self.agent_said(said).await;
+            self.agent_said(connection, said).await;
         }
         if let Some(whole) = text {
             self.update(whole).await;
@@ -99,40 +112,52 @@ impl Actor {
     }
 
     async fn update(&mut self, update: Update) {
-        let replays = self.state.is_attaching() && self.restoring.is_none();
-        if replays && !matches!(update, Update::Session(_)) {
-            let now = stamp(self.last_heard_at);
-            self.replay.apply(update, &now);
-            return;
+        if !matches!(update, Update::Session(_)) {
+            if self.state.is_attaching() && self.restoring.is_none() {
+                let now = stamp(self.last_heard_at);
+                self.replay.apply(update, &now);
+                self.replayed();
+                return;
+            }
+            // The agent would not open the session, and goes on with its replay.
+            if self.state.is_detached() {
+                return;
+            }
         }
         self.step(Input::Update(update)).await;
     }
 
-    async fn agent_said(&mut self, said: FromAgent) {
+    /// Whether the event says which connection the attempt under way uses.
+    fn opens(&self, event: &FromAgent) -> bool {
+        let own = |attempt: u64| attempt == self.attempt && self.state.is_attaching();
+        matches!(event, FromAgent::Opening { attempt } if own(*attempt))
+    }
+
+    /// Whether an attempt has no answer yet.
+    fn is_asking(&self) -> bool {
+        self.state.is_attaching() && self.settling.is_none() && self.restoring.is_none()
+    }
+
+    async fn agent_said(&mut self, connection: u64, said: FromAgent) {
         match said {
+            FromAgent::Opening { .. } => self.link = Some(connection),
             FromAgent::Update(update, _) => self.update(update).await,
+            FromAgent::Attached { attempt, .. } if attempt != self.attempt => {}
             FromAgent::Attached {
                 session,
                 how,
                 result,
-            } => {
-                let replay = std::mem::take(&mut self.replay);
-                match result {
-                    Ok(answer) => {
-                        if replay.too_much {
-                            let session = &self.setup.meta.id;
-                            tracing::warn!(
-                                session,
-                                "an agent remembers too much; what we have stays"
-                            );
-                        } else if how == Attach::Load {
-                            self.adopt(replay.entries.into_values().collect()).await;
-                        }
-                        self.restore(session, answer).await;
-                    }
-                    Err(error) => self.attach_failed(error.into()).await,
+                ..
+            } => match result {
+                Ok(answer) if how == Attach::Load => self.loaded(session, answer),
+                Ok(answer) => {
+                    self.replay = Replay::default();
+                    self.restore(session, answer).await;
                 }
-            }
+                // Here and not at the end of the process, by when the next attempt may be under way.
+                Err(AgentError::Lost { reason, .. }) => self.lost(reason).await,
+                Err(error) => self.attach_failed(error.into()).await,
+            },
             FromAgent::Answered { turn, result } => {
                 self.cancel_deadline = None;
                 let lost = matches!(result, Err(AgentError::Lost { .. }));
@@ -154,34 +179,43 @@ impl Actor {
             FromAgent::Visited { elicitation_id } => {
                 self.step(Input::Visited { elicitation_id }).await;
             }
+            // The attempt has asked nothing of it yet, and wakes it.
+            FromAgent::Asleep if self.is_asking() => {}
             FromAgent::Asleep => {
                 self.let_go();
-                self.restoring = None;
                 self.step(Input::AgentAsleep).await;
                 if !self.wishes.is_empty() {
                     self.step(Input::Watched).await;
                 }
             }
-            FromAgent::Lost { reason } => {
-                self.let_go();
-                let name = self.agent_name();
-                let said = match reason.is_empty() {
-                    true => format!("Connection to {name} lost."),
-                    false => format!("Connection to {name} lost ({reason})."),
-                };
-                if self.restoring.take().is_some() {
-                    let lost = AgentError::Lost { name, reason };
-                    self.attach_failed(lost.into()).await;
-                }
-                self.step(Input::AgentLost { reason: said }).await;
-            }
+            FromAgent::Lost { reason } => self.lost(reason).await,
+        }
+    }
+
+    /// The process behind the session's connection is gone, and with it an attempt under way.
+    async fn lost(&mut self, reason: String) {
+        let attaching = self.state.is_attaching();
+        self.let_go();
+        let name = self.agent_name();
+        let said = match reason.is_empty() {
+            true => format!("Connection to {name} lost."),
+            false => format!("Connection to {name} lost ({reason})."),
+        };
+        self.step(Input::AgentLost { reason: said }).await;
+        // Last: another attempt may begin with it.
+        if attaching {
+            let lost = AgentError::Lost { name, reason };
+            self.attach_failed(lost.into()).await;
         }
     }
 
     fn let_go(&mut self) {
         self.agent = None;
+        self.link = None;
         self.cancel_deadline = None;
         self.replay = Replay::default();
+        self.settling = None;
+        self.restoring = None;
     }
 
     pub(super) async fn attach_failed(&mut self, error: HubError) {
@@ -300,7 +334,9 @@ impl Actor {
     }
 
     pub(super) fn attach(&mut self) {
-        self.replay = Replay::default();
+        self.let_go();
+        self.attempt += 1;
+        let attempt = self.attempt;
         let kind = self.setup.kind.clone();
         let (own, inbox, meta) = (
             self.own.clone(),
@@ -314,13 +350,13 @@ impl Actor {
                 Some(kind) => {
                     let id = meta.agent_session_id();
                     let cwd = meta.project_path.as_ref();
-                    let attached = kind.attach(id, cwd, since, inbox).await;
+                    let attached = kind.attach(id, cwd, since, attempt, inbox).await;
                     attached.map_err(HubError::Agent)
                 }
                 None => Err(HubError::AgentUnknown(meta.cli_type.clone())),
             };
             if let Err(error) = attached {
-                let _ = own.send(Own::AttachFailed(error)).await;
+                let _ = own.send(Own::AttachFailed { attempt, error }).await;
             }
         });
     }
@@ -331,7 +367,7 @@ impl Actor {
     }
 
     /// Holds what the agent said again against what we have.
-    async fn adopt(&mut self, replay: Vec<ChatEntry>) {
+    pub(super) async fn adopt(&mut self, replay: Vec<ChatEntry>) {
         let total = self.conversation.record.total();
         let Ok(entries) = self.conversation.entries(0, total).await else {
             return;
@@ -415,6 +451,13 @@ impl Actor {
                 self.write_if(agreed, wanted, call_id);
             }
         }
+    }
+}
+
+/// An event of a connection that the session does not use any more.
+fn ignore(event: FromAgent) {
+    if let FromAgent::Request { answer, .. } = event {
+        answer.refuse(-32602, "the session was opened through another connection");
     }
 }
 

@@ -12,6 +12,7 @@ mod guarded;
 mod guest;
 mod record;
 mod refusal;
+mod settling;
 
 use std::collections::{HashMap, VecDeque};
 use std::io;
@@ -35,12 +36,13 @@ use self::conversation::Conversation;
 use self::guarded::{Guarded, Waiting};
 use self::guest::{Replay, pictures};
 use self::record::Record;
+use self::settling::Settling;
 use super::feed::{Feed, SessionEvent};
 use super::index::{Index, SessionMeta};
 use super::state::{Choice, Effect, Input, Known, Now, Refused, State};
 use super::title::UNTITLED;
 use crate::agents::{
-    AgentError, AgentKind, AgentSession, Answer, FromAgent, Host, HostSetup, TerminalOutput,
+    AgentError, AgentKind, AgentSession, Answer, Host, HostSetup, Routed, TerminalOutput,
 };
 use crate::error::HubError;
 use crate::events::Origin;
@@ -81,18 +83,22 @@ pub(crate) struct Fresh {
     pub(crate) transcript: Transcript,
     pub(crate) agent: AgentSession,
     pub(crate) answer: Value,
-    pub(crate) inbox: mpsc::Sender<FromAgent>,
-    pub(crate) from_agent: mpsc::Receiver<FromAgent>,
+    pub(crate) inbox: mpsc::Sender<Routed>,
+    pub(crate) from_agent: mpsc::Receiver<Routed>,
 }
 
 /// What the task's own helpers report.
 enum Own {
     Input(Input),
-    AttachFailed(HubError),
+    AttachFailed {
+        attempt: u64,
+        error: HubError,
+    },
     /// The agent wants to write what a person has to agree to.
     Guarded(Guarded),
     /// What became of a wish, with the agent's answer.
     Chose {
+        connection: u64,
         wish: Wish,
         answer: Result<Value, AgentError>,
     },
@@ -161,10 +167,17 @@ struct Actor {
     state: State,
     conversation: Conversation,
     agent: Option<AgentSession>,
-    inbox: mpsc::Sender<FromAgent>,
-    from_agent: mpsc::Receiver<FromAgent>,
+    inbox: mpsc::Sender<Routed>,
+    from_agent: mpsc::Receiver<Routed>,
+    /// Counts attempts to open the session. What belongs to an earlier one changes nothing.
+    attempt: u64,
+    /// The connection of the attempt under way, once it is known, or of the open session. What belongs to another one
+    /// changes nothing.
+    link: Option<u64>,
     /// What the agent says while it says everything again.
     replay: Replay,
+    /// The session was loaded, and more of its replay may follow.
+    settling: Option<Settling>,
     /// The id of the agent's connection, while it is told again what had been chosen.
     restoring: Option<u64>,
     /// What is to be chosen once the agent has the session open.
@@ -195,6 +208,7 @@ impl Actor {
         let read = (fresh.transcript, Found::default(), vec![]);
         let mut actor = Self::new(setup, read, commands, channel);
         let takes_images = fresh.agent.takes_images();
+        actor.link = Some(fresh.agent.connection_id());
         actor.agent = Some(fresh.agent);
         let answer = fresh.answer;
         let _ = actor.state.step(
@@ -231,7 +245,7 @@ impl Actor {
         mut setup: Setup,
         (transcript, found, tail): Read,
         commands: mpsc::Receiver<Command>,
-        (inbox, from_agent): (mpsc::Sender<FromAgent>, mpsc::Receiver<FromAgent>),
+        (inbox, from_agent): (mpsc::Sender<Routed>, mpsc::Receiver<Routed>),
     ) -> Self {
         let record = Record::new(transcript, found);
         let note = record.note();
@@ -267,7 +281,10 @@ impl Actor {
             agent: None,
             inbox,
             from_agent,
+            attempt: 0,
+            link: None,
             replay: Replay::default(),
+            settling: None,
             restoring: None,
             wishes: vec![],
             questions: HashMap::new(),
@@ -333,9 +350,16 @@ impl Actor {
     async fn own(&mut self, own: Own) {
         match own {
             Own::Input(input) => self.step(input).await,
-            Own::AttachFailed(error) => self.attach_failed(error).await,
+            Own::AttachFailed { attempt, error } if attempt == self.attempt => {
+                self.attach_failed(error).await;
+            }
+            Own::AttachFailed { .. } => {}
             Own::Guarded(wanted) => self.ask_to_write(wanted).await,
-            Own::Chose { wish, answer } => self.chose(wish, answer).await,
+            Own::Chose {
+                connection,
+                wish,
+                answer,
+            } => self.chose(connection, wish, answer).await,
             Own::Restored {
                 session,
                 answer,
@@ -431,6 +455,10 @@ impl Actor {
             }
             match effect {
                 Effect::Change(_) => {}
+                Effect::Amend { entry_id, update } => {
+                    let held = self.conversation.amend(&entry_id, *update).await;
+                    self.state.hold(held);
+                }
                 Effect::Origin => self.conversation.answers(self.origin.clone()),
                 Effect::TurnBegins => self.conversation.turn_begins(),
                 Effect::Complete(entry_id) => self.conversation.complete(entry_id),
@@ -544,12 +572,20 @@ impl Actor {
         let asked = !self.questions.is_empty() || !self.asked.is_empty();
         let listening = working && !self.quiet_told && !asked;
         let quiet = listening.then(|| self.last_heard + self.setup.quiet_after);
-        [quiet, self.cancel_deadline].into_iter().flatten().min()
+        let settled = self.settling.as_ref().map(Settling::due);
+        let timers = [settled, quiet, self.cancel_deadline];
+        timers.into_iter().flatten().min()
     }
 
     async fn timer(&mut self) {
         let now = Instant::now();
-        if self.cancel_deadline.is_some_and(|deadline| deadline <= now) {
+        if self
+            .settling
+            .as_ref()
+            .is_some_and(|settling| settling.due() <= now)
+        {
+            self.settle().await;
+        } else if self.cancel_deadline.is_some_and(|deadline| deadline <= now) {
             self.cancel_deadline = None;
             self.step(Input::CancelUnanswered).await;
         } else if now >= self.last_heard + self.setup.quiet_after {

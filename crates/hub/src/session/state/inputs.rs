@@ -108,6 +108,11 @@ pub(crate) enum Input {
 pub(crate) enum Effect {
     /// Number it, write it, show it.
     Change(EntryChange),
+    /// An entry of an earlier turn changes, and is shown whole.
+    Amend {
+        entry_id: String,
+        update: Box<Update>,
+    },
     /// Where the sender's request id belongs to the next change.
     Origin,
     /// A turn begins; from now on a crash interrupts it.

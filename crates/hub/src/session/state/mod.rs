@@ -269,6 +269,10 @@ impl State {
         self.attachment == Attachment::Attaching
     }
 
+    pub(crate) fn is_detached(&self) -> bool {
+        self.attachment == Attachment::Detached
+    }
+
     pub(crate) fn policy(&self) -> PermissionPolicy {
         self.policy
     }
@@ -345,6 +349,11 @@ impl State {
         self.questions.forget_visits();
     }
 
+    /// So much is held for an entry of an earlier turn until it is written.
+    pub(crate) fn hold(&mut self, bytes: usize) {
+        self.entries.hold(bytes);
+    }
+
     fn is_starting(&self) -> bool {
         self.phase() == Some(TurnPhase::Starting)
     }
@@ -408,10 +417,16 @@ impl State {
                 let why = format!("It said more than {most} MiB in one turn and was stopped");
                 self.stop_flood(why, now, effects);
             }
-            update => {
-                let changes = self.entries.apply(update, &stamp(now.at));
-                self.change(changes, effects);
-            }
+            update => match self.entries.earlier(&update) {
+                Some(entry_id) => {
+                    let update = Box::new(update);
+                    effects.push(Effect::Amend { entry_id, update });
+                }
+                None => {
+                    let changes = self.entries.apply(update, &stamp(now.at));
+                    self.change(changes, effects);
+                }
+            },
         }
     }
 
@@ -698,6 +713,34 @@ mod tests {
         let effects = state.step(Input::AgentLost { reason }, now).unwrap();
         let (outcome, why) = ends_as(&effects).unwrap();
         assert!(outcome == TurnOutcome::Failed && why.contains("16 MiB"));
+    }
+
+    #[test]
+    fn late_text_of_an_earlier_turn_amends_its_entry_only() {
+        let now = Now::default();
+        let mut state = attached();
+        let said = |text: &str| {
+            Input::Update(Update::Text {
+                author: Author::Assistant,
+                text: text.to_owned(),
+                message_id: Some("m1".to_owned()),
+            })
+        };
+        let mut next = with_queued(None);
+        state.step(Input::ResumeQueue, now).unwrap();
+        state.step(said("one"), now).unwrap();
+        let result = Ok(serde_json::json!({"stopReason": "end_turn"}));
+        state
+            .step(Input::Answered { turn: 1, result }, now)
+            .unwrap();
+        std::mem::swap(&mut state.queue, &mut next.queue);
+        state.step(Input::ResumeQueue, now).unwrap();
+        let effects = state.step(said(" more"), now).unwrap();
+        let Ok([Effect::Amend { entry_id, update }]) = <[_; 1]>::try_from(effects) else {
+            panic!("another entry changes");
+        };
+        assert_eq!(entry_id, "e2");
+        assert!(matches!(*update, Update::Text { text, .. } if text == " more"));
     }
 
     #[test]

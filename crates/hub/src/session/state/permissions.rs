@@ -9,7 +9,7 @@ impl State {
     pub(super) fn asked(
         &mut self,
         permission_id: String,
-        patch: ToolCallPatch,
+        mut patch: ToolCallPatch,
         options: Vec<PermissionOption>,
         guarded: bool,
         now: Now,
@@ -17,6 +17,8 @@ impl State {
     ) {
         let tool_call_id = patch.tool_call_id.clone();
         let title = patch.title.clone().unwrap_or_default();
+        // What the agent wants to do now is no call of an earlier turn.
+        patch.announces = true;
         self.update(Update::ToolCall(Box::new(patch)), now, effects);
         if matches!(self.phase(), None | Some(TurnPhase::Cancelling)) {
             effects.push(Effect::AnswerPermission {

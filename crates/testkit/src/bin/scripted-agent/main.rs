@@ -2,8 +2,8 @@
 //!
 //! It speaks the protocol by hand, so that it can also speak it badly. How it starts is told by
 //! `SCRIPTED_AGENT`, words separated by spaces; what it remembers for `session/load` is kept in the
-//! folder `SCRIPTED_AGENT_MEMORY`, and what it is asked is logged in the file `SCRIPTED_AGENT_LOG`,
-//! if those are set.
+//! folder `SCRIPTED_AGENT_MEMORY`, with the id of its process in `agent.pid` beside it, and what it is asked is logged
+//! in the file `SCRIPTED_AGENT_LOG`, if those are set.
 //!
 //! | start | |
 //! |---|---|
@@ -16,6 +16,9 @@
 //! | `status-first` | says how it is signed in before there is a session |
 //! | `old-models` | offers its models in the older form |
 //! | `young` | refuses to load or resume, the first time it is asked |
+//! | `load-answer-first:MS` | answers `session/load`, waits, and replays the conversation afterwards |
+//! | `slow-load:MS` | waits before it replays and answers |
+//! | `exit-in-load:FILE` | replays nothing and exits at a `session/load` once the file is there, if it is not there yet |
 //! | `more-ways` | knows three more: a command in the older form, one that leads to a page, one that is a variable |
 //! | `untrusted:METHOD` | refuses that method with an internal error whose reason is in its data |
 //!
@@ -46,7 +49,7 @@
 //! | `deaf TEXT` | stops reading for ever, cancels included, and then says so with the text |
 //! | `stop-reading` | the same, and goes on |
 //! | `crash CODE`, `stop REASON`, `fail CODE MESSAGE` | ends the process; the turn; the turn with an error |
-//! | `late TEXT`, `late-update JSON` | says it after the turn's end |
+//! | `late TEXT`, `late-update JSON`, `late-sleep MS` | says it, or waits, after the turn's end, in this order |
 //! | `raw JSON`, `garbage`, `huge BYTES`, `endless BYTES`, `wide N` | a line as it is; broken lines; a long line; one that never ends; one of N values |
 //! | `stderr TEXT`, `flood-stderr BYTES` | on standard error |
 //! | `linger SECONDS`, `children N SECONDS` | a child in a session of its own; many, each in one |
@@ -59,6 +62,7 @@
     reason = "a test double: what goes wrong here should be loud"
 )]
 
+mod memory;
 mod misbehave;
 
 use std::collections::HashMap;
@@ -105,6 +109,7 @@ struct Agent {
     next_request: AtomicU64,
     /// The ids of its requests.
     asked: Mutex<Vec<u64>>,
+    loading: Mutex<()>,
     start: Vec<String>,
     memory: Option<std::path::PathBuf>,
     log: Option<Mutex<std::fs::File>>,
@@ -121,6 +126,9 @@ fn main() {
         log: std::env::var_os("SCRIPTED_AGENT_LOG").map(|path| Mutex::new(append_to(path))),
         ..Agent::default()
     });
+    if let Some(memory) = &agent.memory {
+        memory::begin(memory);
+    }
     for line in std::io::stdin().lock().lines() {
         let message: Value = match line.ok().and_then(|line| serde_json::from_str(&line).ok()) {
             Some(message) => message,
@@ -287,11 +295,8 @@ impl Agent {
                 if !self.knows(session) {
                     return refuse(&id, -32002, "Resource not found", Value::Null);
                 }
-                for update in self.remembered(session) {
-                    send_update(session, update);
-                }
-                answer(&id, self.opened());
-                tell_commands(session);
+                let (agent, session) = (self.clone(), session.to_owned());
+                std::thread::spawn(move || agent.load(&id, &session));
             }
             Some("session/resume") => {
                 let session = params["sessionId"].as_str().unwrap_or_default();
@@ -458,8 +463,9 @@ impl Agent {
                 }
                 "stop" => stop_reason = rest.to_owned(),
                 "answer-twice" => answers = 2,
-                "late" => late.push(chunk("agent_message_chunk", rest)),
-                "late-update" => late.push(serde_json::from_str(rest).unwrap()),
+                "late" => late.push(Late::Update(chunk("agent_message_chunk", rest))),
+                "late-update" => late.push(Late::Update(serde_json::from_str(rest).unwrap())),
+                "late-sleep" => late.push(Late::Sleep(rest.parse().unwrap())),
                 "late-ask" => late_asked.push(rest.to_owned()),
                 "ask-on" => self.ask_on(&session, rest),
                 "fail" => {
@@ -481,8 +487,11 @@ impl Agent {
         for _ in 0..answers {
             answer(id, json!({"stopReason": stop_reason}));
         }
-        for update in late {
-            self.update(&session, update);
+        for late in late {
+            match late {
+                Late::Update(update) => self.update(&session, update),
+                Late::Sleep(wait) => std::thread::sleep(Duration::from_millis(wait)),
+            }
         }
         for asked in late_asked {
             self.ask_on(&session, &asked);
@@ -679,7 +688,8 @@ impl Agent {
 
     fn remember(&self, session: &str, update: &Value) {
         let Some(memory) = &self.memory else { return };
-        writeln!(append_to(memory.join(session)), "{update}").unwrap();
+        let mut file = append_to(memory.join(session));
+        file.write_all(format!("{update}\n").as_bytes()).unwrap();
     }
 
     /// Without a memory it believes everything.
@@ -711,10 +721,48 @@ impl Agent {
         let text = file
             .and_then(|file| std::fs::read_to_string(file).ok())
             .unwrap_or_default();
-        text.lines()
-            .map(|line| serde_json::from_str(line).unwrap())
-            .collect()
+        // Killed while it wrote, it has half a line.
+        let whole = |line: &str| serde_json::from_str(line).ok();
+        text.lines().filter_map(whole).collect()
     }
+
+    /// In a thread of its own, so that turns of other sessions go on meanwhile; one load after the other.
+    fn load(&self, id: &Value, session: &str) {
+        let wait = |word| {
+            let wait = self.starts_with(word).unwrap_or("0");
+            std::thread::sleep(Duration::from_millis(wait.parse().unwrap()));
+        };
+        if let Some(file) = self.starts_with("exit-in-load:").map(std::path::Path::new)
+            && !file.exists()
+        {
+            while !file.exists() {
+                std::thread::sleep(Duration::from_millis(2));
+            }
+            std::process::exit(1);
+        }
+        let _alone = self.loading.lock().unwrap();
+        wait("slow-load:");
+        let replay = self.remembered(session).into_iter();
+        let mut lines: Vec<String> = replay.map(|update| update_line(session, update)).collect();
+        let opened = json!({"jsonrpc": "2.0", "id": id, "result": self.opened()}).to_string();
+        // Written in one piece, so that no pause but the one asked for is in it.
+        match self.starts_with("load-answer-first:") {
+            Some("0") => lines.insert(0, opened),
+            Some(_) => {
+                write_line(&opened);
+                wait("load-answer-first:");
+            }
+            None => lines.push(opened),
+        }
+        write_line(&lines.join("\n"));
+        tell_commands(session);
+    }
+}
+
+/// What is done after a turn's end.
+enum Late {
+    Update(Value),
+    Sleep(u64),
 }
 
 /// As agents do after a session was made, loaded or resumed.
@@ -743,9 +791,12 @@ fn chunk(kind: &str, text: &str) -> Value {
 }
 
 fn send_update(session: &str, update: Value) {
-    send(
-        json!({"jsonrpc": "2.0", "method": "session/update", "params": {"sessionId": session, "update": update}}),
-    );
+    write_line(&update_line(session, update));
+}
+
+fn update_line(session: &str, update: Value) -> String {
+    let params = json!({"sessionId": session, "update": update});
+    json!({"jsonrpc": "2.0", "method": "session/update", "params": params}).to_string()
 }
 
 fn eprint(text: &str) {
