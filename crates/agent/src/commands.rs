@@ -159,7 +159,7 @@ pub(crate) async fn run(turn: &mut Turn, command: Command) -> Result<(), Stop> {
         Command::Help => turn.voice.stream_text(&help(turn)).await,
         Command::Tool(name, input) => {
             let outcome = tools::run(turn, name, input).await?;
-            let reply = after(name, &outcome);
+            let reply = summary(name, &outcome);
             turn.voice.stream_text(&reply).await
         }
         Command::Plan(change) => change_plan(turn, change).await,
@@ -171,7 +171,7 @@ pub(crate) async fn run(turn: &mut Turn, command: Command) -> Result<(), Stop> {
     }
 }
 
-fn after(name: &str, outcome: &Outcome) -> String {
+fn summary(name: &str, outcome: &Outcome) -> String {
     if !outcome.ok {
         let last = outcome.text.lines().last().unwrap_or_default();
         return format!("That did not work: {last}");
@@ -269,13 +269,13 @@ pub(crate) async fn answer_without_model(turn: &mut Turn, text: &str) -> Result<
     let outcome = tools::run(turn, "list_files", json!({ "depth": 1 })).await?;
     let reply = format!(
         "{}\n\nI have no language model yet, so I cannot answer questions. These commands work already:\n\n{}\n\n{MODEL_HELP}\n",
-        project(turn, &outcome),
+        describe_project(turn, &outcome),
         command_list()
     );
     turn.voice.stream_text(&reply).await
 }
 
-fn project(turn: &Turn, listed: &Outcome) -> String {
+fn describe_project(turn: &Turn, listed: &Outcome) -> String {
     let name = turn.roots.cwd().file_name();
     let name = name.map_or("/".into(), |name| name.to_string_lossy().into_owned());
     let (folders, files): (Vec<_>, Vec<_>) =
@@ -367,7 +367,7 @@ async fn tour(turn: &mut Turn) -> Result<(), Stop> {
     let listed = tools::run(turn, "list_files", json!({ "depth": 2 })).await?;
     let reply = format!(
         "{}\n\nNext, a file change. You see the diff before it is written:\n",
-        project(turn, &listed)
+        describe_project(turn, &listed)
     );
     turn.voice.show_plan(steps(1)).await?;
     turn.voice.stream_text(&reply).await?;

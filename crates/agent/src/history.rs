@@ -94,7 +94,10 @@ impl History {
                     }
                 }
                 other => {
-                    if !updates.last_mut().is_some_and(|last| joined(last, other)) {
+                    if !updates
+                        .last_mut()
+                        .is_some_and(|last| append_text(last, other))
+                    {
                         updates.push(other.clone());
                     }
                 }
@@ -102,7 +105,7 @@ impl History {
         }
         for update in &mut updates {
             if let acp::SessionUpdate::ToolCall(call) = update {
-                settle(call);
+                fail_if_unfinished(call);
             }
         }
         updates
@@ -110,7 +113,7 @@ impl History {
 }
 
 /// Appends the text of `next` to `last` if both belong to the same agent message.
-fn joined(last: &mut acp::SessionUpdate, next: &acp::SessionUpdate) -> bool {
+fn append_text(last: &mut acp::SessionUpdate, next: &acp::SessionUpdate) -> bool {
     use acp::SessionUpdate::{AgentMessageChunk, AgentThoughtChunk};
     match (last, next) {
         (AgentMessageChunk(last), AgentMessageChunk(next))
@@ -130,7 +133,7 @@ fn joined(last: &mut acp::SessionUpdate, next: &acp::SessionUpdate) -> bool {
 }
 
 /// Marks an unfinished tool call as failed.
-fn settle(call: &mut acp::ToolCall) {
+fn fail_if_unfinished(call: &mut acp::ToolCall) {
     if matches!(
         call.status,
         acp::ToolCallStatus::Pending | acp::ToolCallStatus::InProgress

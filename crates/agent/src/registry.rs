@@ -177,7 +177,7 @@ impl Registry {
                 Ok(()) => break,
             }
         }
-        self.keep(meta)
+        self.open_with(meta)
     }
 
     /// Returns the session if it is open.
@@ -191,10 +191,10 @@ impl Registry {
             session.touch();
             return Ok(session);
         }
-        self.keep(self.store.read_meta(id)?)
+        self.open_with(self.store.read_meta(id)?)
     }
 
-    fn keep(&self, meta: Meta) -> Result<Arc<Session>, StoreError> {
+    fn open_with(&self, meta: Meta) -> Result<Arc<Session>, StoreError> {
         let id = meta.session_id;
         let hold = self.store.hold(id)?;
         let session = Arc::new(Session {

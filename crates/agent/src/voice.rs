@@ -191,7 +191,7 @@ impl Voice {
         let Some(call) = &self.open_call else {
             return Ok(());
         };
-        let fields = acp::ToolCallUpdateFields::new().content(vec![shown(text)]);
+        let fields = acp::ToolCallUpdateFields::new().content(vec![fenced_output(text)]);
         let change = acp::ToolCallUpdate::new(call.tool_call_id.clone(), fields);
         self.send_unrecorded(acp::SessionUpdate::ToolCallUpdate(change))
             .await
@@ -207,7 +207,7 @@ impl Voice {
             .status(status)
             .raw_output(Value::from(outcome.text.clone()));
         if show {
-            fields = fields.content(vec![shown(&outcome.text)]);
+            fields = fields.content(vec![fenced_output(&outcome.text)]);
         }
         let ended = self.change_call(fields).await;
         self.open_call = None;
@@ -239,7 +239,7 @@ impl Voice {
 }
 
 /// Wraps tool output in a code fence, so that the client does not render it as markdown.
-fn shown(text: &str) -> acp::ToolCallContent {
+fn fenced_output(text: &str) -> acp::ToolCallContent {
     let mut end = text.len().min(SHOWN_BYTES_MAX);
     while !text.is_char_boundary(end) {
         end -= 1;
@@ -292,7 +292,7 @@ mod tests {
 
     #[test]
     fn output_containing_fences_gets_a_longer_fence() {
-        let acp::ToolCallContent::Content(content) = shown("a\n```rust\n```\n") else {
+        let acp::ToolCallContent::Content(content) = fenced_output("a\n```rust\n```\n") else {
             panic!()
         };
         let acp::ContentBlock::Text(text) = content.content else {
@@ -303,7 +303,8 @@ mod tests {
 
     #[test]
     fn long_output_is_truncated_at_a_character_boundary() {
-        let acp::ToolCallContent::Content(content) = shown(&"ä".repeat(SHOWN_BYTES_MAX)) else {
+        let acp::ToolCallContent::Content(content) = fenced_output(&"ä".repeat(SHOWN_BYTES_MAX))
+        else {
             panic!()
         };
         let acp::ContentBlock::Text(text) = content.content else {

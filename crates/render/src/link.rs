@@ -223,13 +223,13 @@ pub(crate) fn open(out: &mut String, target: &Target) {
 }
 
 /// Writes the destination after a link, unless the link text already names it.
-pub(crate) fn write_destination(out: &mut String, target: &Target, words: &str) {
+pub(crate) fn write_destination(out: &mut String, target: &Target, link_text: &str) {
     let shown = match target {
-        Target::Web { host, .. } if names_host(words, host) => return,
-        Target::Mail { address, .. } if words.trim() == address => return,
+        Target::Web { host, .. } if names_host(link_text, host) => return,
+        Target::Mail { address, .. } if link_text.trim() == address => return,
         Target::Web { host, .. } => host,
         Target::Mail { address, .. } => address,
-        Target::Path(path) if words.contains(&path.name) => return,
+        Target::Path(path) if link_text.contains(&path.name) => return,
         Target::Path(path) => &path.name,
         Target::Other(address) if address.is_empty() || address.starts_with('#') => return,
         Target::Other(address) => address,
@@ -240,15 +240,15 @@ pub(crate) fn write_destination(out: &mut String, target: &Target, words: &str) 
 }
 
 /// Whether the link text is the host's name or a URL of that host.
-fn names_host(words: &str, host: &str) -> bool {
-    let words = words.trim();
-    if words
+fn names_host(link_text: &str, host: &str) -> bool {
+    let link_text = link_text.trim();
+    if link_text
         .chars()
         .any(|c| !c.is_ascii() || c.is_ascii_whitespace() || c.is_control())
     {
         return false;
     }
-    let lower = words.to_ascii_lowercase();
+    let lower = link_text.to_ascii_lowercase();
     let rest = lower
         .strip_prefix("https://")
         .or_else(|| lower.strip_prefix("http://"))
@@ -330,22 +330,22 @@ mod tests {
 
     #[test]
     fn link_text_naming_another_host_does_not_hide_the_host() {
-        for words in [
+        for link_text in [
             "https://good.com",
             "good.com",
             "evil.com.good.com",
             "evil.com@good.com",
             "click",
         ] {
-            assert!(!names_host(words, "evil.com"), "{words}");
+            assert!(!names_host(link_text, "evil.com"), "{link_text}");
         }
-        for words in [
+        for link_text in [
             "evil.com",
             "https://evil.com/a",
             "http://evil.com",
             "evil.com/x",
         ] {
-            assert!(names_host(words, "evil.com"), "{words}");
+            assert!(names_host(link_text, "evil.com"), "{link_text}");
         }
     }
 }

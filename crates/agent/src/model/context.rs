@@ -65,9 +65,9 @@ pub(super) fn messages(history: &History, context_tokens: u64) -> Vec<ChatMessag
                     begins.push(messages.len());
                 }
                 in_user_message = true;
-                messages.push(ChatMessage::user(MessageContent::from_parts(vec![part(
-                    chunk.content,
-                )])));
+                messages.push(ChatMessage::user(MessageContent::from_parts(vec![
+                    content_part(chunk.content),
+                ])));
                 continue;
             }
             acp::SessionUpdate::AgentMessageChunk(chunk) => {
@@ -150,7 +150,7 @@ fn push_call(
     messages.push(ToolResponse::new(id, output).with_fn_name(name).into());
 }
 
-fn part(block: acp::ContentBlock) -> ContentPart {
+fn content_part(block: acp::ContentBlock) -> ContentPart {
     match block {
         acp::ContentBlock::Text(text) => ContentPart::from_text(text.text),
         acp::ContentBlock::Image(image) => {

@@ -86,9 +86,9 @@ impl ModelError {
                     "{} ended the answer with an error.{detail}",
                     model.provider_name()
                 ),
-                ..Self::cut(model)
+                ..Self::cut_off(model)
             },
-            genai::Error::StreamParse { .. } => Self::cut(model),
+            genai::Error::StreamParse { .. } => Self::cut_off(model),
             other => Self::unreachable(model, &innermost(other)),
         }
     }
@@ -101,12 +101,12 @@ impl ModelError {
         } else if request.is_some_and(|error| error.is_connect() || error.is_request()) {
             Self::unreachable(model, &innermost(error))
         } else {
-            Self::cut(model)
+            Self::cut_off(model)
         }
     }
 
     /// Error for an answer that ended in the middle.
-    pub(super) fn cut(model: &ModelRef) -> Self {
+    pub(super) fn cut_off(model: &ModelRef) -> Self {
         let message = format!(
             "The answer of {model} was cut off in the middle. The received part is kept. Send a message to continue."
         );
@@ -122,7 +122,7 @@ impl ModelError {
     pub(super) fn unreachable(model: &ModelRef, reason: &str) -> Self {
         Self {
             message: format!("{} cannot be reached: {reason}.", model.provider_name()),
-            ..Self::cut(model)
+            ..Self::cut_off(model)
         }
     }
 

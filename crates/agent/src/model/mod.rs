@@ -137,7 +137,7 @@ async fn ask(
         }
     }
     // The stream ended without the end event that every provider sends.
-    Err(ModelError::cut(model).into())
+    Err(ModelError::cut_off(model).into())
 }
 
 /// Returns the shared HTTP client, created on first use so that an agent without a model does not pay

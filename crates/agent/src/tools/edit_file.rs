@@ -80,11 +80,11 @@ async fn prepare(turn: &Turn, input: Input) -> Result<Change, String> {
         Ok(_) => Some(read_file::text_of(turn, path.clone(), None).await?),
         Err(_) => None,
     };
-    let new = replaced(old.as_deref(), &input.old_text, input.new_text)?;
+    let new = replace_once(old.as_deref(), &input.old_text, input.new_text)?;
     Ok(Change { path, old, new })
 }
 
-fn replaced(old: Option<&str>, old_text: &str, new_text: String) -> Result<String, String> {
+fn replace_once(old: Option<&str>, old_text: &str, new_text: String) -> Result<String, String> {
     if old_text.is_empty() {
         return Ok(new_text);
     }
@@ -99,7 +99,7 @@ fn replaced(old: Option<&str>, old_text: &str, new_text: String) -> Result<Strin
 }
 
 async fn write(turn: &Turn, change: Change) -> Result<String, String> {
-    let name = turn.roots.shown(&change.path);
+    let name = turn.roots.relative_to_cwd(&change.path);
     let link = &turn.voice.link;
     if link.capabilities.fs.write_text_file {
         let request = acp::WriteTextFileRequest::new(link.acp_session(), change.path, change.new);
@@ -156,13 +156,13 @@ mod tests {
 
     #[test]
     fn only_text_that_occurs_once_is_replaced() {
-        let new = |text: &str| replaced(Some("a b a"), text, "x".to_owned());
+        let new = |text: &str| replace_once(Some("a b a"), text, "x".to_owned());
         assert_eq!(new("b"), Ok("a x a".to_owned()));
         assert!(new("a").unwrap_err().contains("2 times"));
         assert!(new("c").unwrap_err().contains("not in the file"));
         assert_eq!(new(""), Ok("x".to_owned()));
-        assert_eq!(replaced(None, "", "x".to_owned()), Ok("x".to_owned()));
-        assert!(replaced(None, "b", "x".to_owned()).is_err());
+        assert_eq!(replace_once(None, "", "x".to_owned()), Ok("x".to_owned()));
+        assert!(replace_once(None, "b", "x".to_owned()).is_err());
     }
 
     #[test]

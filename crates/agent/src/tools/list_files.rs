@@ -53,7 +53,10 @@ pub(super) async fn run(turn: &mut Turn, input: Value) -> Result<Outcome, Stop> 
             let listed = tokio::task::spawn_blocking(move || list(&path, depth)).await;
             listed.unwrap_or_else(|error| Outcome::failed(error.to_string()))
         }
-        Ok(path) => Outcome::failed(format!("There is no folder `{}`.", turn.roots.shown(&path))),
+        Ok(path) => Outcome::failed(format!(
+            "There is no folder `{}`.",
+            turn.roots.relative_to_cwd(&path)
+        )),
         Err(reason) => Outcome::failed(reason),
     };
     turn.voice.end_call(&outcome, true).await?;

@@ -37,7 +37,7 @@ impl Roots {
     }
 
     /// The path as shown to the user, relative to the working directory.
-    pub(crate) fn shown(&self, path: &Path) -> String {
+    pub(crate) fn relative_to_cwd(&self, path: &Path) -> String {
         let inside = path.strip_prefix(&self.cwd).unwrap_or(path);
         match inside.as_os_str().is_empty() {
             true => ".".to_owned(),

@@ -51,7 +51,7 @@ pub(super) async fn run(turn: &mut Turn, input: Value) -> Result<Outcome, Stop> 
             let line = input.line.unwrap_or(1).max(1);
             let limit = input.limit.unwrap_or(LINES_MAX).clamp(1, LINES_MAX);
             match text_of(turn, path, Some((line, limit))).await {
-                Ok(text) => Outcome::done(cut(text)),
+                Ok(text) => Outcome::done(truncate_text(text)),
                 Err(reason) => Outcome::failed(reason),
             }
         }
@@ -109,7 +109,7 @@ fn read(path: &Path) -> Result<String, String> {
 }
 
 /// Truncates a text to `BYTES_MAX`, to limit what one call adds to the model's context.
-fn cut(mut text: String) -> String {
+fn truncate_text(mut text: String) -> String {
     if text.len() > BYTES_MAX {
         let all = text.len();
         text.truncate(text.floor_char_boundary(BYTES_MAX));

@@ -103,7 +103,7 @@ async fn in_terminal(turn: &mut Turn, command: String) -> Result<Outcome, Stop> 
     link.request_and_forget("terminal/release", release);
 
     let outcome = match exit {
-        Ok(status) => ended(
+        Ok(status) => outcome_of_exit(
             output,
             status.exit_code.map(i64::from),
             status.signal.as_deref(),
@@ -193,7 +193,7 @@ async fn wait_with_progress(
         Ok(status) => {
             use std::os::unix::process::ExitStatusExt;
             let signal = status.signal().map(|signal| signal.to_string());
-            ended(
+            outcome_of_exit(
                 output.text(),
                 status.code().map(i64::from),
                 signal.as_deref(),
@@ -240,7 +240,7 @@ fn timeout_message() -> String {
     )
 }
 
-fn ended(output: String, code: Option<i64>, signal: Option<&str>) -> Outcome {
+fn outcome_of_exit(output: String, code: Option<i64>, signal: Option<&str>) -> Outcome {
     let output = output.trim_end();
     let gap = if output.is_empty() { "" } else { "\n" };
     match (code, signal) {
@@ -272,12 +272,12 @@ mod tests {
 
     #[test]
     fn outcome_names_exit_code_or_signal() {
-        assert!(ended("hi\n".to_owned(), Some(0), None).ok);
-        let failed = ended("no\n".to_owned(), Some(2), None);
+        assert!(outcome_of_exit("hi\n".to_owned(), Some(0), None).ok);
+        let failed = outcome_of_exit("no\n".to_owned(), Some(2), None);
         assert!(!failed.ok);
         assert_eq!(failed.text, "no\nThe command failed with exit code 2.");
         assert_eq!(
-            ended(String::new(), None, Some("9")).text,
+            outcome_of_exit(String::new(), None, Some("9")).text,
             "The command was ended by signal 9."
         );
     }

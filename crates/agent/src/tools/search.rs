@@ -121,7 +121,7 @@ fn search(pattern: &Regex, folder: PathBuf, roots: &Roots, stopped: &AtomicBool)
                 .chars()
                 .take(LINE_CHARS_MAX)
                 .collect();
-            let file = roots.shown(entry.path());
+            let file = roots.relative_to_cwd(entry.path());
             found.push(format!("{file}:{}: {text}", number + 1));
         }
     }
@@ -138,7 +138,7 @@ fn search(pattern: &Regex, folder: PathBuf, roots: &Roots, stopped: &AtomicBool)
 mod tests {
     use super::*;
 
-    fn searched(query: &str, regex: bool) -> String {
+    fn search_fixture(query: &str, regex: bool) -> String {
         let dir = tempfile::tempdir().unwrap();
         let root = dir.path().canonicalize().unwrap();
         std::fs::write(root.join("a.txt"), "One\ntwo ONE\nthree\n").unwrap();
@@ -159,17 +159,20 @@ mod tests {
 
     #[test]
     fn matches_are_listed_with_file_and_line() {
-        assert_eq!(searched("one", false), "a.txt:1: One\na.txt:2: two ONE");
-        assert_eq!(searched("One", false), "a.txt:1: One");
         assert_eq!(
-            searched("t.o|three", true),
+            search_fixture("one", false),
+            "a.txt:1: One\na.txt:2: two ONE"
+        );
+        assert_eq!(search_fixture("One", false), "a.txt:1: One");
+        assert_eq!(
+            search_fixture("t.o|three", true),
             "a.txt:2: two ONE\na.txt:3: three"
         );
-        assert_eq!(searched("t.o", false), "Nothing found.");
+        assert_eq!(search_fixture("t.o", false), "Nothing found.");
     }
 
     #[test]
     fn invalid_regex_is_reported() {
-        assert!(searched("(", true).contains("regex parse error"));
+        assert!(search_fixture("(", true).contains("regex parse error"));
     }
 }

@@ -4,7 +4,7 @@ use proptest::prelude::*;
 use render::{code_lines, html, visible};
 
 use crate::texts;
-use crate::tokens::words;
+use crate::tokens::visible_text;
 
 const LANGUAGES: &[&str] = &[
     "rust",
@@ -317,7 +317,11 @@ fn assert_text_kept(language: &str, text: &str) {
     let lines = code_lines(language, text);
     assert_eq!(lines.len(), text.lines().count());
     for (html, line) in lines.iter().zip(text.lines()) {
-        assert_eq!(words(html), words(&visible(line)), "{language}: {line:?}");
+        assert_eq!(
+            visible_text(html),
+            visible_text(&visible(line)),
+            "{language}: {line:?}"
+        );
     }
 }
 

@@ -5,7 +5,7 @@ use render::{Live, code_lines, html, visible};
 
 use crate::dom::built;
 use crate::texts;
-use crate::tokens::{Piece, pieces, words};
+use crate::tokens::{Piece, pieces, visible_text};
 
 /// Allowed elements with their allowed attributes.
 const ALLOWED: &[(&str, &[&str])] = &[
@@ -378,13 +378,13 @@ fn html_in_markdown_is_shown_as_text() {
             "<div class=\"a\">\nx\n</div>",
         ),
     ] {
-        assert_eq!(words(&html(text)), shown);
+        assert_eq!(visible_text(&html(text)), shown);
     }
 }
 
 #[test]
 fn link_shows_its_destination() {
-    let shown = |text: &str| words(&html(text));
+    let shown = |text: &str| visible_text(&html(text));
     assert_eq!(shown("[docs](https://example.com/x)"), "docs example.com");
     assert_eq!(
         shown("[https://good.example](https://evil.example)"),
@@ -408,7 +408,7 @@ fn link_shows_its_destination() {
 #[test]
 fn image_is_shown_as_alt_text_and_url_and_not_loaded() {
     let html = html("![a cat](https://example.com/cat.png)");
-    assert_eq!(words(&html), "a cat https://example.com/cat.png");
+    assert_eq!(visible_text(&html), "a cat https://example.com/cat.png");
     assert!(!html.contains("<img") && !html.contains("src="));
 }
 

@@ -76,7 +76,7 @@ pub(crate) fn pieces(html: &str) -> Vec<Piece> {
 }
 
 /// The visible text of the HTML.
-pub(crate) fn words(html: &str) -> String {
+pub(crate) fn visible_text(html: &str) -> String {
     pieces(html)
         .into_iter()
         .filter_map(|piece| match piece {
