@@ -1,170 +1,171 @@
 // Generated from crates/wire by `cargo xtask types`. Do not edit.
 
 /**
- * A folder somebody works in.
+ * A folder that the user works in.
  */
 export type Project = { 
 /**
- * UUID v4, kept when the project is removed and added again.
+ * UUID v4. A removed project that is added again keeps its id.
  */
 id: string, 
 /**
- * Absolute, with symbolic links resolved.
+ * Absolute path with symbolic links resolved.
  */
 path: string, 
 /**
- * The folder's own name.
+ * Name of the folder.
  */
 name: string, 
 /**
- * ISO 8601 UTC with milliseconds. No two are equal, and their order is the sidebar's order.
+ * ISO 8601 UTC with milliseconds. Unique per project; the sidebar is sorted by it.
  */
 addedAt: string, };
 
 /**
- * Where one kind of agent is in its life.
+ * Connection state of an agent.
  */
 export type AgentState = "idle" | "starting" | "connected" | "disconnected" | "reconnecting";
 
 export type SignInKind = "agent" | "terminal" | "env-var";
 
 /**
- * One way to sign in with an agent.
+ * One sign-in method of an agent.
  */
 export type SignInMethod = { id: string, name: string, description?: string, kind: SignInKind, 
 /**
- * What it runs in a terminal, where that is the way and the agent says so.
+ * Command that a `terminal` method runs, if the agent reports it.
  */
 command?: string, 
 /**
- * What to set in the environment, where that is the way.
+ * Environment variables that an `env-var` method needs.
  */
 variables?: Array<string>, };
 
 /**
- * What whoever signs in with an agent sees of it.
+ * Progress of a sign-in, for the window in which the user signs in.
  */
 export type SignInShown = { "type": "output", text: string, } | { "type": "link", message: string, url: string, } | { "type": "link-closed" };
 
 /**
- * Whether a session with an agent would start.
+ * Whether a session with the agent can start.
  */
 export type AgentReadiness = "ready" | "needs-login" | "not-installed" | "broken";
 
 /**
- * One agent of the catalog, as a person choosing between them sees it.
+ * One agent of the catalog, as shown to the user.
  */
 export type AgentSummary = { 
 /**
- * The first half of a session's canonical id, such as `claude-code`.
+ * Agent id, the part of a session id before the colon, such as `claude-code`.
  */
 cliType: string, name: string, 
 /**
- * Two letters for narrow places.
+ * Two-letter abbreviation for narrow layouts.
  */
 badge: string, 
 /**
- * What it is, in a line.
+ * One-line description.
  */
 about?: string, 
 /**
- * Whether a command to start it was found on this machine; one that fetches it first counts.
+ * Whether a command that starts the agent was found on this machine, including one that downloads it
+ * first.
  */
 found: boolean, readiness: AgentReadiness, 
 /**
- * Why it is broken: its last words.
+ * Why the agent is `broken`: the last lines of the error.
  */
 problem?: string, 
 /**
- * That this machine's Node is too old for it, in words.
+ * Message if this machine's Node.js is too old for the agent.
  */
 node?: string, status: AgentState, 
 /**
- * Its version, once it has said one.
+ * Version that the agent reported.
  */
 version?: string, 
 /**
- * The ways it knows to sign in, once it has said them.
+ * Sign-in methods that the agent reported.
  */
 signIn?: Array<SignInMethod>, 
 /**
- * Whether it is of the list of agents that can be brought here, and not one that is always offered.
+ * Whether the agent comes from the list of installable agents rather than the built-in catalog.
  */
 more?: boolean, 
 /**
- * The command that brings it here, also anew.
+ * Command that installs or reinstalls the agent.
  */
 install?: string, 
 /**
- * What is missing to bring it here, and how to get that.
+ * Why the agent cannot be installed here, and what to do about it.
  */
 cannotInstall?: string, installing?: boolean, };
 
 /**
- * How bringing an agent here goes.
+ * State of an agent installation.
  */
 export type InstallState = "running" | "installed" | "cancelled" | "failed";
 
 /**
- * What an agent and everything it started take.
+ * Memory use of an agent process and its descendants.
  */
 export type AgentMemory = { cliType: string, 
 /**
- * Missing where this system does not say.
+ * Missing if the system does not report it.
  */
 bytes?: number, processes: number, };
 
 /**
- * Who sent a message of the protocol.
+ * Sender of a protocol message.
  */
 export type TrafficSide = "agent" | "client";
 
 /**
- * One message between us and an agent, as it stood on the wire but for secrets and length.
+ * One protocol message between the server and an agent, with secrets removed and long content cut.
  */
 export type TrafficFrame = { 
 /**
- * From 1, in the order of the wire, since it was switched on.
+ * Sequence number from 1 since recording was turned on, in wire order.
  */
 number: number, 
 /**
- * Milliseconds since 1970.
+ * Unix time in milliseconds.
  */
 at: number, from: TrafficSide, 
 /**
- * What it is, such as `session/prompt` or `answer to session/prompt`.
+ * Type of the message, such as `session/prompt` or `answer to session/prompt`.
  */
 label: string, 
 /**
- * How long it was.
+ * Original length in bytes.
  */
 bytes: number, 
 /**
- * Whether something was cut out of its middle.
+ * Whether content was cut out.
  */
 cut: boolean, 
 /**
- * JSON, unless it was cut as a whole.
+ * The message as JSON. Not valid JSON if the text as a whole had to be cut.
  */
 text: string, };
 
 /**
- * What happens when an agent asks whether it may do something.
+ * Approval policy: how permission requests of an agent are answered by default.
  */
 export type PermissionPolicy = "allow" | "ask";
 
 /**
- * What a program branches on; people read the message beside it.
+ * Error code for programs; the message beside it is for users.
  */
 export type ErrorCode = "INVALID_MESSAGE" | "PROJECT_PATH_INVALID" | "PROJECT_DUPLICATE" | "PROJECT_NOT_FOUND" | "SESSION_NOT_FOUND" | "AGENT_UNAVAILABLE" | "SIGN_IN_NEEDED" | "AGENT_PROTOCOL_ERROR" | "SESSION_BUSY" | "STORE_UNAVAILABLE" | "INTERNAL_ERROR";
 
 export type FolderSuggestion = { name: string, 
 /**
- * What the input should hold when this one is chosen: in the typed style (`~` stays `~`), ending in `/`.
+ * Input text when this folder is chosen: in the typed style (`~` stays `~`), ending in `/`.
  */
 path: string, 
 /**
- * Whether it is a project already.
+ * Whether the folder is already a project.
  */
 added: boolean, };
 
@@ -183,7 +184,7 @@ data: string, } | { "type": "audio", mimeType: string,
  */
 data: string, } | { "type": "resource", uri: string, mimeType?: string, 
 /**
- * Missing for a binary one.
+ * Missing for a binary document.
  */
 text?: string, } | { "type": "link", uri: string, name: string, description?: string, };
 
@@ -200,11 +201,11 @@ export type Location = { path: string, line?: number, };
 export type TerminalExit = { code?: number, signal?: string, };
 
 /**
- * A part of what a tool call shows.
+ * One content block of a tool call.
  */
 export type ToolContent = { "type": "text", text: string, } | { "type": "media", block: MediaBlock, } | { "type": "diff", path: string, 
 /**
- * Missing for a file that was not there before.
+ * Missing for a new file.
  */
 oldText?: string, newText: string, } | { "type": "terminal", terminalId: string, output: string, exit?: TerminalExit, };
 
@@ -214,19 +215,19 @@ export type ToolStatus = "running" | "complete" | "error";
 
 export type ToolCallEntry = { entryId: string, toolCallId: string, 
 /**
- * What to call it in one line: the agent's title for it.
+ * The agent's title of the call.
  */
 name: string, kind: ToolKind, status: ToolStatus, 
 /**
- * Its text output, once it is complete.
+ * Text output of the completed call.
  */
 result?: string, 
 /**
- * Why it failed.
+ * Why the call failed.
  */
 error?: string, content?: Array<ToolContent>, locations?: Array<Location>, rawInput?: unknown, rawOutput?: unknown, 
 /**
- * What the person answered when the agent asked whether it may: the name of that option.
+ * Name of the option that the user chose in the permission request for this call.
  */
 answer?: string, };
 
@@ -237,11 +238,11 @@ export type TurnOutcome = "ended" | "cancelled" | "refused" | "max-tokens" | "ma
  */
 export type TurnEntry = { entryId: string, outcome: TurnOutcome, 
 /**
- * What the agent, or we, have to say about it.
+ * Message of the agent or the server about the end.
  */
 message?: string, durationMs?: number, 
 /**
- * Tokens in and out, where the agent says.
+ * Input and output tokens, if the agent reports them.
  */
 tokens?: number, timestamp: string, };
 
@@ -250,21 +251,21 @@ export type TextFormat = "email" | "uri" | "date" | "date-time";
 export type FieldOption = { value: string, title: string, description?: string, };
 
 /**
- * What may be filled in.
+ * Type and constraints of a form field.
  */
 export type FieldInput = { "type": "text", format?: TextFormat, minLength?: number, maxLength?: number, 
 /**
- * Checked by the server, which no expression can hold up.
+ * Regular expression, checked by the server with an engine that runs in linear time.
  */
 pattern?: string, default?: string, } | { "type": "number", 
 /**
- * Only whole ones.
+ * Whether only integers are allowed.
  */
 whole?: boolean, minimum?: number, maximum?: number, default?: number, } | { "type": "boolean", default?: boolean, } | { "type": "choice", options: Array<FieldOption>, default?: string, } | { "type": "choices", options: Array<FieldOption>, minItems?: number, maxItems?: number, default?: Array<string>, };
 
 export type FormField = { 
 /**
- * What the agent calls it.
+ * Name of the field in the agent's schema.
  */
 name: string, title?: string, description?: string, required?: boolean, input: FieldInput, };
 
@@ -274,63 +275,63 @@ export type Ask = { "type": "form", title?: string, description?: string,
  */
 fields: Array<FormField>, } | { "type": "link", url: string, 
 /**
- * The agent says that it is done there.
+ * Whether the agent has reported that the page is completed.
  */
 finished?: boolean, };
 
 export type QuestionOutcome = "accepted" | "declined" | "cancelled" | "interrupted";
 
 /**
- * A question, and what became of it.
+ * An elicitation and its outcome.
  */
 export type QuestionEntry = { entryId: string, questionId: string, 
 /**
- * What the agent says it is about.
+ * The agent's message to the user.
  */
 message: string, ask: Ask, 
 /**
- * Missing while it is open.
+ * Missing while the elicitation is open.
  */
 outcome?: QuestionOutcome, 
 /**
- * What was filled in, by the names of the fields.
+ * Submitted values by field name.
  */
 answers?: Record<string, string | number | boolean | Array<string>>, timestamp: string, };
 
 /**
- * What a person does about a question.
+ * The user's response to an elicitation.
  */
 export type QuestionAction = "accept" | "decline" | "cancel";
 
 /**
- * A question that waits for an answer; the entry has all of it.
+ * An elicitation that waits for an answer. The transcript entry contains the details.
  */
 export type OpenQuestion = { questionId: string, entryId: string, message: string, askedAt: string, };
 
 /**
- * One element of a conversation, in the order in which it was said.
+ * One entry of a transcript.
  */
 export type ChatEntry = { "type": "user", entryId: string, content: string, timestamp: string, 
 /**
- * The request that sent it, so that whoever shows it already can tell.
+ * Id of the request that sent the message, so that the sending page recognizes its own message.
  */
 requestId?: string, 
 /**
- * Ids of the pictures that go with it.
+ * Ids of the uploaded images of the message.
  */
 images?: Array<string>, } | { "type": "assistant", entryId: string, content: string, timestamp: string, } | { "type": "thinking", entryId: string, content: string, } | { "type": "tool-call" } & ToolCallEntry | { "type": "plan", entryId: string, items: Array<PlanItem>, } | { "type": "media", entryId: string, author: Author, block: MediaBlock, timestamp: string, } | { "type": "notice", entryId: string, severity: NoticeSeverity, title: string, description?: string, } | { "type": "question" } & QuestionEntry | { "type": "turn" } & TurnEntry;
 
 /**
- * What a session is doing, for a mark in a list.
+ * State of a session, shown as a mark in lists.
  */
 export type SessionState = "idle" | "running" | "waiting" | "failed";
 
 /**
- * One line of a session list.
+ * One session in a list.
  */
 export type SessionListItem = { 
 /**
- * Canonical: `{cliType}:{the agent's own id}`.
+ * `{cliType}:{the agent's own session id}`.
  */
 id: string, projectId: string, title: string, lastActiveAt: string, createdAt: string, cliType: string, archived: boolean, state: SessionState, };
 
@@ -338,16 +339,16 @@ export type TurnPhase = "starting" | "working" | "cancelling";
 
 export type RunningTurn = { startedAt: string, 
 /**
- * The request that sent the message it answers.
+ * Id of the request that sent the message of this turn.
  */
 requestId?: string, phase: TurnPhase, 
 /**
- * Since when the agent has said nothing, once that is long.
+ * Time of the agent's last update, set once it has been silent for long.
  */
 quietSince?: string, };
 
 /**
- * Why an agent would not open a session.
+ * Why an agent could not open a session.
  */
 export type AttachProblem = { code: ErrorCode, message: string, };
 
@@ -355,26 +356,26 @@ export type Attachment = "detached" | "attaching" | "attached";
 
 export type QueuedMessage = { queueId: string, content: string, images?: Array<string>, 
 /**
- * The request that brought it, so that it runs at most once.
+ * Id of the request that sent the message, so that it runs at most once.
  */
 requestId?: string, };
 
 export type PermissionOption = { optionId: string, name: string, 
 /**
- * `allow_once`, `allow_always`, `reject_once`, `reject_always`, or one we do not know.
+ * `allow_once`, `allow_always`, `reject_once`, `reject_always`, or a value unknown to the server.
  */
 kind: string, };
 
 /**
- * Something an agent may do only if the person agrees.
+ * An open permission request of an agent.
  */
 export type PermissionQuestion = { permissionId: string, 
 /**
- * The tool call it is about; an entry of the conversation shows it.
+ * The tool call that needs permission; a transcript entry shows it.
  */
 toolCallId: string, title: string, options: Array<PermissionOption>, askedAt: string, 
 /**
- * Asked whatever the policy: other programs run what would be written.
+ * Whether the call writes to a sensitive path, which needs approval under any policy.
  */
 guarded: boolean, };
 
@@ -385,223 +386,224 @@ export type Mode = { id: string, name: string, description?: string, };
 export type Modes = { current: string, available: Array<Mode>, };
 
 /**
- * How full the agent's context is, and what it has cost so far.
+ * Context use of the agent in tokens, and the cost of the session so far.
  */
 export type ContextUsage = { used: number, size: number, 
 /**
- * Such as `0.42 USD`.
+ * Amount with currency, such as `0.42 USD`.
  */
 cost?: string, };
 
 /**
- * Everything about an open session that is not part of the conversation. Sent whole on each change.
+ * State of an open session beside its transcript. Sent completely on each change.
  */
 export type SessionInfo = { state: SessionState, 
 /**
- * The turn that runs now.
+ * The running turn.
  */
 turn?: RunningTurn, 
 /**
- * Whether the agent has this session open.
+ * Whether the agent has the session open.
  */
 attachment: Attachment, 
 /**
- * Why it has not, when it was last asked to without a message to send.
+ * Why the agent could not open the session when the user last opened it without sending a message.
  */
 problem?: AttachProblem, policy: PermissionPolicy, 
 /**
- * Messages that wait for the turn to end.
+ * Messages that wait for the running turn to end.
  */
 queue: Array<QueuedMessage>, 
 /**
- * True when the queue is paused: after a stopped or failed turn, or a restart of the server.
+ * Whether the queue is paused: after a stopped or failed turn, or a restart of the server.
  */
 queueHeld: boolean, permissions: Array<PermissionQuestion>, 
 /**
- * What the agent asks that is not about permission; the entries have the forms.
+ * Open elicitations of the agent. The transcript entries contain the forms.
  */
 questions: Array<OpenQuestion>, commands: Array<{ name: string, description: string, hint?: string }>, modes?: Modes, 
 /**
- * What the agent lets one choose, as the protocol writes it.
+ * Config options of the agent, in their ACP form.
  */
 options: Array<Record<string, unknown>>, usage?: ContextUsage, 
 /**
- * Whether the agent takes pictures.
+ * Whether the agent accepts images in prompts.
  */
 takesImages: boolean, };
 
 /**
- * How far a browser has come with a session.
+ * Position of a client in the event stream of a session.
  */
 export type Position = { bootId: string, seq: number, };
 
 /**
- * Markup for the element that is found by going from the text's own to its last child element,
- * `depth` times.
+ * Markup to append to an element. To find it, start at the text's element and descend to the last child
+ * element `depth` times.
  */
 export type RenderedPart = { depth?: number, html: string, };
 
 /**
- * The lines of both texts as safe HTML, from the first that differs, and a few before it, to the last
- * that does, and a few after it. None where there is nothing to colour.
+ * Changed lines of both texts as safe HTML, with a few lines of context. Empty if there is nothing to
+ * highlight.
  */
 export type ColouredDiff = { 
 /**
- * The number, from 0, of the first of these lines in both texts.
+ * Number of the first of these lines in both texts, counted from 0.
  */
 first: number, old: Array<string>, new: Array<string>, };
 
 /**
- * Text as safe HTML while it grows. To be applied in order: the last tail goes, what is finished is
- * appended for good, the new tail after it.
+ * Safe HTML of a text that may still grow. To apply it, remove the previous tail, append `finished`
+ * permanently, then append the new `tail`.
  */
 export type Rendered = { finished?: Array<RenderedPart>, tail?: Array<RenderedPart>, 
 /**
- * Of a tool call: its diffs in colours, in their order.
+ * For a tool call: its highlighted diffs in order.
  */
 diffs?: Array<ColouredDiff>, };
 
 export type ClientMessage = { "type": "project:list", } | { "type": "project:add", path: string, } | { "type": "project:remove", projectId: string, } | { "type": "project:restore", projectId: string, } | { "type": "folder:complete", path: string, } | { "type": "project:files", projectId: string, query: string, limit: number, } | { "type": "session:list", projectId: string, 
 /**
- * The archived ones instead of the others.
+ * Whether to list the archived sessions instead of the others.
  */
 archived?: boolean, } | { "type": "session:create", projectId: string, cliType: string, } | { "type": "session:open", sessionId: string, 
 /**
- * What the browser has already.
+ * Position up to which the browser has the session already.
  */
 after?: Position, 
 /**
- * Only this many entries, from the end.
+ * Number of newest entries to send; all if missing.
  */
 tail?: number, } | { "type": "session:attach", sessionId: string, } | { "type": "session:page", sessionId: string, before: number, limit: number, } | { "type": "session:leave", sessionId: string, } | { "type": "session:send", sessionId: string, content: string, 
 /**
- * Ids of uploaded pictures.
+ * Ids of uploaded images.
  */
 images?: Array<string>, } | { "type": "session:cancel", sessionId: string, } | { "type": "session:archive", sessionId: string, } | { "type": "session:unarchive", sessionId: string, } | { "type": "session:rename", sessionId: string, title: string, } | { "type": "session:delete", sessionId: string, } | { "type": "session:restore", sessionId: string, } | { "type": "session:reconnect", cliType: string, } | { "type": "agent:list", } | { "type": "agent:install", cliType: string, } | { "type": "agent:install-cancel", cliType: string, } | { "type": "agent:refresh", } | { "type": "agent:memory", } | { "type": "agent:authenticate", cliType: string, methodId: string, } | { "type": "agent:sign-in-type", cliType: string, text: string, } | { "type": "agent:sign-in-answer", cliType: string, action: QuestionAction, } | { "type": "agent:sign-in-stop", cliType: string, } | { "type": "session:queue-edit", sessionId: string, queueId: string, content: string, } | { "type": "session:queue-remove", sessionId: string, queueId: string, } | { "type": "session:queue-resume", sessionId: string, } | { "type": "session:permit", sessionId: string, permissionId: string, optionId: string, } | { "type": "session:answer", sessionId: string, questionId: string, action: QuestionAction, 
 /**
- * What was filled in, by the names of the fields.
+ * Submitted values by field name.
  */
 content?: Record<string, string | number | boolean | Array<string>>, } | { "type": "session:policy", sessionId: string, policy: PermissionPolicy, } | { "type": "session:traffic", sessionId: string, on: boolean, } | { "type": "session:traffic-read", sessionId: string, after: number, } | { "type": "session:set-mode", sessionId: string, modeId: string, } | { "type": "session:set-option", sessionId: string, optionId: string, value: string | boolean, };
 
 /**
- * A message from a browser, with the id its answer should carry.
+ * A message from a browser with the id that its response repeats.
  */
 export type ClientFrame = { requestId?: string, } & ({ "type": "project:list", } | { "type": "project:add", path: string, } | { "type": "project:remove", projectId: string, } | { "type": "project:restore", projectId: string, } | { "type": "folder:complete", path: string, } | { "type": "project:files", projectId: string, query: string, limit: number, } | { "type": "session:list", projectId: string, 
 /**
- * The archived ones instead of the others.
+ * Whether to list the archived sessions instead of the others.
  */
 archived?: boolean, } | { "type": "session:create", projectId: string, cliType: string, } | { "type": "session:open", sessionId: string, 
 /**
- * What the browser has already.
+ * Position up to which the browser has the session already.
  */
 after?: Position, 
 /**
- * Only this many entries, from the end.
+ * Number of newest entries to send; all if missing.
  */
 tail?: number, } | { "type": "session:attach", sessionId: string, } | { "type": "session:page", sessionId: string, before: number, limit: number, } | { "type": "session:leave", sessionId: string, } | { "type": "session:send", sessionId: string, content: string, 
 /**
- * Ids of uploaded pictures.
+ * Ids of uploaded images.
  */
 images?: Array<string>, } | { "type": "session:cancel", sessionId: string, } | { "type": "session:archive", sessionId: string, } | { "type": "session:unarchive", sessionId: string, } | { "type": "session:rename", sessionId: string, title: string, } | { "type": "session:delete", sessionId: string, } | { "type": "session:restore", sessionId: string, } | { "type": "session:reconnect", cliType: string, } | { "type": "agent:list", } | { "type": "agent:install", cliType: string, } | { "type": "agent:install-cancel", cliType: string, } | { "type": "agent:refresh", } | { "type": "agent:memory", } | { "type": "agent:authenticate", cliType: string, methodId: string, } | { "type": "agent:sign-in-type", cliType: string, text: string, } | { "type": "agent:sign-in-answer", cliType: string, action: QuestionAction, } | { "type": "agent:sign-in-stop", cliType: string, } | { "type": "session:queue-edit", sessionId: string, queueId: string, content: string, } | { "type": "session:queue-remove", sessionId: string, queueId: string, } | { "type": "session:queue-resume", sessionId: string, } | { "type": "session:permit", sessionId: string, permissionId: string, optionId: string, } | { "type": "session:answer", sessionId: string, questionId: string, action: QuestionAction, 
 /**
- * What was filled in, by the names of the fields.
+ * Submitted values by field name.
  */
 content?: Record<string, string | number | boolean | Array<string>>, } | { "type": "session:policy", sessionId: string, policy: PermissionPolicy, } | { "type": "session:traffic", sessionId: string, on: boolean, } | { "type": "session:traffic-read", sessionId: string, after: number, } | { "type": "session:set-mode", sessionId: string, modeId: string, } | { "type": "session:set-option", sessionId: string, optionId: string, value: string | boolean, });
 
 export type ServerMessage = { "type": "hello", 
 /**
- * New with every start of the server.
+ * Changes with every start of the server.
  */
 bootId: string, version: string, agents: Array<AgentSummary>, permissions: PermissionPolicy, 
 /**
- * What a person should know about this start, such as a file that had to be set aside.
+ * Messages to the user about this start, such as a file that was set aside.
  */
 notices: Array<string>, } | { "type": "project:list", projects: Array<Project>, requestId?: string, } | { "type": "project:added", project: Project, requestId?: string, } | { "type": "project:removed", projectId: string, requestId?: string, } | { "type": "folder:completions", 
 /**
- * The text that was asked about.
+ * The requested path.
  */
 path: string, folders: Array<FolderSuggestion>, 
 /**
- * Whether there were more than we list.
+ * Whether further folders were omitted.
  */
 truncated: boolean, requestId?: string, } | { "type": "project:files", projectId: string, query: string, 
 /**
- * Relative to the project, the best first.
+ * Paths relative to the project, best match first.
  */
 files: Array<string>, 
 /**
- * Whether there may be more.
+ * Whether further files may match.
  */
 truncated: boolean, requestId?: string, } | { "type": "session:list", projectId: string, archived: boolean, sessions: Array<SessionListItem>, requestId?: string, } | { "type": "session:created", sessionId: string, projectId: string, session: SessionListItem, requestId?: string, } | { "type": "session:history", sessionId: string, entries: Array<ChatEntry>, 
 /**
- * Entries as safe HTML, by their ids.
+ * Safe HTML of the entries by entry id.
  */
 html?: { [key in string]: Rendered }, 
 /**
- * The number of the first of these entries, from 0.
+ * Number of the first of these entries, counted from 0.
  */
 first: number, 
 /**
- * How many there are in all.
+ * Number of all entries of the session.
  */
 total: number, seq: number, bootId: string, info: SessionInfo, requestId?: string, } | { "type": "session:resumed", sessionId: string, seq: number, info: SessionInfo, requestId?: string, } | { "type": "session:page", sessionId: string, entries: Array<ChatEntry>, 
 /**
- * Entries as safe HTML, by their ids.
+ * Safe HTML of the entries by entry id.
  */
 html?: { [key in string]: Rendered }, first: number, total: number, seq: number, requestId?: string, } | { "type": "session:update", sessionId: string, entry: ChatEntry, 
 /**
- * It is new and stands at the end. One that is not may be older than what the browser has of the conversation.
+ * Whether the entry is new and belongs at the end. Otherwise it may be older than the entries that the
+ * browser has.
  */
 begins?: boolean, 
 /**
- * The text as safe HTML, where there is any.
+ * Safe HTML of the text, if it has any.
  */
 html?: Rendered, seq: number, requestId?: string, } | { "type": "session:chunk", sessionId: string, entryId: string, content: string, 
 /**
- * The text as safe HTML, where there is any.
+ * Safe HTML of the text, if it has any.
  */
 html?: Rendered, 
 /**
- * Set for a tool call: the terminal inside it that has more output.
+ * For a tool call: the terminal inside it that has further output.
  */
 terminalId?: string, seq: number, } | { "type": "session:complete", sessionId: string, entryId: string, 
 /**
- * The text as safe HTML, where there is any.
+ * Safe HTML of the text, if it has any.
  */
 html?: Rendered, seq: number, } | { "type": "session:cancelled", sessionId: string, entryId: string, 
 /**
- * The text as safe HTML, where there is any.
+ * Safe HTML of the text, if it has any.
  */
 html?: Rendered, seq: number, } | { "type": "session:info", sessionId: string, info: SessionInfo, } | { "type": "session:state", sessionId: string, projectId: string, state: SessionState, lastActiveAt: string, } | { "type": "session:archived", sessionId: string, requestId?: string, } | { "type": "session:unarchived", sessionId: string, session: SessionListItem, requestId?: string, } | { "type": "session:deleted", sessionId: string, requestId?: string, } | { "type": "session:title-updated", sessionId: string, title: string, requestId?: string, } | { "type": "session:done", sessionId: string, requestId?: string, } | { "type": "session:traffic", sessionId: string, on: boolean, frames: Array<TrafficFrame>, 
 /**
- * How many were dropped to make room, since it was switched on.
+ * Number of messages dropped for lack of space since recording was turned on.
  */
 dropped: number, 
 /**
- * Whether there is more to ask for at once.
+ * Whether more messages can be requested immediately.
  */
 more: boolean, requestId?: string, } | { "type": "agent:status", cliType: string, status: AgentState, 
 /**
- * Why it is not connected, when it should be.
+ * Why the agent is not connected although it is needed.
  */
 reason?: string, } | { "type": "agent:list", agents: Array<AgentSummary>, requestId?: string, } | { "type": "agent:install", cliType: string, state: InstallState, 
 /**
- * What the installer said since the last of these; everything so far in an answer.
+ * Installer output since the previous message; in a response, all output so far.
  */
 output?: string, 
 /**
- * Why it failed, and what to do.
+ * Why the installation failed, and what to do.
  */
 message?: string, requestId?: string, } | { "type": "agent:refreshed", agents: number, 
 /**
- * Agents of the list that were left out, each with why.
+ * Agents of the list that were left out, each with the reason.
  */
 leftOut: Array<string>, requestId?: string, } | { "type": "agent:memory", 
 /**
- * Of those that run.
+ * Memory use of the running agents.
  */
 agents: Array<AgentMemory>, requestId?: string, } | { "type": "agent:sign-in", cliType: string, shown: SignInShown, } | { "type": "agent:done", cliType: string, requestId?: string, } | { "type": "agent:authenticated", cliType: string, requestId?: string, } | { "type": "notices", notices: Array<string>, } | { "type": "error", code: ErrorCode, message: string, 
 /**
- * The session it is about, if it is about one.
+ * The session that the error concerns, if any.
  */
 sessionId?: string, requestId?: string, };

@@ -1,4 +1,4 @@
-//! A wish to stop, shared by whoever may have it and whoever must heed it.
+//! Cancellation flag of a turn, shared by the turn and the requests that may cancel it.
 
 use tokio::sync::watch;
 
@@ -15,7 +15,7 @@ impl Cancel {
     }
 
     pub(crate) async fn cancelled(&self) {
-        // Cannot fail: we hold the sender.
+        // Cannot fail, as `self` holds the sender.
         let _ = self.0.subscribe().wait_for(|cancelled| *cancelled).await;
     }
 }

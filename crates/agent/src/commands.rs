@@ -1,6 +1,6 @@
-//! What the agent does without a model: commands, and an honest answer to everything else.
+//! Slash commands, and the answer to any other prompt while no model is configured.
 //!
-//! With a model the commands work just the same.
+//! The commands also work with a model.
 
 use agent_client_protocol_schema::v1 as acp;
 use serde_json::{Value, json};
@@ -10,10 +10,11 @@ use crate::tools;
 use crate::turn::{Stop, Turn};
 use crate::voice::Outcome;
 
+/// A slash command as announced to the client.
 pub(crate) struct Offered {
     pub(crate) name: &'static str,
     pub(crate) description: &'static str,
-    /// What follows the name; empty if nothing does.
+    /// Placeholder for the arguments; empty if there are none.
     pub(crate) hint: &'static str,
 }
 
@@ -26,22 +27,26 @@ const fn offer(name: &'static str, description: &'static str, hint: &'static str
 }
 
 pub(crate) const OFFERED: [Offered; 8] = [
-    offer("tour", "Show what this agent can do, in a minute", ""),
-    offer("files", "List the project's files, or a folder's", "folder"),
-    offer("read", "Read a file, or some lines of it", "file [from-to]"),
-    offer("search", "Find a text in the project", "text"),
+    offer("tour", "Show in a minute what this agent can do", ""),
     offer(
-        "edit",
-        "Change a file, or make a new one",
-        "file old text => new text",
+        "files",
+        "List the files of the project or a folder",
+        "folder",
     ),
+    offer("read", "Read a file or some of its lines", "file [from-to]"),
+    offer("search", "Search the project's files", "text"),
+    offer("edit", "Edit or create a file", "file old text => new text"),
     offer("run", "Run a shell command in the project", "command"),
     offer(
         "plan",
-        "Keep a list of steps: set it, or tick one off",
+        "Set a plan of steps, or mark a step as done",
         "step; step; step | done 1",
     ),
-    offer("help", "What this agent is, and how to give it a model", ""),
+    offer(
+        "help",
+        "Explain this agent and how to configure a model",
+        "",
+    ),
 ];
 
 #[derive(Debug, PartialEq)]
@@ -51,8 +56,8 @@ pub(crate) enum Command {
     /// One tool call.
     Tool(&'static str, Value),
     Plan(PlanChange),
-    /// A command we know, used in a way we do not.
-    Misused(&'static str),
+    /// A known command with missing or invalid arguments; holds an example of its usage.
+    InvalidUsage(&'static str),
 }
 
 #[derive(Debug, PartialEq)]
@@ -62,7 +67,7 @@ pub(crate) enum PlanChange {
     Mark(usize, acp::PlanEntryStatus),
 }
 
-/// The command a text begins with. A path such as `/usr/bin` is none.
+/// Returns the command at the start of the text. A path such as `/usr/bin` is not a command.
 pub(crate) fn parse(text: &str) -> Option<Command> {
     let text = text.trim();
     let rest = text.strip_prefix('/')?;
@@ -74,9 +79,9 @@ pub(crate) fn parse(text: &str) -> Option<Command> {
         "files" if rest.is_empty() => Command::Tool("list_files", json!({})),
         "files" => Command::Tool("list_files", json!({ "path": rest })),
         "read" => read(rest),
-        "search" if rest.is_empty() => Command::Misused("/search some text"),
+        "search" if rest.is_empty() => Command::InvalidUsage("/search some text"),
         "search" => Command::Tool("search", json!({ "query": rest })),
-        "run" if rest.is_empty() => Command::Misused("/run some command"),
+        "run" if rest.is_empty() => Command::InvalidUsage("/run some command"),
         "run" => Command::Tool("run_command", json!({ "command": rest })),
         "edit" => edit(rest),
         "plan" => Command::Plan(plan(rest)),
@@ -87,7 +92,7 @@ pub(crate) fn parse(text: &str) -> Option<Command> {
 
 fn read(rest: &str) -> Command {
     if rest.is_empty() {
-        return Command::Misused("/read some/file 1-40");
+        return Command::InvalidUsage("/read some/file 1-40");
     }
     let lines = rest.rsplit_once(' ').and_then(|(path, range)| {
         let (from, to) = range.split_once('-').unwrap_or((range, range));
@@ -102,7 +107,7 @@ fn read(rest: &str) -> Command {
     Command::Tool("read_file", input)
 }
 
-/// `file old => new`, or a file and below it its whole text.
+/// Parses `file old => new`, or a file name followed by the file's whole text on the next lines.
 fn edit(rest: &str) -> Command {
     const USAGE: &str = "/edit some/file old text => new text";
     let (first, below) = rest.split_once('\n').unwrap_or((rest, ""));
@@ -115,7 +120,7 @@ fn edit(rest: &str) -> Command {
         _ if !below.is_empty() && !first.trim().is_empty() => {
             (first.trim(), "", format!("{}\n", below.trim_end()))
         }
-        _ => return Command::Misused(USAGE),
+        _ => return Command::InvalidUsage(USAGE),
     };
     Command::Tool(
         "edit_file",
@@ -151,21 +156,22 @@ fn plan(rest: &str) -> PlanChange {
 pub(crate) async fn run(turn: &mut Turn, command: Command) -> Result<(), Stop> {
     match command {
         Command::Tour => tour(turn).await,
-        Command::Help => turn.voice.read_aloud(&help(turn)).await,
+        Command::Help => turn.voice.stream_text(&help(turn)).await,
         Command::Tool(name, input) => {
             let outcome = tools::run(turn, name, input).await?;
-            let said = after(name, &outcome);
-            turn.voice.read_aloud(&said).await
+            let reply = summary(name, &outcome);
+            turn.voice.stream_text(&reply).await
         }
         Command::Plan(change) => change_plan(turn, change).await,
-        Command::Misused(usage) => {
-            let said = format!("That needs a little more, for example:\n\n```\n{usage}\n```\n");
-            turn.voice.read_aloud(&said).await
+        Command::InvalidUsage(usage) => {
+            let reply =
+                format!("This command needs arguments, for example:\n\n```\n{usage}\n```\n");
+            turn.voice.stream_text(&reply).await
         }
     }
 }
 
-fn after(name: &str, outcome: &Outcome) -> String {
+fn summary(name: &str, outcome: &Outcome) -> String {
     if !outcome.ok {
         let last = outcome.text.lines().last().unwrap_or_default();
         return format!("That did not work: {last}");
@@ -176,7 +182,7 @@ fn after(name: &str, outcome: &Outcome) -> String {
         "search" if outcome.text == "Nothing found." => outcome.text.clone(),
         "search" => format!("Found {}.", counted(lines, "line")),
         "list_files" => format!("Listed {}.", counted(lines, "entry")),
-        "run_command" => "It ended well.".to_owned(),
+        "run_command" => "The command succeeded.".to_owned(),
         _ => outcome.text.clone(),
     }
 }
@@ -201,16 +207,16 @@ async fn change_plan(turn: &mut Turn, change: PlanChange) -> Result<(), Stop> {
             Entry::TurnEnd(_) => None,
         })
         .unwrap_or_default();
-    let said = match change {
+    let reply = match change {
         PlanChange::Show if entries.is_empty() => {
-            let said = "There is no plan yet. Make one with its steps in a row:\n\n```\n/plan Read the code; Write a test; Fix the bug\n```\n";
-            return turn.voice.read_aloud(said).await;
+            let reply = "There is no plan yet. Create one with its steps, separated by semicolons:\n\n```\n/plan Read the code; Write a test; Fix the bug\n```\n";
+            return turn.voice.stream_text(reply).await;
         }
         PlanChange::Show => "This is the plan.".to_owned(),
         PlanChange::Set(steps) => {
             let step = |step| entry(step, acp::PlanEntryStatus::Pending);
             entries = steps.into_iter().map(step).collect();
-            "Here is the plan. `/plan done 1` ticks off the first step.".to_owned()
+            "Here is the plan. `/plan done 1` marks the first step as done.".to_owned()
         }
         PlanChange::Mark(number, status) => {
             let count = entries.len();
@@ -220,11 +226,11 @@ async fn change_plan(turn: &mut Turn, change: PlanChange) -> Result<(), Stop> {
             {
                 Some(entry) => entry.status = status,
                 None => {
-                    let said = format!(
+                    let reply = format!(
                         "There is no step {number}: the plan has {}.",
                         counted(count, "step")
                     );
-                    return turn.voice.read_aloud(&said).await;
+                    return turn.voice.stream_text(&reply).await;
                 }
             }
             match entries
@@ -232,56 +238,56 @@ async fn change_plan(turn: &mut Turn, change: PlanChange) -> Result<(), Stop> {
                 .filter(|entry| entry.status != acp::PlanEntryStatus::Completed)
                 .count()
             {
-                0 => "Noted. That was the last one!".to_owned(),
-                open => format!("Noted. {} to go.", counted(open, "step")),
+                0 => "Updated: all steps are done.".to_owned(),
+                open => format!("Updated: {} to go.", counted(open, "step")),
             }
         }
     };
     turn.voice.show_plan(entries).await?;
-    turn.voice.read_aloud(&said).await
+    turn.voice.stream_text(&reply).await
 }
 
 fn entry(content: impl Into<String>, status: acp::PlanEntryStatus) -> acp::PlanEntry {
     acp::PlanEntry::new(content, acp::PlanEntryPriority::Medium, status)
 }
 
-/// The answer to what is no command, when there is no model to understand it.
+/// Answers a prompt that is not a command while no model is configured.
 pub(crate) async fn answer_without_model(turn: &mut Turn, text: &str) -> Result<(), Stop> {
     if turn.voice.history.turns() > 0 {
         let unknown = match text.split_whitespace().next() {
             Some(word) if word.starts_with('/') => format!("I do not know `{word}`. "),
             _ => String::new(),
         };
-        let said = format!(
-            "{unknown}I have no language model, so I only understand commands: {}.\n\n`/help` says how to give me a model.",
+        let reply = format!(
+            "{unknown}I have no language model, so I only understand commands: {}.\n\n`/help` explains how to configure one.",
             names()
         );
-        return turn.voice.read_aloud(&said).await;
+        return turn.voice.stream_text(&reply).await;
     }
     let hello = "**Hello!** I am the agent that comes with Liminal Builder. Let me look at your project first.\n";
-    turn.voice.read_aloud(hello).await?;
+    turn.voice.stream_text(hello).await?;
     let outcome = tools::run(turn, "list_files", json!({ "depth": 1 })).await?;
-    let said = format!(
-        "{}\n\nI have no language model yet, so I cannot talk things over with you. What I can do right away:\n\n{}\n\n{MODEL_HELP}\n",
-        project(turn, &outcome),
+    let reply = format!(
+        "{}\n\nI have no language model yet, so I cannot answer questions. These commands work already:\n\n{}\n\n{MODEL_HELP}\n",
+        describe_project(turn, &outcome),
         command_list()
     );
-    turn.voice.read_aloud(&said).await
+    turn.voice.stream_text(&reply).await
 }
 
-fn project(turn: &Turn, listed: &Outcome) -> String {
+fn describe_project(turn: &Turn, listed: &Outcome) -> String {
     let name = turn.roots.cwd().file_name();
     let name = name.map_or("/".into(), |name| name.to_string_lossy().into_owned());
     let (folders, files): (Vec<_>, Vec<_>) =
         listed.text.lines().partition(|line| line.ends_with('/'));
     if !listed.ok || listed.text == "This folder is empty." {
-        return format!("**{name}** is still empty, a good place to begin.");
+        return format!("**{name}** is still empty.");
     }
     let parts = [(folders.len(), "folder"), (files.len(), "file")];
     let parts = parts.into_iter().filter(|(count, _)| *count > 0);
     let parts: Vec<_> = parts.map(|(count, noun)| counted(count, noun)).collect();
     format!(
-        "This is **{name}**, with {} at the top.",
+        "This is **{name}**, with {} at the top level.",
         parts.join(" and ")
     )
 }
@@ -303,7 +309,7 @@ fn command_list() -> String {
 }
 
 const MODEL_HELP: &str = "\
-**To give me a model**, start Liminal Builder with two variables set:
+**To configure a model**, start Liminal Builder with two environment variables:
 
 ```sh
 export LIMINAL_AGENT_MODEL=anthropic/claude-sonnet-4-5
@@ -311,15 +317,15 @@ export ANTHROPIC_API_KEY=your-key
 ```
 
 `openai/…` with `OPENAI_API_KEY` works the same way. For a model on this machine, no key is needed: \
-`LIMINAL_AGENT_MODEL=openai-compatible/qwen3` talks to Ollama, and `LIMINAL_AGENT_BASE_URL` names any other server.";
+`LIMINAL_AGENT_MODEL=openai-compatible/qwen3` connects to Ollama, and `LIMINAL_AGENT_BASE_URL` selects another server.";
 
 fn help(turn: &Turn) -> String {
     let settings = &turn.settings;
     let persona = settings.persona(turn.meta.persona.as_deref());
     let model = match settings.model(turn.meta.model.as_deref(), persona) {
-        Some(model) => format!(
-            "I talk through **{model}**. Just say what you want; these commands work as well:"
-        ),
+        Some(model) => {
+            format!("I use the model **{model}**. Describe what you want, or use a command:")
+        }
         None => "I have no language model, but these commands work:".to_owned(),
     };
     let how = match settings.models.is_empty() {
@@ -327,7 +333,7 @@ fn help(turn: &Turn) -> String {
         false => String::new(),
     };
     format!(
-        "I am the agent that comes with Liminal Builder. {model}\n\n{}\n\nBefore I write a file or run a command I ask; the modes *Auto* and *Plan* change that, and a session that *Allows everything* agrees for you. I stay inside this project.{how}\n",
+        "I am the agent that comes with Liminal Builder. {model}\n\n{}\n\nI ask before I write a file or run a command. The modes *Auto* and *Plan* change that, and a session set to *Allows everything* approves for you. I only work inside this project.{how}\n",
         command_list()
     )
 }
@@ -355,21 +361,21 @@ async fn tour(turn: &mut Turn) -> Result<(), Stop> {
     };
     let voice = &mut turn.voice;
     voice
-        .read_aloud("Three steps, and you decide about two of them. First, what is here:\n")
+        .stream_text("The tour has three steps, and two of them need your approval. First, the files of the project:\n")
         .await?;
     voice.show_plan(steps(0)).await?;
     let listed = tools::run(turn, "list_files", json!({ "depth": 2 })).await?;
-    let said = format!(
-        "{}\n\nNow a change. You see it before it happens:\n",
-        project(turn, &listed)
+    let reply = format!(
+        "{}\n\nNext, a file change. You see the diff before it is written:\n",
+        describe_project(turn, &listed)
     );
     turn.voice.show_plan(steps(1)).await?;
-    turn.voice.read_aloud(&said).await?;
+    turn.voice.stream_text(&reply).await?;
     let note = json!({ "path": TOUR_FILE, "old_text": "", "new_text": TOUR_NOTE });
     let written = tools::run(turn, "edit_file", note).await?;
     turn.voice.show_plan(steps(2)).await?;
     turn.voice
-        .read_aloud("And a command, which you may refuse as well:\n")
+        .stream_text("Last, a command, which you can reject as well:\n")
         .await?;
     let command = match turn.roots.cwd().join(".git").exists() {
         true => "git status --short",
@@ -379,14 +385,14 @@ async fn tour(turn: &mut Turn) -> Result<(), Stop> {
     turn.voice.show_plan(steps(3)).await?;
     let note = match written.ok {
         true => format!("The note is in `{TOUR_FILE}`; delete it whenever you like."),
-        false => "The note was not written, so your project is as it was.".to_owned(),
+        false => "The note was not written, so your project is unchanged.".to_owned(),
     };
     let ran = match ran.ok {
         true => "The command ran.",
-        false => "The command did not run to a good end.",
+        false => "The command was rejected or failed.",
     };
-    let said = format!("{note} {ran} That is all there is to it: `/help` has the list.\n");
-    turn.voice.read_aloud(&said).await
+    let reply = format!("{note} {ran} That was the tour; `/help` lists all commands.\n");
+    turn.voice.stream_text(&reply).await
 }
 
 #[cfg(test)]
@@ -398,7 +404,7 @@ mod tests {
     }
 
     #[test]
-    fn commands_become_tool_calls() {
+    fn commands_are_parsed_as_tool_calls() {
         for (text, expected) in [
             ("/files", tool("list_files", json!({}))),
             (
@@ -442,7 +448,7 @@ mod tests {
     }
 
     #[test]
-    fn a_command_without_what_it_needs_is_explained() {
+    fn command_without_arguments_gets_a_usage_example() {
         for text in [
             "/read",
             "/search ",
@@ -451,12 +457,15 @@ mod tests {
             "/edit a.txt",
             "/edit a.txt => b",
         ] {
-            assert!(matches!(parse(text), Some(Command::Misused(_))), "{text}");
+            assert!(
+                matches!(parse(text), Some(Command::InvalidUsage(_))),
+                "{text}"
+            );
         }
     }
 
     #[test]
-    fn other_text_is_no_command() {
+    fn other_text_is_not_a_command() {
         for text in [
             "hello",
             "/usr/bin is full",
@@ -470,7 +479,7 @@ mod tests {
     }
 
     #[test]
-    fn a_plan_is_set_and_ticked_off() {
+    fn plan_command_shows_sets_and_marks_steps() {
         assert_eq!(parse("/plan"), Some(Command::Plan(PlanChange::Show)));
         let steps = PlanChange::Set(vec!["a".to_owned(), "b c".to_owned()]);
         assert_eq!(parse("/plan a; b c;"), Some(Command::Plan(steps)));
@@ -481,7 +490,7 @@ mod tests {
     }
 
     #[test]
-    fn every_offered_command_is_understood() {
+    fn every_offered_command_is_parsed() {
         for command in &OFFERED {
             assert!(
                 parse(&format!("/{}", command.name)).is_some(),

@@ -1,8 +1,7 @@
-//! What a session remembers, and how it is told again. Pure.
+//! The history of a session and its replay. Pure.
 //!
-//! The history is the conversation as the client saw it: the protocol's own updates, in order, and
-//! where each turn ended. A replay and the model's context are both made from it, so they cannot drift
-//! apart.
+//! The history is the conversation as the client saw it: ACP updates in order, and the end of each turn.
+//! Both the replay and the model's context are built from it, so they cannot diverge.
 
 use std::collections::HashMap;
 
@@ -51,31 +50,31 @@ impl Record {
     }
 }
 
-/// A history as it was read.
+/// A history as read from the store.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct History {
     pub records: Vec<Record>,
-    /// Lines that could not be understood.
+    /// Number of lines that could not be parsed.
     pub unreadable: usize,
 }
 
 impl History {
-    /// Whether the last turn never came to its end.
+    /// Whether the last turn has no recorded end.
     pub fn is_interrupted(&self) -> bool {
         let last = self.records.last();
         last.is_some_and(|record| !matches!(record.entry, Entry::TurnEnd(_)))
     }
 
-    /// How many turns there were.
+    /// Number of ended turns.
     pub fn turns(&self) -> usize {
         let ends = |record: &&Record| matches!(record.entry, Entry::TurnEnd(_));
         self.records.iter().filter(ends).count()
     }
 
-    /// The conversation, told as briefly as it can be: text in one piece, each tool call once and as
-    /// it ended.
+    /// Returns the conversation in as few updates as possible: each text in one chunk, each tool call
+    /// once in its final state.
     pub fn replay(&self) -> Vec<acp::SessionUpdate> {
-        let mut told: Vec<acp::SessionUpdate> = Vec::new();
+        let mut updates: Vec<acp::SessionUpdate> = Vec::new();
         let mut calls: HashMap<acp::ToolCallId, usize> = HashMap::new();
         for record in &self.records {
             let Entry::Update(update) = &record.entry else {
@@ -83,35 +82,38 @@ impl History {
             };
             match update.as_ref() {
                 acp::SessionUpdate::ToolCall(call) => {
-                    calls.insert(call.tool_call_id.clone(), told.len());
-                    told.push(acp::SessionUpdate::ToolCall(call.clone()));
+                    calls.insert(call.tool_call_id.clone(), updates.len());
+                    updates.push(acp::SessionUpdate::ToolCall(call.clone()));
                 }
                 acp::SessionUpdate::ToolCallUpdate(change) => {
                     let begun = calls.get(&change.tool_call_id);
                     if let Some(acp::SessionUpdate::ToolCall(call)) =
-                        begun.and_then(|place| told.get_mut(*place))
+                        begun.and_then(|place| updates.get_mut(*place))
                     {
                         call.update(change.fields.clone());
                     }
                 }
                 other => {
-                    if !told.last_mut().is_some_and(|last| joined(last, other)) {
-                        told.push(other.clone());
+                    if !updates
+                        .last_mut()
+                        .is_some_and(|last| append_text(last, other))
+                    {
+                        updates.push(other.clone());
                     }
                 }
             }
         }
-        for update in &mut told {
+        for update in &mut updates {
             if let acp::SessionUpdate::ToolCall(call) = update {
-                settle(call);
+                fail_if_unfinished(call);
             }
         }
-        told
+        updates
     }
 }
 
-/// Adds the text of `next` to `last`, if both are one message of the agent.
-fn joined(last: &mut acp::SessionUpdate, next: &acp::SessionUpdate) -> bool {
+/// Appends the text of `next` to `last` if both belong to the same agent message.
+fn append_text(last: &mut acp::SessionUpdate, next: &acp::SessionUpdate) -> bool {
     use acp::SessionUpdate::{AgentMessageChunk, AgentThoughtChunk};
     match (last, next) {
         (AgentMessageChunk(last), AgentMessageChunk(next))
@@ -130,8 +132,8 @@ fn joined(last: &mut acp::SessionUpdate, next: &acp::SessionUpdate) -> bool {
     }
 }
 
-/// A call that never ended has ended now.
-fn settle(call: &mut acp::ToolCall) {
+/// Marks an unfinished tool call as failed.
+fn fail_if_unfinished(call: &mut acp::ToolCall) {
     if matches!(
         call.status,
         acp::ToolCallStatus::Pending | acp::ToolCallStatus::InProgress
@@ -140,7 +142,7 @@ fn settle(call: &mut acp::ToolCall) {
         call.raw_output
             .get_or_insert_with(|| serde_json::Value::from("interrupted"));
     }
-    // A terminal lives only as long as its command.
+    // The client's terminal no longer exists.
     call.content
         .retain(|content| !matches!(content, acp::ToolCallContent::Terminal(_)));
 }
@@ -161,9 +163,9 @@ mod tests {
     }
 
     #[test]
-    fn text_comes_back_in_one_piece_and_user_messages_stay_apart() {
+    fn replay_joins_agent_text_and_keeps_user_messages_apart() {
         use acp::SessionUpdate::{AgentMessageChunk, AgentThoughtChunk, UserMessageChunk};
-        let told = history(vec![
+        let updates = history(vec![
             UserMessageChunk(chunk("one", "1.0")),
             UserMessageChunk(chunk("two", "2.0")),
             AgentThoughtChunk(chunk("hm", "2.1")),
@@ -174,7 +176,7 @@ mod tests {
         ])
         .replay();
         assert_eq!(
-            told,
+            updates,
             [
                 UserMessageChunk(chunk("one", "1.0")),
                 UserMessageChunk(chunk("two", "2.0")),
@@ -186,37 +188,37 @@ mod tests {
     }
 
     #[test]
-    fn a_tool_call_comes_back_once_and_as_it_ended() {
+    fn replay_has_each_tool_call_once_in_its_final_state() {
         let begun = acp::ToolCall::new("1", "Read a").status(acp::ToolCallStatus::InProgress);
         let fields = acp::ToolCallUpdateFields::new()
             .status(acp::ToolCallStatus::Completed)
             .raw_output(serde_json::json!("text"));
-        let told = history(vec![
+        let updates = history(vec![
             acp::SessionUpdate::ToolCall(begun),
             acp::SessionUpdate::AgentMessageChunk(chunk("then", "1.1")),
             acp::SessionUpdate::ToolCallUpdate(acp::ToolCallUpdate::new("1", fields)),
         ])
         .replay();
-        assert_eq!(told.len(), 2);
-        let acp::SessionUpdate::ToolCall(call) = &told[0] else {
-            panic!("{told:?}")
+        assert_eq!(updates.len(), 2);
+        let acp::SessionUpdate::ToolCall(call) = &updates[0] else {
+            panic!("{updates:?}")
         };
         assert_eq!(call.status, acp::ToolCallStatus::Completed);
         assert_eq!(call.raw_output, Some(serde_json::json!("text")));
     }
 
     #[test]
-    fn a_call_that_was_cut_off_is_told_as_failed() {
+    fn replay_shows_an_unfinished_tool_call_as_failed() {
         let begun = acp::ToolCall::new("1", "Run").status(acp::ToolCallStatus::InProgress);
-        let told = history(vec![acp::SessionUpdate::ToolCall(begun)]).replay();
-        let acp::SessionUpdate::ToolCall(call) = &told[0] else {
-            panic!("{told:?}")
+        let updates = history(vec![acp::SessionUpdate::ToolCall(begun)]).replay();
+        let acp::SessionUpdate::ToolCall(call) = &updates[0] else {
+            panic!("{updates:?}")
         };
         assert_eq!(call.status, acp::ToolCallStatus::Failed);
     }
 
     #[test]
-    fn a_line_reads_back_as_it_was_written() {
+    fn record_round_trips_as_one_json_line() {
         for record in [
             Record::update(acp::SessionUpdate::AgentMessageChunk(chunk("x\ny", "1.1"))),
             Record::turn_end(TurnEnd::Cancelled),

@@ -1,11 +1,11 @@
-//! The agent that ships inside Liminal Builder: an ordinary ACP guest over stdio.
+//! The built-in agent of Liminal Builder: an ordinary ACP agent over stdio.
 //!
-//! It knows none of the other crates; any ACP client can start it. It talks through a model when the
-//! environment names one, and works by command when there is none.
+//! It depends on none of the other crates, and any ACP client can start it. It uses a language model
+//! if the environment configures one, and offers slash commands without one.
 //!
-//! The way of a prompt: `acp` takes it from the wire, `registry` finds its session, `turn` runs it,
-//! through `commands` or `model`, which use `tools`; `voice` writes each word down (`store`, `history`)
-//! before it sends it.
+//! Path of a prompt: `acp` receives it, `registry` finds its session, and `turn` runs it through
+//! `commands` or `model`, which use `tools`. `voice` appends each update to the session's history
+//! (`store`, `history`) before it sends the update.
 
 mod acp;
 mod cancel;
@@ -34,11 +34,11 @@ pub use session_id::{EXAMPLE, EXPECTED_FORMAT, SessionId, SessionIdError};
 pub use settings::{Directories, Environment, SettingError, Settings};
 pub use store::{FileStore, Hold, MemoryStore, Meta, Mode, State, Store, StoreError, Writer};
 
-/// What is logged unless something else is wanted. The second name begins like the first, and would
-/// say every error twice.
+/// Default log filter. `agent_client_protocol` is off because the filter `agent` matches it by prefix,
+/// and it would log every error a second time.
 pub const LOG_DEFAULT: &str = "agent=warn,agent_client_protocol=off";
 
-/// Why the agent could not run.
+/// Error that ends the agent process.
 #[derive(Debug, thiserror::Error)]
 pub enum AgentError {
     #[error(transparent)]
@@ -50,11 +50,11 @@ pub enum AgentError {
     },
     #[error("The agent could not start: {0}")]
     Start(#[from] std::io::Error),
-    #[error("The connection broke: {}", .0.message)]
+    #[error("The connection to the client failed: {}", .0.message)]
     Connection(agent_client_protocol::Error),
 }
 
-/// Serves the client on standard input and output until it is gone, or until we are told to stop.
+/// Serves the client on stdin and stdout until it disconnects or the process receives SIGTERM or SIGINT.
 pub fn run(directories: &Directories, env: Environment) -> Result<(), AgentError> {
     let settings = Settings::load(directories, env)?;
     let store = FileStore::open(&directories.store).map_err(|reason| AgentError::Store {
@@ -71,12 +71,12 @@ pub fn run(directories: &Directories, env: Environment) -> Result<(), AgentError
         let served = serve(registry, Arc::new(settings), input, tokio::io::stdout());
         served.await.map_err(AgentError::Connection)
     });
-    // Somebody may still be reading from a pipe that never ends.
+    // A thread may still be blocked reading from a pipe that never ends.
     runtime.shutdown_timeout(Duration::from_millis(100));
     served
 }
 
-/// An input that also ends when the process is told to stop, so that both ends go the same way.
+/// Input that also ends on SIGTERM and SIGINT, so that a signal shuts down like a disconnect.
 struct UntilStopped<R> {
     input: R,
     terminate: tokio::signal::unix::Signal,
@@ -100,9 +100,9 @@ impl<R: tokio::io::AsyncRead + Unpin> tokio::io::AsyncRead for UntilStopped<R> {
         cx: &mut std::task::Context<'_>,
         buffer: &mut tokio::io::ReadBuf<'_>,
     ) -> std::task::Poll<std::io::Result<()>> {
-        let told =
+        let signalled =
             self.terminate.poll_recv(cx).is_ready() || self.interrupt.poll_recv(cx).is_ready();
-        if told {
+        if signalled {
             return std::task::Poll::Ready(Ok(()));
         }
         std::pin::Pin::new(&mut self.input).poll_read(cx, buffer)

@@ -1,10 +1,10 @@
-//! Who the agent can be: the personas of `workspace/AGENTS.md`.
+//! Personas of the agent, read from `workspace/AGENTS.md`.
 //!
 //! ```text
 //! ## reviewer
 //! Model: anthropic/claude-sonnet-4-5
 //! Description: Reads changes and says what is wrong with them.
-//! Everything else is what the model is told about itself.
+//! All other text is the persona's system prompt.
 //! ```
 
 use std::path::Path;
@@ -30,18 +30,18 @@ impl Default for Persona {
     }
 }
 
-/// The personas of a file; the default one if there are none to be had. Never empty.
+/// Reads the personas of a file. Returns the default persona if there are none, so never an empty list.
 pub fn read(path: &Path) -> Vec<Persona> {
     let size = path.metadata().map_or(0, |data| data.len());
     let text = match std::fs::read_to_string(path) {
         Ok(text) if size <= FILE_BYTES_MAX => text,
         Ok(_) => {
-            tracing::warn!(path = %path.display(), "too large for a list of personas; using the default one");
+            tracing::warn!(path = %path.display(), "the personas file is larger than 1 MiB; using the default persona");
             String::new()
         }
         Err(error) => {
             if error.kind() != std::io::ErrorKind::NotFound {
-                tracing::warn!(path = %path.display(), %error, "could not read the personas; using the default one");
+                tracing::warn!(path = %path.display(), %error, "could not read the personas file; using the default persona");
             }
             String::new()
         }
@@ -88,7 +88,7 @@ fn parse(text: &str) -> Vec<Persona> {
             persona.prompt.push('\n');
         }
     }
-    // The second of a name could never be chosen.
+    // Personas are selected by name, so a second one with the same name could never be used.
     let mut seen = std::collections::HashSet::new();
     personas.retain(|persona| seen.insert(persona.name.clone()));
     for persona in &mut personas {
@@ -102,7 +102,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_heading_begins_a_persona_and_the_rest_is_its_prompt() {
+    fn heading_starts_a_persona_and_other_text_is_its_prompt() {
         let text = "# Agents\nintro\n\n## assistant\nModel: anthropic/claude-opus-4-6\nDescription: Helps.\n\nYou are kind.\n\n### Rules\nShort.\n## local\nModel: openai-compatible/qwen3\n";
         assert_eq!(
             parse(text),
@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn a_heading_inside_a_code_block_is_prompt() {
+    fn heading_in_a_code_block_belongs_to_the_prompt() {
         let parsed = parse("## a\n```md\n## not a persona\nModel: none\n```\nend\n");
         assert_eq!(parsed.len(), 1);
         assert!(parsed[0].prompt.contains("## not a persona\nModel: none"));
@@ -132,14 +132,14 @@ mod tests {
     }
 
     #[test]
-    fn a_name_given_twice_counts_once() {
+    fn second_persona_with_the_same_name_is_ignored() {
         let parsed = parse("## a\nfirst\n## a\nsecond\n");
         assert_eq!(parsed.len(), 1);
         assert_eq!(parsed[0].prompt, "first");
     }
 
     #[test]
-    fn there_is_always_a_persona() {
+    fn unreadable_or_empty_file_gives_the_default_persona() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("AGENTS.md");
         assert_eq!(read(&path), [Persona::default()]);

@@ -1,8 +1,7 @@
-//! Which folder each session works in, as far as anybody has read it.
+//! Cache of each session's working directory, filled as sessions are read.
 //!
-//! Where a session works never changes once it is known, or only by hand. Knowing it saves reading
-//! thousands of files when a client lists one project's sessions, and the order by folder saves walking
-//! past all the others.
+//! A session's working directory hardly ever changes. The cache avoids reading thousands of files when
+//! a client lists one project's sessions, and the grouping by folder avoids iterating over all others.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -11,28 +10,28 @@ use std::sync::Arc;
 use crate::session_id::SessionId;
 
 #[derive(Default)]
-pub(crate) struct Places {
+pub(crate) struct WorkingDirectories {
     known: HashMap<SessionId, PathBuf>,
     sorted: Option<Sorted>,
 }
 
-/// The sessions of one list of names by folder, each newest first.
+/// The sessions of one id list, grouped by folder, newest first.
 struct Sorted {
     ids: Arc<[SessionId]>,
     folders: HashMap<PathBuf, Vec<SessionId>>,
     unknown: Vec<SessionId>,
 }
 
-impl Places {
-    pub(crate) fn learn(&mut self, id: SessionId, folder: &Path) {
+impl WorkingDirectories {
+    pub(crate) fn insert(&mut self, id: SessionId, folder: &Path) {
         if self.known.get(&id).is_none_or(|known| known != folder) {
             self.known.insert(id, folder.to_owned());
             self.sorted = None;
         }
     }
 
-    /// Those of `ids` that work in `folder` or may do so, newest first.
-    pub(crate) fn within(&mut self, ids: &Arc<[SessionId]>, folder: &Path) -> Vec<SessionId> {
+    /// Returns the sessions of `ids` whose folder is `folder` or not known yet, newest first.
+    pub(crate) fn sessions_in(&mut self, ids: &Arc<[SessionId]>, folder: &Path) -> Vec<SessionId> {
         let current = self.sorted.take().filter(|it| Arc::ptr_eq(&it.ids, ids));
         let sorted = current.unwrap_or_else(|| Sorted::new(ids, &self.known));
         let there = sorted.folders.get(folder).map_or(&[][..], Vec::as_slice);

@@ -1,8 +1,8 @@
-//! The sessions there are: made, found, listed, closed, expired.
+//! Registry of sessions: creates, opens, lists, closes and expires them.
 //!
-//! The store is the authority; what is in memory is only what this process has open. A session that
-//! is not open is opened when somebody asks for it, and the least recently used idle one is let go
-//! when there are too many.
+//! The store is authoritative; the registry only holds the sessions that this process has open. A
+//! session is opened on first use, and the least recently used idle session is closed when too many
+//! are open.
 
 use std::collections::{HashMap, HashSet};
 use std::path::PathBuf;
@@ -11,17 +11,18 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use jiff::{Span, Timestamp};
 
 use crate::cancel::Cancel;
-use crate::places::Places;
+use crate::places::WorkingDirectories;
 use crate::session_id::{SessionId, SessionIdError};
 use crate::store::{Hold, META_VERSION, Meta, Mode, State, Store, StoreError};
 
-/// Each open session costs a file descriptor.
+/// Maximum open sessions, since each one uses a file descriptor.
 const OPEN_MAX: usize = 256;
-/// Two of the same 80 random bits in one millisecond: nobody will see the second attempt.
+/// Attempts to find an unused id. A collision needs the same 80 random bits in the same millisecond.
 const CREATE_ATTEMPTS: usize = 8;
+/// Sessions per page of the list.
 const PAGE: usize = 50;
 
-/// What a new session is made of.
+/// Settings of a new session.
 #[derive(Debug, Clone, Default)]
 pub struct SessionConfig {
     pub cwd: PathBuf,
@@ -30,7 +31,7 @@ pub struct SessionConfig {
     pub model: Option<String>,
 }
 
-/// When a session is moved aside. Zero switches a rule off.
+/// Rules for moving sessions to `expired/`. Zero disables a rule.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct ExpiryPolicy {
     pub idle_days: u32,
@@ -42,7 +43,7 @@ pub struct Session {
     pub id: SessionId,
     meta: Mutex<Meta>,
     running: Mutex<Option<Cancel>>,
-    /// Tools the user has allowed for as long as the session is open.
+    /// Tools that the user has allowed while the session is open.
     allowed: Mutex<HashSet<String>>,
     used: Mutex<Timestamp>,
     _hold: Box<dyn Hold>,
@@ -52,7 +53,7 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// While it lives, its session runs a turn and no other can begin.
+/// Guard of a running turn: while it exists, the session cannot start another turn.
 pub struct Running {
     session: Arc<Session>,
     pub cancel: Cancel,
@@ -69,7 +70,7 @@ impl Session {
         locked(&self.meta).clone()
     }
 
-    /// Marks a turn as running. None if one is.
+    /// Marks a turn as running. Returns `None` if one is already running.
     pub fn start_turn(self: &Arc<Self>) -> Option<Running> {
         let mut running = locked(&self.running);
         if running.is_some() {
@@ -110,15 +111,15 @@ pub struct Registry {
     store: Arc<dyn Store>,
     policy: ExpiryPolicy,
     open: Mutex<HashMap<SessionId, Arc<Session>>>,
-    places: Mutex<Places>,
+    working_directories: Mutex<WorkingDirectories>,
     new_id: fn() -> std::io::Result<SessionId>,
 }
 
-/// One page of the list.
+/// One page of the session list.
 #[derive(Debug, Default)]
 pub struct Page {
     pub sessions: Vec<Meta>,
-    /// Those that could not be read, and why.
+    /// Sessions that could not be read, with the reason.
     pub damaged: Vec<(SessionId, String)>,
     pub next: Option<SessionId>,
 }
@@ -128,7 +129,7 @@ impl Registry {
         Self::with_ids(store, policy, SessionId::generate)
     }
 
-    /// As `new`, with another source of ids.
+    /// Like `new`, with another id generator.
     pub fn with_ids(
         store: Arc<dyn Store>,
         policy: ExpiryPolicy,
@@ -138,7 +139,7 @@ impl Registry {
             store,
             policy,
             open: Mutex::default(),
-            places: Mutex::default(),
+            working_directories: Mutex::default(),
             new_id,
         }
     }
@@ -176,24 +177,24 @@ impl Registry {
                 Ok(()) => break,
             }
         }
-        self.keep(meta)
+        self.open_with(meta)
     }
 
-    /// The session, if it is open.
+    /// Returns the session if it is open.
     pub fn get_session(&self, id: SessionId) -> Option<Arc<Session>> {
         locked(&self.open).get(&id).cloned()
     }
 
-    /// The session, opened if it has to be.
+    /// Returns the session and opens it if necessary.
     pub fn open_session(&self, id: SessionId) -> Result<Arc<Session>, StoreError> {
         if let Some(session) = self.get_session(id) {
             session.touch();
             return Ok(session);
         }
-        self.keep(self.store.read_meta(id)?)
+        self.open_with(self.store.read_meta(id)?)
     }
 
-    fn keep(&self, meta: Meta) -> Result<Arc<Session>, StoreError> {
+    fn open_with(&self, meta: Meta) -> Result<Arc<Session>, StoreError> {
         let id = meta.session_id;
         let hold = self.store.hold(id)?;
         let session = Arc::new(Session {
@@ -219,7 +220,7 @@ impl Registry {
         Ok(kept)
     }
 
-    /// Changes what is known of a session, on disk first.
+    /// Changes the metadata of a session, in the store first.
     pub fn change(
         &self,
         session: &Session,
@@ -235,7 +236,7 @@ impl Registry {
         Ok(meta)
     }
 
-    /// Lets a session go: its turn is cancelled, what it holds is released. It stays in the store.
+    /// Closes a session: cancels its turn and releases its lock. It stays in the store.
     pub fn close_session(&self, id: SessionId) -> Option<Arc<Session>> {
         let session = locked(&self.open).remove(&id)?;
         session.cancel();
@@ -253,13 +254,13 @@ impl Registry {
         all
     }
 
-    /// The newest few.
+    /// Returns the newest `count` session ids.
     pub fn newest(&self, count: usize) -> Vec<SessionId> {
         let ids = self.store.ids().unwrap_or_default();
         ids.iter().take(count).copied().collect()
     }
 
-    /// A page of the list, the newest first, from after `after` on.
+    /// Returns a page of the list, newest first, starting after `after`.
     pub fn list(
         &self,
         after: Option<SessionId>,
@@ -268,7 +269,9 @@ impl Registry {
         let ids = self.store.ids()?;
         let ids = match cwd {
             None => ids,
-            Some(cwd) => locked(&self.places).within(&ids, cwd).into(),
+            Some(cwd) => locked(&self.working_directories)
+                .sessions_in(&ids, cwd)
+                .into(),
         };
         let begin = after.map_or(0, |after| ids.partition_point(|id| *id >= after));
         let mut page = Page::default();
@@ -281,12 +284,12 @@ impl Registry {
             last = Some(*id);
             match self.store.read_meta(*id) {
                 Ok(meta) => {
-                    locked(&self.places).learn(*id, &meta.cwd);
+                    locked(&self.working_directories).insert(*id, &meta.cwd);
                     if cwd.is_none_or(|cwd| *cwd == meta.cwd) {
                         page.sessions.push(meta);
                     }
                 }
-                // Gone since the names were read.
+                // Removed since the ids were read.
                 Err(StoreError::NotFound | StoreError::Expired) => {}
                 Err(error) => page.damaged.push((*id, error.to_string())),
             }
@@ -294,7 +297,7 @@ impl Registry {
         Ok(page)
     }
 
-    /// Moves aside what the policy says is over. Never a session in use, here or in another process.
+    /// Moves sessions to `expired/` according to the policy. A session in use by any process is kept.
     pub fn remove_expired(&self, now: Timestamp) -> Result<Vec<SessionId>, StoreError> {
         self.store.clean()?;
         let ExpiryPolicy {
@@ -314,7 +317,7 @@ impl Registry {
         let mut removed = Vec::new();
         let mut kept = Vec::new();
         for &id in ids.iter() {
-            // Younger than the limit: whenever it was used, it was used since. No need to read it.
+            // A session created after the limit was also last used after it, so it need not be read.
             let young =
                 idle_days == 0 || i128::from(id.created_ms()) > i128::from(limit.as_millisecond());
             if young && too_many == 0 {
@@ -328,7 +331,7 @@ impl Registry {
                     }
                 }
                 Ok(meta) => kept.push((meta.last_used_at, id)),
-                // A damaged session is for a person to look at, not for us to move.
+                // A damaged session stays where it is, for the user to inspect.
                 Err(_) => {}
             }
         }
@@ -346,11 +349,11 @@ impl Registry {
         Ok(removed)
     }
 
-    fn expire(&self, id: SessionId, deserves: &dyn Fn(&Meta) -> bool) -> bool {
-        match self.store.expire(id, deserves) {
+    fn expire(&self, id: SessionId, should_expire: &dyn Fn(&Meta) -> bool) -> bool {
+        match self.store.expire(id, should_expire) {
             Ok(expired) => expired,
             Err(error) => {
-                tracing::warn!(session = %id, %error, "could not move an expired session aside");
+                tracing::warn!(session = %id, %error, "could not move an expired session");
                 false
             }
         }

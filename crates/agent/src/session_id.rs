@@ -1,9 +1,10 @@
-//! The name of a session: `sess_` and a ULID.
+//! Session ids: `sess_` followed by a ULID.
 //!
-//! It is unique, sorts by creation time, and is safe in a URL and as a file name. There is exactly one
-//! spelling of each id, so that a name on disk and an id on the wire are always the same text.
+//! An id is unique, sorts by creation time, and is safe in a URL and as a file name. Each id has exactly
+//! one spelling, so the directory name and the id on the wire are always the same text.
 //!
-//! Invariant: ids of one process only grow, also within a millisecond and when the clock goes back.
+//! Invariant: the ids of one process increase strictly, even within a millisecond and when the clock is
+//! set back.
 
 use std::fmt::{self, Display};
 use std::io;
@@ -22,7 +23,7 @@ pub const EXAMPLE: &str = "sess_01ARZ3NDEKTSV4RRFFQ69G5FAV";
 #[serde(try_from = "String", into = "String")]
 pub struct SessionId(Ulid);
 
-/// Why a text is no session id.
+/// Reason why a text is not a session id.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum SessionIdError {
     #[error("Invalid session ID format: it is empty")]
@@ -37,11 +38,11 @@ pub enum SessionIdError {
     InvalidUlid,
 }
 
-/// The last id that was given out.
+/// The id generated last by this process.
 static LAST: Mutex<Ulid> = Mutex::new(Ulid::nil());
 
 impl SessionId {
-    /// A new id, its random part from the operating system.
+    /// Generates a new id with a random part from the operating system.
     pub fn generate() -> io::Result<Self> {
         let mut last = LAST.lock().unwrap_or_else(PoisonError::into_inner);
         *last = after(*last, now_ms(), random()?);
@@ -59,7 +60,8 @@ impl SessionId {
             return Err(SessionIdError::MissingUlid);
         }
         let ulid = Ulid::from_string(encoded).map_err(|_| SessionIdError::InvalidUlid)?;
-        // Lower case and look-alikes (`I`, `L`, `O`) would be second names for the same session.
+        // Base32 also decodes lower case and look-alikes (`I`, `L`, `O`), which would be further spellings
+        // of the same id.
         if ulid.to_string() != encoded {
             return Err(SessionIdError::InvalidUlid);
         }
@@ -75,12 +77,12 @@ impl SessionId {
     }
 }
 
-/// The id that follows `last`.
+/// Returns an id greater than `last`.
 fn after(last: Ulid, now_ms: u64, random: u128) -> Ulid {
     if now_ms > last.timestamp_ms() {
         return Ulid::from_parts(now_ms, random);
     }
-    // All random bits set: the next millisecond is closer than the next 2^80 ids.
+    // If the random part overflows, continue with the next millisecond.
     last.increment()
         .unwrap_or_else(|_| Ulid::from_parts(last.timestamp_ms() + 1, random))
 }
@@ -135,7 +137,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ids_are_unique_and_grow_over_many_calls() {
+    fn generated_ids_are_unique_and_increasing() {
         let ids: Vec<_> = (0..100_000)
             .map(|_| SessionId::generate().unwrap())
             .collect();
@@ -146,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn threads_never_get_the_same_id() {
+    fn concurrent_threads_get_distinct_ids() {
         let make = || (0..2_000).map(|_| SessionId::generate().unwrap());
         let threads: Vec<_> = (0..8)
             .map(|_| std::thread::spawn(move || make().collect::<Vec<_>>()))
@@ -159,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn ids_grow_when_the_clock_goes_back_and_when_the_random_part_is_full() {
+    fn ids_increase_when_clock_goes_back_or_random_part_overflows() {
         let first = after(Ulid::nil(), 5_000, 7);
         assert_eq!(first, Ulid::from_parts(5_000, 7));
         assert_eq!(after(first, 4_000, 9), Ulid::from_parts(5_000, 8));
@@ -168,13 +170,13 @@ mod tests {
     }
 
     #[test]
-    fn most_bits_come_from_the_random_source() {
+    fn random_part_differs_in_many_bits() {
         let (one, other) = (random().unwrap(), random().unwrap());
         assert!((one ^ other).count_ones() > 20);
     }
 
     #[test]
-    fn an_id_is_safe_in_a_url_and_as_a_file_name() {
+    fn id_is_safe_in_urls_and_file_names() {
         let text = SessionId::generate().unwrap().to_string();
         assert_eq!(text.len(), 31);
         assert!(
@@ -184,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn each_kind_of_wrong_id_has_its_own_error() {
+    fn each_kind_of_invalid_id_has_its_own_error() {
         for (text, expected) in [
             ("", SessionIdError::Empty),
             ("01ARZ3NDEKTSV4RRFFQ69G5FAV", SessionIdError::MissingPrefix),
@@ -234,12 +236,12 @@ mod tests {
     }
 
     #[test]
-    fn the_example_we_give_is_itself_valid() {
+    fn example_id_is_valid() {
         assert_eq!(EXAMPLE.parse::<SessionId>().unwrap().to_string(), EXAMPLE);
     }
 
     #[test]
-    fn json_keeps_the_text_and_refuses_a_wrong_one() {
+    fn json_round_trips_and_rejects_an_invalid_id() {
         let id: SessionId = serde_json::from_str(&format!("\"{EXAMPLE}\"")).unwrap();
         assert_eq!(
             serde_json::to_string(&id).unwrap(),
@@ -250,14 +252,14 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_text_is_refused_or_is_its_own_only_name(text in "(sess_)?[0-9A-Za-z_./-]{0,32}") {
+        fn random_text_is_rejected_or_is_the_only_spelling(text in "(sess_)?[0-9A-Za-z_./-]{0,32}") {
             if let Ok(id) = SessionId::parse(&text) {
                 prop_assert_eq!(id.to_string(), text);
             }
         }
 
         #[test]
-        fn what_is_shown_is_read_back(bits in any::<u128>()) {
+        fn displayed_id_parses_back(bits in any::<u128>()) {
             let id = SessionId(Ulid::from(bits));
             prop_assert_eq!(SessionId::parse(&id.to_string()), Ok(id));
         }

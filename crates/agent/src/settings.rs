@@ -1,4 +1,4 @@
-//! What the agent is told from outside: its directories, and the environment.
+//! Settings of the agent, from its directories and the environment.
 
 use std::path::PathBuf;
 
@@ -9,17 +9,17 @@ use crate::registry::ExpiryPolicy;
 const IDLE_DAYS: u32 = 90;
 const MAX_SESSIONS: usize = 10_000;
 
-/// Where the agent keeps and finds things.
+/// Paths that the agent uses.
 #[derive(Debug, Clone)]
 pub struct Directories {
-    /// Its own store.
+    /// The session store.
     pub store: PathBuf,
     /// The file of personas.
     pub personas: PathBuf,
 }
 
 impl Directories {
-    /// The places inside a data directory.
+    /// The paths inside a data directory.
     pub fn within(data_dir: &std::path::Path) -> Self {
         Self {
             store: data_dir.join("agent"),
@@ -36,20 +36,20 @@ pub struct SettingError {
     pub reason: String,
 }
 
-/// The process environment, or a test's.
+/// Lookup of an environment variable, which tests can replace.
 pub type Environment<'a> = &'a dyn Fn(&str) -> Option<String>;
 
 #[derive(Debug)]
 pub struct Settings {
     pub personas: Vec<Persona>,
-    /// Every model that can be chosen, the preferred one first. Empty: there is none.
+    /// Models the user can choose from, the preferred one first. Empty if none is configured.
     pub models: Vec<ModelRef>,
     pub policy: ExpiryPolicy,
 }
 
 impl Settings {
     pub fn load(directories: &Directories, env: Environment) -> Result<Self, SettingError> {
-        // An empty variable is an unset one: that is how shells and service files clear them.
+        // An empty variable counts as unset, because shells and service files clear variables this way.
         let env = &|variable: &str| env(variable).filter(|value| !value.is_empty());
         let personas = personas::read(&directories.personas);
         let listed = env("LIMINAL_AGENT_MODEL").unwrap_or_default();
@@ -72,9 +72,9 @@ impl Settings {
         {
             match ModelRef::parse(name, env) {
                 Ok(model) => models.push(model),
-                // A wish for a model of a provider without a key is no reason not to start.
+                // A persona whose model has no key must not prevent the start.
                 Err(reason) => {
-                    tracing::warn!(model = name, reason, "a persona's model cannot be used")
+                    tracing::warn!(model = name, reason, "cannot use the model of a persona")
                 }
             }
         }
@@ -92,14 +92,14 @@ impl Settings {
 
     pub(crate) fn persona(&self, name: Option<&str>) -> &Persona {
         let named = |persona: &&Persona| Some(persona.name.as_str()) == name;
-        // `personas::read` never gives none.
+        // `personas::read` never returns an empty list.
         self.personas
             .iter()
             .find(named)
             .unwrap_or(&self.personas[0])
     }
 
-    /// The model a session uses: its own choice, its persona's, the first there is.
+    /// The model of a session: its own choice, else its persona's, else the first.
     pub(crate) fn model(&self, chosen: Option<&str>, persona: &Persona) -> Option<&ModelRef> {
         let named = |name: &str| self.models.iter().find(|model| model.to_string() == name);
         chosen
@@ -120,6 +120,6 @@ fn number<T: std::str::FromStr>(
     value.trim().parse().map_err(|_| SettingError {
         variable,
         value,
-        reason: "it must be a whole number, 0 for no limit".to_owned(),
+        reason: "it must be a whole number, or 0 for no limit".to_owned(),
     })
 }

@@ -1,11 +1,11 @@
-//! One prompt, from what the user said to why it ended.
+//! One turn, from the prompt to the stop reason.
 
 use std::sync::Arc;
 
 use agent_client_protocol_schema::v1 as acp;
 use jiff::Timestamp;
 
-use crate::acp::{ClientLink, Gone};
+use crate::acp::{ClientLink, Disconnected};
 use crate::cancel::Cancel;
 use crate::commands;
 use crate::history::TurnEnd;
@@ -19,7 +19,7 @@ use crate::voice::Voice;
 
 const TITLE_CHARS_MAX: usize = 60;
 
-/// What a turn needs to begin.
+/// Inputs of a new turn.
 pub(crate) struct Start {
     pub(crate) registry: Arc<Registry>,
     pub(crate) settings: Arc<Settings>,
@@ -28,7 +28,7 @@ pub(crate) struct Start {
     pub(crate) cancel: Cancel,
 }
 
-/// A turn that has begun.
+/// A running turn.
 pub(crate) struct Turn {
     pub(crate) settings: Arc<Settings>,
     pub(crate) session: Arc<Session>,
@@ -37,10 +37,10 @@ pub(crate) struct Turn {
     pub(crate) voice: Voice,
 }
 
-/// Why a turn cannot go on.
+/// Reason that ends a turn early.
 #[derive(Debug)]
 pub(crate) enum Stop {
-    /// The user, or nobody is there any more.
+    /// The user cancelled the turn, or the client disconnected.
     Cancelled,
     Store(StoreError),
     Model(ModelError),
@@ -58,8 +58,8 @@ impl From<ModelError> for Stop {
     }
 }
 
-impl From<Gone> for Stop {
-    fn from(_: Gone) -> Self {
+impl From<Disconnected> for Stop {
+    fn from(_: Disconnected) -> Self {
         Self::Cancelled
     }
 }
@@ -68,13 +68,13 @@ impl Stop {
     pub(crate) fn for_client(&self, id: SessionId, registry: &Registry) -> acp::Error {
         match self {
             Self::Cancelled => acp::Error::request_cancelled(),
-            Self::Store(error) => crate::acp::told_store_error(error, Some(id), registry),
+            Self::Store(error) => crate::acp::store_error(error, Some(id), registry),
             Self::Model(error) => error.for_client(),
         }
     }
 }
 
-/// Runs the turn, and says how it ended.
+/// Runs the turn to its end.
 pub(crate) async fn run(
     start: Start,
     prompt: Vec<acp::ContentBlock>,
@@ -82,7 +82,7 @@ pub(crate) async fn run(
     let cancel = start.cancel.clone();
     let (mut turn, prompt) = begin(start, prompt).await?;
     let ended = tokio::select! {
-        // A cancel that is already there must win over work that would be done at once.
+        // A cancellation that is already set must win over work that completes immediately.
         biased;
         () = cancel.cancelled() => Err(Stop::Cancelled),
         ended = turn.work(&prompt) => ended,
@@ -92,10 +92,10 @@ pub(crate) async fn run(
         Err(Stop::Cancelled) => (TurnEnd::Cancelled, "cancelled"),
         Err(Stop::Store(_) | Stop::Model(_)) => (TurnEnd::Failed, "failed"),
     };
-    // Whether these two can be written or sent changes nothing about how the turn ended.
+    // Failing to write or send the end does not change how the turn ended.
     let _ = turn.voice.abandon(why).await;
     if let Err(error) = turn.voice.end(end) {
-        tracing::warn!(session = %turn.session.id, %error, "could not write the end of a turn");
+        tracing::warn!(session = %turn.session.id, %error, "could not write the end of the turn to the history");
     }
     match ended {
         Ok(reason) => Ok(acp::PromptResponse::new(reason)),
@@ -104,7 +104,7 @@ pub(crate) async fn run(
     }
 }
 
-/// Writes down what the user said before anything is done about it.
+/// Writes the prompt to the history before anything else happens in the turn.
 async fn begin(
     start: Start,
     prompt: Vec<acp::ContentBlock>,
@@ -114,7 +114,7 @@ async fn begin(
         let writer = store.open_history(id)?;
         let history = store.read_history(id)?;
         let mut voice = Voice::new(start.link, writer, history);
-        voice.hear(&prompt)?;
+        voice.record_prompt(&prompt)?;
         let untitled = start.session.meta().title.is_none();
         let meta = start.registry.change(&start.session, |meta| {
             meta.state = State::Active;
@@ -141,7 +141,7 @@ async fn begin(
     if let Some(title) = turn.meta.title.clone().filter(|_| untitled) {
         let update = acp::SessionInfoUpdate::new().title(title);
         turn.voice
-            .mention(acp::SessionUpdate::SessionInfoUpdate(update))
+            .send_unrecorded(acp::SessionUpdate::SessionInfoUpdate(update))
             .await?;
     }
     Ok((turn, prompt))
@@ -166,7 +166,7 @@ impl Turn {
     }
 }
 
-/// What a person wrote, without what they attached.
+/// Text of the prompt without its attachments.
 fn text_of(prompt: &[acp::ContentBlock]) -> String {
     let text = |block: &acp::ContentBlock| match block {
         acp::ContentBlock::Text(text) => Some(text.text.clone()),
@@ -190,7 +190,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_title_is_the_first_line_cut_short() {
+    fn title_is_the_truncated_first_line() {
         assert_eq!(title("\n  Fix it \nplease"), Some("Fix it".to_owned()));
         assert_eq!(title("  \n"), None);
         let long = title(&"ä".repeat(100)).unwrap();

@@ -1,6 +1,6 @@
-//! How a turn speaks: everything it says is written down first, then sent.
+//! Output of a turn: every update is appended to the history first, then sent to the client.
 //!
-//! Invariant: the history holds what the client has seen, in the same order.
+//! Invariant: the history contains what the client has seen, in the same order.
 
 use std::time::Duration;
 
@@ -12,35 +12,37 @@ use crate::history::{History, Record, TurnEnd};
 use crate::store::{StoreError, Writer};
 use crate::turn::Stop;
 
-/// Between two pieces of a text of ours, so that it can be read as it comes.
+/// Pause between two pieces of a built-in text, so that it appears gradually like a model's answer.
 const PIECE_PAUSE: Duration = Duration::from_millis(12);
 const PIECE_WORDS: usize = 4;
-/// What a client is shown of a tool's output; the model gets all of it.
+/// Maximum tool output shown to the client. The model gets all of it.
 const SHOWN_BYTES_MAX: usize = 16 * 1024;
 
+/// Writes the updates of one turn to the history and to the client.
 pub(crate) struct Voice {
     pub(crate) link: ClientLink,
     writer: Box<dyn Writer>,
-    /// Everything said in this session, this turn included.
+    /// The session's history, including this turn.
     pub(crate) history: History,
     turn: usize,
     message: usize,
-    speaking: Speaking,
+    message_kind: MessageKind,
     calls: usize,
-    /// A tool call that has begun and not ended.
+    /// The tool call that is running.
     open_call: Option<acp::ToolCall>,
-    /// A terminal of the client that runs for us.
+    /// The client's terminal that runs a command for this turn.
     open_terminal: Option<acp::TerminalId>,
 }
 
+/// Kind of the agent message that is being streamed.
 #[derive(PartialEq, Clone, Copy)]
-enum Speaking {
+enum MessageKind {
     Nothing,
     Text,
     Thought,
 }
 
-/// How a tool call ended, for the model and for the client.
+/// Result of a tool call, for the model and the client.
 #[derive(Debug)]
 pub(crate) struct Outcome {
     pub(crate) ok: bool,
@@ -67,15 +69,15 @@ impl Voice {
             turn: history.turns() + 1,
             history,
             message: 0,
-            speaking: Speaking::Nothing,
+            message_kind: MessageKind::Nothing,
             calls: 0,
             open_call: None,
             open_terminal: None,
         }
     }
 
-    /// Writes down what the user said, to stay. The client knows it already.
-    pub(crate) fn hear(&mut self, prompt: &[acp::ContentBlock]) -> Result<(), StoreError> {
+    /// Writes the user's prompt durably to the history. It is not sent, as the client already has it.
+    pub(crate) fn record_prompt(&mut self, prompt: &[acp::ContentBlock]) -> Result<(), StoreError> {
         if self.history.is_interrupted() {
             self.write(Record::turn_end(TurnEnd::Interrupted))?;
             self.turn += 1;
@@ -103,50 +105,50 @@ impl Voice {
         acp::ContentChunk::new(content).message_id(acp::MessageId::new(id))
     }
 
-    /// Says something that belongs to the conversation.
-    pub(crate) async fn tell(&mut self, update: acp::SessionUpdate) -> Result<(), Stop> {
+    /// Records an update in the history and sends it.
+    pub(crate) async fn send(&mut self, update: acp::SessionUpdate) -> Result<(), Stop> {
         self.write(Record::update(update.clone()))?;
         Ok(self.link.update(&update).await?)
     }
 
-    /// Says something that need not be remembered.
-    pub(crate) async fn mention(&self, update: acp::SessionUpdate) -> Result<(), Stop> {
+    /// Sends an update without recording it.
+    pub(crate) async fn send_unrecorded(&self, update: acp::SessionUpdate) -> Result<(), Stop> {
         Ok(self.link.update(&update).await?)
     }
 
-    fn speak(&mut self, speaking: Speaking) {
-        if self.speaking != speaking {
+    fn start_message(&mut self, message_kind: MessageKind) {
+        if self.message_kind != message_kind {
             self.message += 1;
-            self.speaking = speaking;
+            self.message_kind = message_kind;
         }
     }
 
-    pub(crate) async fn say(&mut self, text: &str) -> Result<(), Stop> {
-        self.speak(Speaking::Text);
+    pub(crate) async fn send_text(&mut self, text: &str) -> Result<(), Stop> {
+        self.start_message(MessageKind::Text);
         let chunk = self.chunk(text.into());
-        self.tell(acp::SessionUpdate::AgentMessageChunk(chunk))
+        self.send(acp::SessionUpdate::AgentMessageChunk(chunk))
             .await
     }
 
-    pub(crate) async fn think(&mut self, text: &str) -> Result<(), Stop> {
-        self.speak(Speaking::Thought);
+    pub(crate) async fn send_thought(&mut self, text: &str) -> Result<(), Stop> {
+        self.start_message(MessageKind::Thought);
         let chunk = self.chunk(text.into());
-        self.tell(acp::SessionUpdate::AgentThoughtChunk(chunk))
+        self.send(acp::SessionUpdate::AgentThoughtChunk(chunk))
             .await
     }
 
-    /// Says a text that is there all at once, a few words at a time.
-    pub(crate) async fn read_aloud(&mut self, text: &str) -> Result<(), Stop> {
-        self.speaking = Speaking::Nothing;
+    /// Sends a complete text a few words at a time.
+    pub(crate) async fn stream_text(&mut self, text: &str) -> Result<(), Stop> {
+        self.message_kind = MessageKind::Nothing;
         for piece in pieces(text) {
-            self.say(piece).await?;
+            self.send_text(piece).await?;
             tokio::time::sleep(PIECE_PAUSE).await;
         }
         Ok(())
     }
 
     pub(crate) async fn show_plan(&mut self, entries: Vec<acp::PlanEntry>) -> Result<(), Stop> {
-        self.tell(acp::SessionUpdate::Plan(acp::Plan::new(entries)))
+        self.send(acp::SessionUpdate::Plan(acp::Plan::new(entries)))
             .await
     }
 
@@ -157,7 +159,7 @@ impl Voice {
         kind: acp::ToolKind,
         input: Value,
     ) -> Result<(), Stop> {
-        self.speaking = Speaking::Nothing;
+        self.message_kind = MessageKind::Nothing;
         self.calls += 1;
         let id = acp::ToolCallId::new(format!("call_{}_{}", self.turn, self.calls));
         let call = acp::ToolCall::new(id, title)
@@ -166,10 +168,10 @@ impl Voice {
             .status(acp::ToolCallStatus::Pending)
             .raw_input(input);
         self.open_call = Some(call.clone());
-        self.tell(acp::SessionUpdate::ToolCall(call)).await
+        self.send(acp::SessionUpdate::ToolCall(call)).await
     }
 
-    /// Changes the call that has begun.
+    /// Updates the running tool call.
     pub(crate) async fn change_call(
         &mut self,
         fields: acp::ToolCallUpdateFields,
@@ -178,24 +180,24 @@ impl Voice {
             Some(call) => {
                 call.update(fields.clone());
                 let change = acp::ToolCallUpdate::new(call.tool_call_id.clone(), fields);
-                self.tell(acp::SessionUpdate::ToolCallUpdate(change)).await
+                self.send(acp::SessionUpdate::ToolCallUpdate(change)).await
             }
             None => Ok(()),
         }
     }
 
-    /// Shows what a running call has put out so far.
+    /// Sends the output so far of the running tool call.
     pub(crate) async fn show_progress(&self, text: &str) -> Result<(), Stop> {
         let Some(call) = &self.open_call else {
             return Ok(());
         };
-        let fields = acp::ToolCallUpdateFields::new().content(vec![shown(text)]);
+        let fields = acp::ToolCallUpdateFields::new().content(vec![fenced_output(text)]);
         let change = acp::ToolCallUpdate::new(call.tool_call_id.clone(), fields);
-        self.mention(acp::SessionUpdate::ToolCallUpdate(change))
+        self.send_unrecorded(acp::SessionUpdate::ToolCallUpdate(change))
             .await
     }
 
-    /// Ends the call that has begun. `show` replaces its content with the outcome.
+    /// Ends the running tool call. `show` replaces its content with the outcome.
     pub(crate) async fn end_call(&mut self, outcome: &Outcome, show: bool) -> Result<(), Stop> {
         let status = match outcome.ok {
             true => acp::ToolCallStatus::Completed,
@@ -205,7 +207,7 @@ impl Voice {
             .status(status)
             .raw_output(Value::from(outcome.text.clone()));
         if show {
-            fields = fields.content(vec![shown(&outcome.text)]);
+            fields = fields.content(vec![fenced_output(&outcome.text)]);
         }
         let ended = self.change_call(fields).await;
         self.open_call = None;
@@ -220,7 +222,7 @@ impl Voice {
         self.open_terminal = terminal;
     }
 
-    /// Leaves nothing half done: the turn was stopped in the middle of something.
+    /// Ends the running tool call and terminal of a turn that was stopped. `why` becomes the call's outcome.
     pub(crate) async fn abandon(&mut self, why: &str) -> Result<(), Stop> {
         if let Some(terminal) = self.open_terminal.take() {
             let session = self.link.acp_session();
@@ -236,8 +238,8 @@ impl Voice {
     }
 }
 
-/// A tool's output as a client should show it: as it is, not as markdown.
-fn shown(text: &str) -> acp::ToolCallContent {
+/// Wraps tool output in a code fence, so that the client does not render it as markdown.
+fn fenced_output(text: &str) -> acp::ToolCallContent {
     let mut end = text.len().min(SHOWN_BYTES_MAX);
     while !text.is_char_boundary(end) {
         end -= 1;
@@ -256,7 +258,7 @@ fn shown(text: &str) -> acp::ToolCallContent {
     acp::ContentBlock::from(format!("{fence}\n{}{more}\n{fence}", text.trim_end())).into()
 }
 
-/// A few words each, never across the end of a line.
+/// Splits a text into pieces of a few words, never across a line end.
 fn pieces(text: &str) -> impl Iterator<Item = &str> {
     let mut rest = text;
     std::iter::from_fn(move || {
@@ -281,7 +283,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_text_falls_into_pieces_of_a_few_words_and_none_is_lost() {
+    fn pieces_have_a_few_words_and_keep_all_text() {
         let text = "One two three four five\nsix — sieben, acht neun zehn elf.\n\nEnde";
         let all: Vec<_> = pieces(text).collect();
         assert_eq!(all.concat(), text);
@@ -289,8 +291,8 @@ mod tests {
     }
 
     #[test]
-    fn output_with_fences_in_it_stays_inside_its_own() {
-        let acp::ToolCallContent::Content(content) = shown("a\n```rust\n```\n") else {
+    fn output_containing_fences_gets_a_longer_fence() {
+        let acp::ToolCallContent::Content(content) = fenced_output("a\n```rust\n```\n") else {
             panic!()
         };
         let acp::ContentBlock::Text(text) = content.content else {
@@ -300,8 +302,9 @@ mod tests {
     }
 
     #[test]
-    fn long_output_is_cut_between_characters() {
-        let acp::ToolCallContent::Content(content) = shown(&"ä".repeat(SHOWN_BYTES_MAX)) else {
+    fn long_output_is_truncated_at_a_character_boundary() {
+        let acp::ToolCallContent::Content(content) = fenced_output(&"ä".repeat(SHOWN_BYTES_MAX))
+        else {
             panic!()
         };
         let acp::ContentBlock::Text(text) = content.content else {

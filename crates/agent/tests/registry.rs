@@ -1,9 +1,6 @@
-//! The registry over both stores: made, found, expired, collided, failed, recovered.
+//! Tests of the registry with both stores: sessions, expiry, collisions and storage failures.
 
-#![expect(
-    clippy::unwrap_used,
-    reason = "helpers of tests, outside of a test function"
-)]
+#![expect(clippy::unwrap_used, reason = "test helpers outside test functions")]
 
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
@@ -16,7 +13,7 @@ use agent::{
 };
 use jiff::{Timestamp, ToSpan};
 
-/// Both backends, each in a fresh place.
+/// Both backends, each with an empty store.
 fn backends() -> Vec<(&'static str, Arc<dyn Store>, Option<tempfile::TempDir>)> {
     let dir = tempfile::tempdir().unwrap();
     let files = FileStore::open(dir.path()).unwrap();
@@ -46,7 +43,7 @@ fn write(store: &dyn Store, id: SessionId, ends: &[TurnEnd]) {
 }
 
 #[test]
-fn a_session_is_made_found_changed_closed_and_found_again() {
+fn session_is_created_changed_closed_and_reopened() {
     for (name, store, _dir) in backends() {
         let registry = keep_all(store.clone());
         let before = Timestamp::now();
@@ -61,7 +58,7 @@ fn a_session_is_made_found_changed_closed_and_found_again() {
         assert_eq!(
             store.read_meta(session.id).unwrap().mode,
             Mode::Auto,
-            "on disk at once"
+            "written to the store immediately"
         );
         registry.close_session(session.id).unwrap();
         assert!(registry.get_session(session.id).is_none());
@@ -83,7 +80,7 @@ fn a_session_is_made_found_changed_closed_and_found_again() {
 }
 
 #[test]
-fn what_is_written_is_read_back_by_another_registry() {
+fn history_is_read_back_by_another_store() {
     let dir = tempfile::tempdir().unwrap();
     let store = Arc::new(FileStore::open(dir.path()).unwrap());
     let id = keep_all(store.clone())
@@ -98,7 +95,7 @@ fn what_is_written_is_read_back_by_another_registry() {
 }
 
 #[test]
-fn a_history_has_one_writer_at_a_time() {
+fn second_history_writer_is_rejected_as_busy() {
     for (name, store, _dir) in backends() {
         let id = keep_all(store.clone())
             .create_session(config("/"))
@@ -115,7 +112,7 @@ fn a_history_has_one_writer_at_a_time() {
 }
 
 #[test]
-fn threads_make_and_use_sessions_at_once_and_none_is_lost() {
+fn concurrent_threads_create_sessions_without_loss() {
     for (name, store, _dir) in backends() {
         let registry = Arc::new(keep_all(store));
         let threads: Vec<_> = (0..8)
@@ -146,7 +143,7 @@ fn threads_make_and_use_sessions_at_once_and_none_is_lost() {
 }
 
 #[test]
-fn only_so_many_sessions_stay_open_and_the_others_come_back() {
+fn idle_sessions_over_the_limit_close_and_reopen_on_use() {
     let dir = tempfile::tempdir().unwrap();
     let registry = keep_all(Arc::new(FileStore::open(dir.path()).unwrap()));
     let first = registry.create_session(config("/")).unwrap();
@@ -161,14 +158,14 @@ fn only_so_many_sessions_stay_open_and_the_others_come_back() {
     assert_eq!(open, 255);
     assert!(
         registry.get_session(first.id).is_some(),
-        "a session at work is never let go"
+        "a session with a running turn is never closed"
     );
     drop(running);
     assert!(registry.open_session(ids[0]).is_ok());
 }
 
 #[test]
-fn a_turn_is_marked_and_a_second_one_refused() {
+fn second_turn_is_rejected_while_one_runs() {
     let registry = keep_all(Arc::new(MemoryStore::default()));
     let session = registry.create_session(config("/")).unwrap();
     let running = session.start_turn().unwrap();
@@ -177,11 +174,11 @@ fn a_turn_is_marked_and_a_second_one_refused() {
     assert!(session.start_turn().is_some());
 }
 
-/// Ids from a list that repeats itself.
+/// Counter for the repeating ids of the collision test.
 static NEXT: AtomicU64 = AtomicU64::new(0);
 
 #[test]
-fn an_id_that_is_taken_is_never_given_again() {
+fn create_with_an_existing_id_fails_as_collision() {
     for (name, store, _dir) in backends() {
         let taken = SessionId::generate().unwrap();
         let registry = keep_all(store.clone());
@@ -204,8 +201,8 @@ fn an_id_that_is_taken_is_never_given_again() {
 }
 
 #[test]
-fn a_collision_is_handled_by_taking_another_id() {
-    // Each id comes twice: the second attempt of every other creation is needed.
+fn id_collision_is_retried_with_another_id() {
+    // Returns each id twice, so that every creation but the first collides once.
     fn twice() -> std::io::Result<SessionId> {
         let number = NEXT.fetch_add(1, Ordering::Relaxed) / 2;
         let ulid = format!("sess_01ARZ3NDEKTSV4RRFFQ69{number:05}");
@@ -226,19 +223,19 @@ fn a_collision_is_handled_by_taking_another_id() {
             registry.create_session(config("/")),
             Err(StoreError::Collision)
         ),
-        "and it gives up in the end"
+        "gives up after the last attempt"
     );
     assert_eq!(
         std::fs::read_dir(dir.path().join("sessions"))
             .unwrap()
             .count(),
         11,
-        "leaving nothing behind"
+        "no incomplete directory is left"
     );
 }
 
 #[test]
-fn idle_sessions_expire_used_ones_and_those_in_use_do_not() {
+fn idle_sessions_expire_but_recent_and_open_ones_do_not() {
     for (name, store, _dir) in backends() {
         let policy = ExpiryPolicy {
             idle_days: 30,
@@ -273,13 +270,13 @@ fn idle_sessions_expire_used_ones_and_those_in_use_do_not() {
         assert_eq!(
             registry.remove_expired(later).unwrap(),
             [open],
-            "{name}: now that it is closed"
+            "{name}: after it was closed"
         );
     }
 }
 
 #[test]
-fn when_there_are_too_many_the_longest_unused_go() {
+fn least_recently_used_sessions_over_the_limit_expire() {
     for (name, store, _dir) in backends() {
         let policy = ExpiryPolicy {
             idle_days: 0,
@@ -310,7 +307,7 @@ fn when_there_are_too_many_the_longest_unused_go() {
 }
 
 #[test]
-fn without_a_policy_nothing_expires() {
+fn without_expiry_rules_nothing_expires() {
     for (_, store, _dir) in backends() {
         let registry = keep_all(store);
         let id = registry.create_session(config("/")).unwrap().id;
@@ -321,7 +318,7 @@ fn without_a_policy_nothing_expires() {
 }
 
 #[test]
-fn a_session_another_process_holds_does_not_expire() {
+fn session_in_use_by_another_registry_does_not_expire() {
     let dir = tempfile::tempdir().unwrap();
     let policy = ExpiryPolicy {
         idle_days: 1,
@@ -337,33 +334,36 @@ fn a_session_another_process_holds_does_not_expire() {
 }
 
 #[test]
-fn what_a_dying_process_left_half_made_is_no_session_and_is_cleared_after_a_while() {
+fn incomplete_session_is_not_listed_and_is_removed_after_an_hour() {
     let dir = tempfile::tempdir().unwrap();
     let registry = keep_all(Arc::new(FileStore::open(dir.path()).unwrap()));
-    let half = dir
+    let incomplete = dir
         .path()
         .join("sessions/.new-1-sess_01ARZ3NDEKTSV4RRFFQ69G5FAV");
-    std::fs::create_dir(&half).unwrap();
+    std::fs::create_dir(&incomplete).unwrap();
     assert_eq!(registry.newest(5), []);
     registry.remove_expired(Timestamp::now()).unwrap();
-    assert!(half.exists(), "somebody may be at it");
+    assert!(
+        incomplete.exists(),
+        "another process may still be creating it"
+    );
     let old = std::time::SystemTime::now() - std::time::Duration::from_secs(7200);
-    std::fs::File::open(&half)
+    std::fs::File::open(&incomplete)
         .unwrap()
         .set_modified(old)
         .unwrap();
     registry.remove_expired(Timestamp::now()).unwrap();
-    assert!(!half.exists());
+    assert!(!incomplete.exists());
 }
 
-/// A store on a disk that can be full.
+/// A store that can simulate a full disk.
 struct FullDisk {
     inner: MemoryStore,
     full: Arc<std::sync::atomic::AtomicBool>,
 }
 
 impl FullDisk {
-    fn room(&self) -> Result<(), StoreError> {
+    fn check_space(&self) -> Result<(), StoreError> {
         match self.full.load(Ordering::SeqCst) {
             true => Err(std::io::Error::from(std::io::ErrorKind::StorageFull).into()),
             false => Ok(()),
@@ -388,7 +388,7 @@ impl Writer for FullDiskWriter {
 
 impl Store for FullDisk {
     fn create(&self, meta: &Meta) -> Result<(), StoreError> {
-        self.room()?;
+        self.check_space()?;
         self.inner.create(meta)
     }
 
@@ -397,7 +397,7 @@ impl Store for FullDisk {
     }
 
     fn write_meta(&self, meta: &Meta) -> Result<(), StoreError> {
-        self.room()?;
+        self.check_space()?;
         self.inner.write_meta(meta)
     }
 
@@ -419,7 +419,7 @@ impl Store for FullDisk {
     }
 
     fn expire(&self, id: SessionId, deserves: &dyn Fn(&Meta) -> bool) -> Result<bool, StoreError> {
-        self.room()?;
+        self.check_space()?;
         self.inner.expire(id, deserves)
     }
 
@@ -428,7 +428,7 @@ impl Store for FullDisk {
     }
 }
 
-/// An agent over pipes inside this process.
+/// Runs the agent in this process, connected with pipes.
 mod pipes {
     use std::sync::Arc;
 
@@ -490,7 +490,7 @@ mod pipes {
 }
 
 #[tokio::test]
-async fn a_full_disk_is_told_loses_nothing_and_is_got_over() {
+async fn full_disk_is_reported_without_data_loss_and_recovers() {
     use serde_json::json;
     let full = Arc::new(std::sync::atomic::AtomicBool::new(false));
     let inner = MemoryStore::default();
@@ -524,7 +524,7 @@ async fn a_full_disk_is_told_loses_nothing_and_is_got_over() {
     assert_eq!(
         inner.read_history(id).unwrap(),
         before,
-        "nothing of it was kept, and so nothing was done"
+        "the failed prompt is neither recorded nor executed"
     );
     assert_eq!(
         client.call("session/new", new.clone()).await["error"]["code"],
@@ -536,7 +536,7 @@ async fn a_full_disk_is_told_loses_nothing_and_is_got_over() {
         "reading still works"
     );
 
-    // The disk fills in the middle of an answer.
+    // The disk becomes full in the middle of an answer.
     full.store(false, Ordering::SeqCst);
     let id = client.send("session/prompt", prompt("hello")).await;
     loop {
@@ -558,7 +558,7 @@ async fn a_full_disk_is_told_loses_nothing_and_is_got_over() {
 }
 
 #[test]
-fn the_list_of_names_is_never_stale() {
+fn cached_session_ids_are_never_stale() {
     let dir = tempfile::tempdir().unwrap();
     let (ours, theirs) = (
         FileStore::open(dir.path()).unwrap(),
@@ -576,12 +576,12 @@ fn the_list_of_names_is_never_stale() {
         if round % 2 == 0 {
             rest();
         }
-        assert_eq!(*ours.ids().unwrap(), made, "also the second time");
+        assert_eq!(*ours.ids().unwrap(), made, "also from the cache");
     }
 }
 
 #[test]
-fn the_list_of_a_folder_has_all_of_its_sessions_and_no_other() {
+fn list_of_a_folder_has_exactly_its_sessions() {
     let dir = tempfile::tempdir().unwrap();
     let open = || keep_all(Arc::new(FileStore::open(dir.path()).unwrap()));
     let (ours, theirs) = (open(), open());
@@ -593,7 +593,7 @@ fn the_list_of_a_folder_has_all_of_its_sessions_and_no_other() {
         let session = [&ours, &theirs][number % 3 % 2].create_session(config);
         made[folder].insert(0, session.unwrap().id);
         if number % 10 == 0 {
-            // What was in order a moment ago has to be looked at again.
+            // The cached order is outdated by the new sessions.
             let names = std::fs::File::open(dir.path().join("sessions")).unwrap();
             let earlier = std::time::SystemTime::now() - std::time::Duration::from_secs(60);
             names.set_modified(earlier).unwrap();
@@ -620,7 +620,7 @@ fn whole_list(registry: &Registry, folder: &PathBuf) -> Vec<SessionId> {
 }
 
 #[test]
-fn a_store_that_cannot_be_made_says_so() {
+fn opening_a_store_below_a_file_fails() {
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("file");
     std::fs::write(&file, "x").unwrap();

@@ -1,10 +1,11 @@
-//! What rendering costs: whole entries, code, a growing text, and texts made to hurt.
+//! Benchmarks rendering: whole entries, code, streamed texts and hostile texts.
 //!
-//! `cargo run --release -p render --example bench` prints it. For a bench that renders the same entries
-//! elsewhere (`e2e/bench/markdown.js`), `… bench -- entries` writes them as JSON, `html` what they become,
-//! `pass` the milliseconds one pass over them takes, and `growing` the microseconds of a growing text.
+//! `cargo run --release -p render --example bench` prints a report. For `e2e/bench/markdown.js`, which
+//! renders the same entries with other libraries, `… bench -- entries` prints the entries as JSON,
+//! `html` their HTML, `pass` the milliseconds for one pass over them, and `growing` the microseconds
+//! per piece of streamed texts.
 
-#![expect(clippy::print_stdout, reason = "printing is its job")]
+#![expect(clippy::print_stdout, reason = "prints a report")]
 
 use std::hint::black_box;
 use std::time::{Duration, Instant};
@@ -12,8 +13,8 @@ use std::time::{Duration, Instant};
 use render::{Live, code_lines, html};
 
 fn main() -> std::io::Result<()> {
-    if let Some(what) = std::env::args().nth(1) {
-        return tell(&what);
+    if let Some(measurement) = std::env::args().nth(1) {
+        return print_json(&measurement);
     }
     let before = resident_kib();
     let first = Instant::now();
@@ -30,11 +31,11 @@ fn main() -> std::io::Result<()> {
     Ok(())
 }
 
-/// For a program that asked.
-fn tell(what: &str) -> std::io::Result<()> {
+/// Prints one measurement as JSON for another program.
+fn print_json(measurement: &str) -> std::io::Result<()> {
     let entries: Vec<String> = (0..1000).map(entry).collect();
     let rendered = || -> Vec<String> { entries.iter().map(|entry| html(entry)).collect() };
-    let told = match what {
+    let json = match measurement {
         "entries" => serde_json::to_string(&entries)?,
         "html" => serde_json::to_string(&rendered())?,
         "pass" => {
@@ -50,9 +51,13 @@ fn tell(what: &str) -> std::io::Result<()> {
             };
             serde_json::to_string(&growing_texts().iter().map(of).collect::<Vec<_>>())?
         }
-        other => return Err(std::io::Error::other(format!("{other}?"))),
+        other => {
+            return Err(std::io::Error::other(format!(
+                "unknown measurement `{other}`: use entries, html, pass or growing"
+            )));
+        }
     };
-    println!("{told}");
+    println!("{json}");
     Ok(())
 }
 
@@ -80,7 +85,7 @@ fn timed(runs: usize, mut work: impl FnMut()) -> Duration {
     )
 }
 
-/// A turn as agents write them: words, a list, code, sometimes a table.
+/// A typical agent answer: text, a list, sometimes code or a table.
 fn entry(number: usize) -> String {
     let mut text = format!(
         "## Step {number}\n\nI looked at `src/part_{number}.rs:{number}` and **found** the cause: the *cache* is read before it is filled. See https://example.com/docs/{number}.\n\n- first, move the call\n- then add a test\n  - and run it\n\n"
@@ -117,10 +122,10 @@ fn code() {
     }
 }
 
-/// As a model sends them.
+/// Typical size of a piece that a model streams.
 const PIECE_BYTES: usize = 20;
 
-/// Pushes pieces one by one, looking after each; the median of the first tenth against the last.
+/// Streams each text and prints the median time per piece of the first tenth and of the last.
 fn growing() {
     println!(
         "{:<26}{:>10}{:>14}{:>14}{:>8}{:>12}{:>12}",
@@ -160,7 +165,7 @@ fn growing_texts() -> Vec<(&'static str, String)> {
     ]
 }
 
-/// Of each piece.
+/// Time to push and flush each piece.
 fn times(text: &str, size: usize) -> Vec<Duration> {
     let mut live = Live::new();
     let mut times = vec![];
@@ -197,7 +202,7 @@ fn stream(name: &str, text: &str) {
     );
 }
 
-/// Time per byte on texts made to hurt, beside an ordinary one.
+/// Prints the time per byte of hostile texts next to an ordinary one.
 fn hostile() {
     println!(
         "{:<26}{:>10}{:>12}{:>14}",

@@ -1,4 +1,4 @@
-//! Markdown on stdin, HTML on stdout: to look at, or to compare.
+//! Converts markdown on stdin to HTML on stdout.
 //!
 //! `cargo run -p render --example page < README.md`
 

@@ -1,5 +1,5 @@
-//! A place in one line, counted in columns as markdown counts them: a tab reaches to the next
-//! multiple of four, and a container may take only a part of it.
+//! Position in a line, in markdown columns: a tab extends to the next multiple of four columns, and a
+//! container may consume only part of a tab.
 
 use std::borrow::Cow;
 
@@ -10,7 +10,7 @@ pub(crate) struct Cursor<'a> {
     text: &'a str,
     at: usize,
     column: usize,
-    /// Columns of the tab before `at` that nobody has taken yet.
+    /// Columns of the tab before `at` that are not consumed yet.
     spare: usize,
 }
 
@@ -24,7 +24,7 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// Width of the whitespace ahead.
+    /// Width of the whitespace ahead, in columns.
     pub(crate) fn indent(&self) -> usize {
         let mut column = self.column + self.spare;
         for byte in self.text.as_bytes()[self.at..].iter() {
@@ -43,7 +43,7 @@ impl<'a> Cursor<'a> {
             .all(|byte| matches!(byte, b' ' | b'\t'))
     }
 
-    /// Takes up to that many columns of whitespace.
+    /// Consumes up to `count` columns of whitespace.
     pub(crate) fn skip_columns(&mut self, mut count: usize) {
         while count > 0 {
             if self.spare > 0 {
@@ -72,19 +72,19 @@ impl<'a> Cursor<'a> {
         self.skip_columns(self.indent());
     }
 
-    /// Takes bytes that are neither tabs nor wide: markers.
+    /// Consumes a block marker of `bytes` ASCII characters without tabs.
     pub(crate) fn skip_marker(&mut self, bytes: usize) {
         debug_assert_eq!(self.spare, 0);
         self.at += bytes;
         self.column += bytes;
     }
 
-    /// What is ahead, without its whitespace at the front.
+    /// The rest of the line without leading whitespace.
     pub(crate) fn trimmed(&self) -> &'a str {
         self.text[self.at..].trim_start_matches([' ', '\t'])
     }
 
-    /// What is ahead, with what remains of a tab as spaces.
+    /// The rest of the line, with the remaining columns of a tab as spaces.
     pub(crate) fn rest(&self) -> Cow<'a, str> {
         match self.spare {
             0 => Cow::Borrowed(&self.text[self.at..]),
@@ -98,7 +98,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_tab_can_be_taken_in_parts() {
+    fn tab_can_be_consumed_in_parts() {
         let mut cursor = Cursor::new("\tx");
         cursor.skip_columns(1);
         assert_eq!(cursor.rest(), "   x");
@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tab_reaches_to_the_next_stop() {
+    fn tab_extends_to_the_next_tab_stop() {
         let mut cursor = Cursor::new(">\tx");
         cursor.skip_marker(1);
         assert_eq!(cursor.indent(), 3);

@@ -1,17 +1,17 @@
-//! Text as HTML: what could be markup is escaped, what could not be seen is shown.
+//! Writes text as HTML: escapes markup characters and shows invisible characters as code points.
 
 use std::fmt::Write;
 
-/// How much of what cannot be seen is shown.
+/// Kind of text, which decides which invisible characters are shown as code points.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Seen {
-    /// Words of a human language: joiners, marks and isolates are part of some scripts.
+pub(crate) enum TextKind {
+    /// Natural language: some scripts need joiners, direction marks and isolates.
     Prose,
-    /// Code, paths, commands: nothing invisible belongs there.
+    /// Code, paths and commands: every invisible character is shown.
     Exact,
 }
 
-/// Writes text between tags or into a quoted attribute that shows nothing.
+/// Writes text into a quoted attribute. Invisible characters stay as they are.
 pub(crate) fn attribute(out: &mut String, text: &str) {
     for part in text.split_inclusive(['&', '<', '>', '"', '\'', '\0']) {
         let (plain, last) = split_last(part);
@@ -33,8 +33,8 @@ fn split_last(text: &str) -> (&str, char) {
     (&text[..text.len() - last.len_utf8().min(text.len())], last)
 }
 
-/// Writes text to be read.
-pub(crate) fn text(out: &mut String, text: &str, seen: Seen) {
+/// Writes visible text.
+pub(crate) fn text(out: &mut String, text: &str, kind: TextKind) {
     let mut from = 0;
     let bytes = text.as_bytes();
     let mut at = 0;
@@ -51,7 +51,9 @@ pub(crate) fn text(out: &mut String, text: &str, seen: Seen) {
             _ => {
                 let length = char_length(byte);
                 let character = text[at..].chars().next().unwrap_or('\u{fffd}');
-                if is_unseen(character, seen) && !joins_emoji(character, &text[..at], &text[at..]) {
+                if is_invisible(character, kind)
+                    && !joins_emoji(character, &text[..at], &text[at..])
+                {
                     out.push_str(&text[from..at]);
                     let _ = write!(
                         out,
@@ -81,11 +83,11 @@ fn char_length(first: u8) -> usize {
     }
 }
 
-fn is_unseen(character: char, seen: Seen) -> bool {
+fn is_invisible(character: char, kind: TextKind) -> bool {
     match character {
-        // Control characters, and letters made of tags: nobody writes these in words either.
+        // Control characters and tag characters: they do not occur in ordinary prose.
         '\0'..='\u{1f}' | '\u{7f}'..='\u{9f}' | '\u{e0000}'..='\u{e0fff}' => true,
-        // Overrides make text read as something it is not.
+        // Direction overrides make text look like different text.
         '\u{202d}' | '\u{202e}' => true,
         '\u{ad}'
         | '\u{34f}'
@@ -103,12 +105,13 @@ fn is_unseen(character: char, seen: Seen) -> bool {
         | '\u{ffa0}'
         | '\u{fff0}'..='\u{fffb}'
         | '\u{1bca0}'..='\u{1bca3}'
-        | '\u{1d173}'..='\u{1d17a}' => seen == Seen::Exact,
+        | '\u{1d173}'..='\u{1d17a}' => kind == TextKind::Exact,
         _ => false,
     }
 }
 
-/// Families are emoji joined by U+200D, and three flags are a black flag followed by tags.
+/// Whether the invisible character is part of an emoji: U+200D joins emoji such as families, and some
+/// flags are a black flag followed by tag characters.
 fn joins_emoji(character: char, before: &str, from: &str) -> bool {
     let pictures =
         |c: char| matches!(c, '\u{2190}'..='\u{2bff}' | '\u{fe0f}' | '\u{1f000}'..='\u{1faff}');
@@ -132,18 +135,18 @@ mod tests {
 
     fn exact(input: &str) -> String {
         let mut out = String::new();
-        text(&mut out, input, Seen::Exact);
+        text(&mut out, input, TextKind::Exact);
         out
     }
 
     fn prose(input: &str) -> String {
         let mut out = String::new();
-        text(&mut out, input, Seen::Prose);
+        text(&mut out, input, TextKind::Prose);
         out
     }
 
     #[test]
-    fn what_turns_text_around_is_shown_by_its_number() {
+    fn direction_override_is_shown_as_code_point() {
         assert_eq!(
             exact("a\u{202e}b"),
             "a<span class=\"unseen\">U+202E</span>b"
@@ -152,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn joiners_belong_to_words_and_not_to_code() {
+    fn joiners_are_kept_in_prose_and_shown_in_code() {
         assert_eq!(
             prose("\u{645}\u{6cc}\u{200c}\u{62e}"),
             "\u{645}\u{6cc}\u{200c}\u{62e}"
@@ -161,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn families_and_flags_stay_whole() {
+    fn joined_emoji_and_flags_are_kept() {
         for emoji in [
             "👩\u{200d}👧",
             "🏴\u{e0067}\u{e0062}\u{e007f}",
@@ -174,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn markup_is_text() {
+    fn markup_characters_are_escaped() {
         assert_eq!(exact("<a b=\"c\">&"), "&lt;a b=&quot;c&quot;&gt;&amp;");
         let mut out = String::new();
         attribute(&mut out, "'\"<>&\0x");

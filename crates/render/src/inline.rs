@@ -1,25 +1,28 @@
-//! What the markdown parser makes of one paragraph, heading or table row.
+//! Renders the content of one paragraph, heading or table row with the markdown parser.
 //!
-//! Each is parsed alone, so that what it becomes depends on nothing that may still come.
+//! Each is parsed on its own, so its HTML never depends on text that arrives later.
 
 use pulldown_cmark::{BrokenLink, CowStr, Event, Options, Parser, Tag, TagEnd, TextMergeStream};
 
 pub(crate) use pulldown_cmark::Alignment;
 
-use crate::escape::{self, Seen};
+use crate::escape::{self, TextKind};
 use crate::known::Known;
 use crate::writer::{NOTE_SCHEME, Writer};
 
-/// Wider tables are shown as text: every row would be mostly empty cells.
+/// Maximum columns of a table. Wider ones are shown as text: a short row would be filled up with
+/// empty cells.
 const COLUMNS_MAX: usize = 64;
+
+/// How the HTML of a paragraph is wrapped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Shape {
     Whole,
-    /// The first words of a list item or footnote, without a paragraph around them.
+    /// First text of a list item or footnote, without a `<p>` around it.
     Bare,
-    /// Goes on with a paragraph that had become too long.
+    /// Continuation of a paragraph that was split at `PARAGRAPH_BYTES_MAX`.
     More,
-    /// As typed: too deep to be understood.
+    /// Unparsed source text, used below the maximum nesting depth.
     Verbatim,
 }
 
@@ -30,7 +33,7 @@ pub(crate) fn write(out: &mut String, text: &str, shape: Shape, known: &mut Know
     }
     if shape == Shape::Verbatim {
         out.push_str("<p class=\"raw\">");
-        escape::text(out, text, Seen::Prose);
+        escape::text(out, text, TextKind::Prose);
         return out.push_str("</p>");
     }
     let mut added = vec![];
@@ -50,7 +53,7 @@ pub(crate) fn write(out: &mut String, text: &str, shape: Shape, known: &mut Know
     }
 }
 
-/// The header of a table, if these two lines make one.
+/// Returns the columns and the HTML of a table header if these two lines form one.
 pub(crate) fn head(line: &str, under: &str, known: &Known) -> Option<(Vec<Alignment>, String)> {
     let text = format!("{}\n{under}\n", line.trim_end());
     let mut resolve = resolver(known);
@@ -78,7 +81,7 @@ pub(crate) fn head(line: &str, under: &str, known: &Known) -> Option<(Vec<Alignm
     Some((columns, out))
 }
 
-/// One row of a table with these columns, unless the line is no row.
+/// Returns the HTML of a table row with these columns, or `None` if the line is not a row.
 pub(crate) fn row(columns: &[Alignment], line: &str, known: &Known) -> Option<String> {
     let mut text = String::with_capacity(line.len() + columns.len() * 4 + 8);
     for cell in ["|a", "|-"] {
@@ -105,7 +108,7 @@ pub(crate) fn row(columns: &[Alignment], line: &str, known: &Known) -> Option<St
     None
 }
 
-/// Tables only where `blocks` has found one.
+/// Without tables: `blocks` detects them and uses `table_options`.
 fn options() -> Options {
     Options::ENABLE_STRIKETHROUGH | Options::ENABLE_MATH
 }
@@ -114,8 +117,8 @@ fn table_options() -> Options {
     options() | Options::ENABLE_TABLES
 }
 
-/// Answers for labels that the paragraph itself does not define. The parser bounds how much these may
-/// add to one paragraph.
+/// Resolves link labels that the paragraph itself does not define. The parser limits how much text
+/// these may add to one paragraph.
 fn resolver<'a>(
     known: &Known,
 ) -> impl Fn(BrokenLink<'a>) -> Option<(CowStr<'a>, CowStr<'a>)> + use<'a> {

@@ -1,16 +1,16 @@
-//! What earlier blocks have defined: addresses by label, and footnotes.
+//! Link reference definitions and footnotes of earlier blocks.
 //!
-//! A growing text is written once, so a definition works from where it stands on; what came before
-//! it stays as it was shown.
+//! Each block of a streamed text is written only once, so a definition applies only to the text after
+//! it.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-/// Definitions kept. More are ignored; their uses are shown as typed.
+/// Maximum definitions per text. Further ones are ignored, and their uses are shown as typed.
 const DEFINITIONS_MAX: usize = 1000;
 const ADDRESS_BYTES_MAX: usize = 2048;
 
-/// Cheap to copy: a look ahead must not cost what the whole text has defined.
+/// Cheap to clone, because every flush clones it to render the unfinished tail.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Known {
     addresses: Arc<HashMap<String, String>>,
@@ -25,7 +25,7 @@ impl Known {
         self.addresses.get(&folded(label)).map(String::as_str)
     }
 
-    /// The first definition of a label counts.
+    /// Adds a definition. The first definition of a label wins.
     pub(crate) fn add_address(&mut self, label: &str, address: String) {
         if self.addresses.len() < DEFINITIONS_MAX && address.len() <= ADDRESS_BYTES_MAX {
             Arc::make_mut(&mut self.addresses)
@@ -34,7 +34,8 @@ impl Known {
         }
     }
 
-    /// Numbers are footnotes even before theirs has come: that is where they are usually used.
+    /// Whether the label is a footnote. Numbers always are, since footnotes are usually defined after
+    /// their first use.
     pub(crate) fn has_note(&self, label: &str) -> bool {
         let is_number = (1..=3).contains(&label.len()) && label.bytes().all(|b| b.is_ascii_digit());
         is_number || self.notes.contains(label)

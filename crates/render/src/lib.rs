@@ -1,8 +1,9 @@
-//! Markdown to safe, highlighted HTML, also for a text that is still growing.
+//! Renders markdown to safe HTML with syntax highlighting, incrementally for a streamed text.
 //!
-//! Pure: no files, no network, no clock. `blocks` reads lines and writes every block once it is
-//! finished, `inline` and `writer` what stands inside one, `code` colours by class names, `escape` makes anything
-//! else text. The HTML holds no `id`, no `name`, no style, no script, and loads nothing.
+//! Pure: no files, no network, no clock. `blocks` parses lines and writes each block once it is
+//! finished, `inline` and `writer` render the content of a block, `code` highlights code with class
+//! names, `escape` writes everything else as text. The HTML contains no `id`, `name`, style or script
+//! and loads no resources.
 
 mod blocks;
 mod code;
@@ -20,21 +21,21 @@ mod writer;
 pub use live::{Delta, Live};
 pub use sink::Part;
 
-/// The HTML of a whole text.
+/// Returns the HTML of a complete markdown text.
 pub fn html(markdown: &str) -> String {
     live::html(markdown)
 }
 
-/// Coloured code, one fragment per line, for files and diffs. The language is a name, an ending or a
-/// path; a language we do not know gives plain text.
+/// Returns highlighted code for files and diffs, one HTML fragment per line. The language is given as
+/// a name, a file extension or a path; an unknown language gives plain text.
 pub fn code_lines(language_or_path: &str, text: &str) -> Vec<String> {
     code::lines(language_or_path, text)
 }
 
-/// Text where nothing hides: characters that cannot be seen are shown by their number. For paths,
-/// commands, and whatever a person is asked to allow.
+/// Returns text as HTML with invisible characters shown as their code points. For paths, commands and
+/// permission requests, where hidden characters could mislead the user.
 pub fn visible(text: &str) -> String {
     let mut out = String::with_capacity(text.len() + text.len() / 8);
-    escape::text(&mut out, text, escape::Seen::Exact);
+    escape::text(&mut out, text, escape::TextKind::Exact);
     out
 }

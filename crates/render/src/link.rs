@@ -1,9 +1,9 @@
-//! Where a link may lead, and how it says so.
+//! Link destinations: which are allowed, and how the destination is shown to the user.
 
 use core::net::{Ipv4Addr, Ipv6Addr};
 use std::fmt::Write;
 
-use crate::escape::{self, Seen};
+use crate::escape::{self, TextKind};
 use crate::spot::{self, Path};
 
 const SHOWN_BYTES_MAX: usize = 120;
@@ -18,9 +18,9 @@ pub(crate) enum Target {
         href: String,
         address: String,
     },
-    /// A file of the project, for whoever shows the text to open.
+    /// A file of the project, which the page can open.
     Path(Path),
-    /// Anything else: shown, never followed.
+    /// Any other destination, shown as text and never a link.
     Other(String),
 }
 
@@ -50,22 +50,22 @@ pub(crate) fn mail(address: &str) -> Target {
     }
 }
 
-/// An address of the web, and the machine it leads to as the browser would read it; `None` where it
-/// might read it differently from us.
+/// Parses an HTTP(S) URL and its host as a browser would. Returns `None` if a browser might parse it
+/// differently.
 fn web(address: &str) -> Option<Target> {
     let (scheme, rest) = address.split_once("://")?;
-    // A browser drops tabs and line ends and takes `\` for `/`: no honest address has any.
+    // Browsers drop tabs and newlines and treat `\` as `/`. Legitimate URLs contain none of them.
     let is_odd = |c: char| c.is_control() || c.is_whitespace() || c == '\\';
     if address.chars().any(is_odd) {
         return None;
     }
     let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
     let (authority, path) = rest.split_at(end);
-    let (user, machine) = match authority.rsplit_once('@') {
-        Some((user, machine)) => (Some(user), machine),
+    let (user, host_port) = match authority.rsplit_once('@') {
+        Some((user, host_port)) => (Some(user), host_port),
         None => (None, authority),
     };
-    let host = host(machine)?;
+    let host = host(host_port)?;
     let user = user.map(|user| format!("{}@", href(user)));
     Some(Target::Web {
         href: format!(
@@ -78,11 +78,11 @@ fn web(address: &str) -> Option<Target> {
     })
 }
 
-/// The name and port of a machine, in the letters in which it travels.
-fn host(machine: &str) -> Option<String> {
-    let (name, port) = match machine.rsplit_once(':') {
+/// Returns the host in its ASCII form (punycode), with the port.
+fn host(host_port: &str) -> Option<String> {
+    let (name, port) = match host_port.rsplit_once(':') {
         Some((name, port)) if !port.contains(']') => (name, Some(port.parse::<u16>().ok()?)),
-        _ => (machine, None),
+        _ => (host_port, None),
     };
     let name = match name
         .strip_prefix('[')
@@ -93,7 +93,7 @@ fn host(machine: &str) -> Option<String> {
             let labels: Option<Vec<String>> = name.split('.').map(ascii_label).collect();
             let name = labels?.join(".");
             let last = name.rsplit('.').next().unwrap_or(&name);
-            // Numbers can be written in many ways: only the plain one says what it is.
+            // IPv4 addresses have several notations. Only dotted decimal is accepted, as it is unambiguous.
             if last.starts_with(|c: char| c.is_ascii_digit()) {
                 name.parse::<Ipv4Addr>().ok()?;
             }
@@ -106,7 +106,7 @@ fn host(machine: &str) -> Option<String> {
     })
 }
 
-/// A name in other letters can look like any name, so it is shown as it travels.
+/// Returns a host label in its ASCII form: non-ASCII letters can imitate another name.
 fn ascii_label(label: &str) -> Option<String> {
     let fits = |c: char| c.is_alphanumeric() || matches!(c, '-' | '_');
     if label.is_empty() || label.chars().count() > 63 || !label.chars().all(fits) {
@@ -118,7 +118,7 @@ fn ascii_label(label: &str) -> Option<String> {
     }
 }
 
-/// RFC 3492.
+/// Punycode encoding (RFC 3492).
 fn punycode(label: &str) -> String {
     let input: Vec<u32> = label.chars().map(u32::from).collect();
     let mut out: String = label.chars().filter(char::is_ascii).collect();
@@ -186,7 +186,7 @@ fn adapted(delta: u32, points: u32, is_first: bool) -> u32 {
     steps + 36 * delta / (delta + 38)
 }
 
-/// The address as an attribute's value: nothing but what may stand in one.
+/// Percent-encodes and escapes a URL for use as an attribute value.
 fn href(address: &str) -> String {
     let mut out = String::with_capacity(address.len());
     for byte in address.bytes() {
@@ -213,7 +213,7 @@ fn href(address: &str) -> String {
     out
 }
 
-/// Writes the start tag of a link that may be followed.
+/// Writes the start tag of a web or mail link.
 pub(crate) fn open(out: &mut String, target: &Target) {
     if let Target::Web { href, .. } | Target::Mail { href, .. } = target {
         out.push_str("<a href=\"");
@@ -222,33 +222,33 @@ pub(crate) fn open(out: &mut String, target: &Target) {
     }
 }
 
-/// Behind a link: where it goes, unless its words say just that.
-pub(crate) fn say_where(out: &mut String, target: &Target, words: &str) {
+/// Writes the destination after a link, unless the link text already names it.
+pub(crate) fn write_destination(out: &mut String, target: &Target, link_text: &str) {
     let shown = match target {
-        Target::Web { host, .. } if says_host(words, host) => return,
-        Target::Mail { address, .. } if words.trim() == address => return,
+        Target::Web { host, .. } if names_host(link_text, host) => return,
+        Target::Mail { address, .. } if link_text.trim() == address => return,
         Target::Web { host, .. } => host,
         Target::Mail { address, .. } => address,
-        Target::Path(path) if words.contains(&path.name) => return,
+        Target::Path(path) if link_text.contains(&path.name) => return,
         Target::Path(path) => &path.name,
         Target::Other(address) if address.is_empty() || address.starts_with('#') => return,
         Target::Other(address) => address,
     };
     out.push_str("<span class=\"host\"> ");
-    escape::text(out, shortened(shown), Seen::Exact);
+    escape::text(out, shortened(shown), TextKind::Exact);
     out.push_str("</span>");
 }
 
-/// The words are an address of that machine, or its name.
-fn says_host(words: &str, host: &str) -> bool {
-    let words = words.trim();
-    if words
+/// Whether the link text is the host's name or a URL of that host.
+fn names_host(link_text: &str, host: &str) -> bool {
+    let link_text = link_text.trim();
+    if link_text
         .chars()
         .any(|c| !c.is_ascii() || c.is_ascii_whitespace() || c.is_control())
     {
         return false;
     }
-    let lower = words.to_ascii_lowercase();
+    let lower = link_text.to_ascii_lowercase();
     let rest = lower
         .strip_prefix("https://")
         .or_else(|| lower.strip_prefix("http://"))
@@ -259,7 +259,7 @@ fn says_host(words: &str, host: &str) -> bool {
     }
 }
 
-/// Its beginning, where the whole would fill the page.
+/// Cuts an address to `SHOWN_BYTES_MAX` bytes.
 pub(crate) fn shortened(address: &str) -> &str {
     if address.len() <= SHOWN_BYTES_MAX {
         return address;
@@ -279,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn the_machine_is_the_one_the_browser_goes_to() {
+    fn host_is_the_one_the_browser_would_connect_to() {
         let cases = [
             ("https://example.com/a", "example.com"),
             ("HTTP://EXAMPLE.com", "example.com"),
@@ -301,7 +301,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_browser_might_read_differently_is_no_link() {
+    fn ambiguous_or_unsafe_url_is_not_a_link() {
         for address in [
             "https://good.com\\@evil.com",
             "https://",
@@ -329,23 +329,23 @@ mod tests {
     }
 
     #[test]
-    fn words_that_name_another_machine_do_not_hide_this_one() {
-        for words in [
+    fn link_text_naming_another_host_does_not_hide_the_host() {
+        for link_text in [
             "https://good.com",
             "good.com",
             "evil.com.good.com",
             "evil.com@good.com",
             "click",
         ] {
-            assert!(!says_host(words, "evil.com"), "{words}");
+            assert!(!names_host(link_text, "evil.com"), "{link_text}");
         }
-        for words in [
+        for link_text in [
             "evil.com",
             "https://evil.com/a",
             "http://evil.com",
             "evil.com/x",
         ] {
-            assert!(says_host(words, "evil.com"), "{words}");
+            assert!(names_host(link_text, "evil.com"), "{link_text}");
         }
     }
 }

@@ -1,23 +1,26 @@
-//! A text that grows: what is finished is written once, what is open is shown as if it ended here.
+//! Incremental rendering of a streamed text: finished blocks are written once, and the unfinished tail
+//! is rendered as if the text ended there.
 //!
-//! Invariant: the parts of all flushes, applied in order, build what `html` of the whole text builds,
-//! whatever the pieces the text came in.
+//! Invariant: applying the parts of all flushes in order builds the same tree as `html` of the whole
+//! text, however the text was split.
 
 use crate::blocks::{Blocks, Line};
 use crate::sink::Part;
 
-/// A line is read in parts of about this size: nobody can wait for the end of an endless one.
+/// Maximum part of a line that is parsed at once, so that an endless line is shown before it ends.
 pub(crate) const LINE_BYTES_MAX: usize = 4 * 1024;
 
-/// What has changed since the last flush.
+/// Changes since the last flush.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Delta {
-    /// To append for good, after the last tail has been removed.
+    /// Final parts, to append after removing the previous tail.
     pub finished: Vec<Part>,
-    /// To append after that, until the next delta.
+    /// Parts of unfinished blocks, to append after `finished` and to remove at the next delta.
     pub tail: Vec<Part>,
 }
 
+/// Incremental renderer of one text.
+///
 /// ```
 /// let mut live = render::Live::new();
 /// live.push("|a|\n|-|\n|one|\n");
@@ -26,17 +29,17 @@ pub struct Delta {
 /// let delta = live.flush();
 /// assert_eq!(delta.finished[0].html, "<tr><td>two</td></tr>");
 /// assert_eq!(delta.tail[0].html, "<tr><td>thr</td></tr>");
-/// assert_eq!(delta.tail[0].depth, 3); // a frame that scrolls, the table, its body
+/// assert_eq!(delta.tail[0].depth, 3); // scroll container, table, table body
 /// ```
 ///
-/// A page keeps one element per text. For each delta it removes the nodes of the last tail, then, for
-/// each part, goes from that element to its last child element `depth` times and appends the markup.
-/// Whoever comes later starts with a `Live` of their own, the whole text so far and one flush: what
-/// is finished, and how deep, depends on the text alone.
+/// A page keeps one element per text. For each delta it removes the nodes of the previous tail. Then,
+/// for each part, it starts at that element, descends to the last child element `depth` times and
+/// appends the markup. A page that joins later uses its own `Live`, pushes the whole text so far and
+/// flushes once: the finished parts and their depths depend only on the text.
 #[derive(Debug)]
 pub struct Live {
     blocks: Blocks,
-    /// What has come and is in no block yet.
+    /// Received text that is not in a block yet.
     text: String,
     begins: bool,
 }
@@ -56,7 +59,7 @@ impl Live {
         }
     }
 
-    /// Takes more text. Costs no more than keeping it: nothing is rendered until somebody asks.
+    /// Appends text to the buffer. Rendering happens in `flush`.
     pub fn push(&mut self, text: &str) {
         self.text.push_str(text);
     }
@@ -79,7 +82,7 @@ impl Live {
         }
     }
 
-    /// Ends the text: what was still open, for good. Whatever is pushed later begins a new text.
+    /// Ends the text and returns the remaining parts. Text pushed afterwards starts a new one.
     pub fn finish(&mut self) -> Vec<Part> {
         self.read_lines(true);
         self.blocks.end();
@@ -88,7 +91,7 @@ impl Live {
         parts
     }
 
-    /// Reads all lines that are whole, and of a longer one the parts that cannot change.
+    /// Parses all complete lines, and those parts of an overlong line that can no longer change.
     fn read_lines(&mut self, is_last: bool) {
         let mut read = 0;
         while let Some((line, ends, length)) = next_line(&self.text[read..], is_last) {
@@ -104,7 +107,7 @@ impl Live {
     }
 }
 
-/// The next line or part of one, whether it ends there, and how much text that was.
+/// Returns the next line or part of a line, whether the line ends there, and the bytes consumed.
 fn next_line(text: &str, is_last: bool) -> Option<(&str, bool, usize)> {
     let window = &text.as_bytes()[..text.len().min(LINE_BYTES_MAX)];
     match memchr::memchr2(b'\n', b'\r', window) {
@@ -112,7 +115,7 @@ fn next_line(text: &str, is_last: bool) -> Option<(&str, bool, usize)> {
         Some(end) => match text.as_bytes().get(end + 1) {
             Some(b'\n') => Some((&text[..end], true, end + 2)),
             Some(_) => Some((&text[..end], true, end + 1)),
-            // A line feed may follow.
+            // A line feed may still follow the carriage return.
             None => is_last.then_some((&text[..end], true, end + 1)),
         },
         None if text.len() > LINE_BYTES_MAX => {

@@ -1,12 +1,11 @@
-//! Where HTML is written: knows which elements are open, and cuts what was written into parts that
-//! are each whole markup.
+//! Output buffer for HTML that tracks the open elements and splits the output into balanced parts.
 //!
-//! Invariant: every part is balanced, and applying the parts in order builds the same tree as
-//! parsing all of it at once.
+//! Invariant: every part is balanced, and applying the parts in order builds the same tree as parsing
+//! the whole HTML at once.
 
-/// Markup to append to an element that may have content already.
+/// Balanced markup to append to an element that may already have content.
 ///
-/// The element is found by going from the root of the text to its last child element, `depth` times.
+/// To find the element, start at the root and descend to the last child element `depth` times.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Part {
     pub depth: usize,
@@ -22,7 +21,7 @@ pub(crate) struct Sink {
 }
 
 impl Sink {
-    /// One that goes on where this one is, with nothing written yet.
+    /// Returns an empty sink with the same elements open.
     pub(crate) fn branch(&self) -> Self {
         Self {
             closers: self.closers.clone(),
@@ -32,13 +31,13 @@ impl Sink {
         }
     }
 
-    /// Writes start tags (and whatever stands before the content); `closer` ends the innermost.
+    /// Writes start tags and any text before the content; `closer` is the end tag of the innermost.
     pub(crate) fn open(&mut self, html: &str, closer: &'static str) {
         self.part.push_str(html);
         self.closers.push(closer);
     }
 
-    /// The place to write whole markup to, at the current depth.
+    /// Buffer for balanced markup at the current depth.
     pub(crate) fn here(&mut self) -> &mut String {
         &mut self.part
     }
@@ -54,7 +53,7 @@ impl Sink {
         }
     }
 
-    /// What was written since the last call.
+    /// Takes the parts written since the last call. Open elements stay open for the next part.
     pub(crate) fn take(&mut self) -> Vec<Part> {
         for closer in self.closers[self.part_depth..].iter().rev() {
             self.part.push_str(closer);

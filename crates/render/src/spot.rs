@@ -1,16 +1,17 @@
-//! Addresses and files that stand in plain words.
+//! Detects URLs and file paths in plain text.
 //!
-//! Cheap and careful: one pass, and rather miss a file than take a fraction for one.
+//! One pass over the words, with few false positives: `1/2` must not become a path, even if some
+//! paths are missed.
 
 use std::fmt::Write;
 
-use crate::escape::{self, Seen};
+use crate::escape::{self, TextKind};
 use crate::link::{self, Target};
 
 const PATH_BYTES_MAX: usize = 300;
 const ADDRESS_BYTES_MAX: usize = 2048;
 
-/// A file, and the place in it.
+/// A file path with an optional line and column.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Path {
     pub(crate) name: String,
@@ -18,12 +19,12 @@ pub(crate) struct Path {
     column: Option<u32>,
 }
 
-/// Writes words, with addresses as links and files marked.
+/// Writes text with URLs as links and file paths marked.
 pub(crate) fn write(out: &mut String, text: &str) {
     let may_hold_any =
         memchr::memchr2(b'/', b':', text.as_bytes()).is_some() || text.contains("www.");
     if !may_hold_any {
-        return escape::text(out, text, Seen::Prose);
+        return escape::text(out, text, TextKind::Prose);
     }
     let mut from = 0;
     for (begin, word) in words(text) {
@@ -34,26 +35,26 @@ pub(crate) fn write(out: &mut String, text: &str) {
             continue;
         };
         let (begin, end) = (begin + skipped, begin + skipped + length);
-        escape::text(out, &text[from..begin], Seen::Prose);
+        escape::text(out, &text[from..begin], TextKind::Prose);
         match found {
             Found::Address(target) => {
                 link::open(out, &target);
-                escape::text(out, &text[begin..end], Seen::Exact);
+                escape::text(out, &text[begin..end], TextKind::Exact);
                 out.push_str("</a>");
-                link::say_where(out, &target, &text[begin..end]);
+                link::write_destination(out, &target, &text[begin..end]);
             }
             Found::Path(path) => {
                 open_path(out, &path);
-                escape::text(out, &text[begin..end], Seen::Exact);
+                escape::text(out, &text[begin..end], TextKind::Exact);
                 out.push_str("</span>");
             }
         }
         from = end;
     }
-    escape::text(out, &text[from..], Seen::Prose);
+    escape::text(out, &text[from..], TextKind::Prose);
 }
 
-/// Writes the start tag around a file's name.
+/// Writes the start tag around a file path.
 pub(crate) fn open_path(out: &mut String, path: &Path) {
     out.push_str("<span class=\"path\" data-path=\"");
     escape::attribute(out, &path.name);
@@ -76,7 +77,7 @@ enum Found {
     Path(Path),
 }
 
-/// The first address in a word, or the file it is: where it begins, how long it is, what it is.
+/// Finds the first URL in a word, or the path that the word is. Returns its offset, length and kind.
 fn find(word: &str) -> Option<(usize, usize, Found)> {
     if let Some((skipped, length, target)) = find_address(word) {
         return Some((skipped, length, Found::Address(target)));
@@ -86,7 +87,7 @@ fn find(word: &str) -> Option<(usize, usize, Found)> {
     let bare = bare.trim_end_matches([
         '.', ',', ';', ':', '!', '?', ')', ']', '}', '"', '\'', '*', '\u{201d}', '\u{2019}',
     ]);
-    let path = path(bare, Where::Words)?;
+    let path = path(bare, Context::Words)?;
     Some((skipped, bare.len(), Found::Path(path)))
 }
 
@@ -122,7 +123,7 @@ fn find_address(word: &str) -> Option<(usize, usize, Target)> {
     }
 }
 
-/// Without what belongs to the sentence around it.
+/// Strips punctuation of the surrounding sentence from the end of a URL.
 fn trimmed(text: &str) -> &str {
     let end = text
         .find(|c| matches!(c, '<' | '>' | '"' | '`' | '\u{3001}' | '\u{3002}' | '\u{300a}'..='\u{3011}' | '\u{ff01}'..='\u{ff1f}'))
@@ -145,21 +146,21 @@ fn trimmed(text: &str) -> &str {
 }
 
 pub(crate) fn path_in_code(text: &str) -> Option<Path> {
-    path(text, Where::Code)
+    path(text, Context::Code)
 }
 
 pub(crate) fn path_in_link(address: &str) -> Option<Path> {
-    path(address, Where::Link)
+    path(address, Context::Link)
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Where {
+enum Context {
     Words,
     Code,
     Link,
 }
 
-fn path(text: &str, place: Where) -> Option<Path> {
+fn path(text: &str, place: Context) -> Option<Path> {
     if text.len() > PATH_BYTES_MAX || text.len() < 3 {
         return None;
     }
@@ -176,12 +177,12 @@ fn path(text: &str, place: Where) -> Option<Path> {
         .iter()
         .any(|begin| name.starts_with(begin));
     let first = name.split('/').next()?;
-    // `example.com/x.html` is an address, `.github/x.yml` a file.
-    let is_machine =
+    // `example.com/x.html` is a URL, `.github/x.yml` is a path.
+    let is_host =
         !begins_like_one && name.contains('/') && first.trim_start_matches('.').contains('.');
     let fits = match place {
-        _ if is_machine => false,
-        Where::Link => has_ending(last) || begins_like_one || name.contains('/'),
+        _ if is_host => false,
+        Context::Link => has_ending(last) || begins_like_one || name.contains('/'),
         _ if begins_like_one => {
             has_ending(last) || line.is_some() || name.trim_start_matches('/').contains('/')
         }
@@ -195,7 +196,7 @@ fn path(text: &str, place: Where) -> Option<Path> {
     })
 }
 
-/// `a.rs:3`, `a.rs:3:4`, `a.rs:3-9`, `a.rs#L3`.
+/// Splits a path from its position: `a.rs:3`, `a.rs:3:4`, `a.rs:3-9` or `a.rs#L3`.
 fn split_place(text: &str) -> (&str, Option<u32>, Option<u32>) {
     if let Some((name, line)) = text.split_once("#L") {
         let digits = line.bytes().take_while(u8::is_ascii_digit).count();
@@ -231,7 +232,7 @@ fn has_ending(name: &str) -> bool {
     }
 }
 
-/// `example.com:8080` is a machine and its port.
+/// Whether the name ends in a common top-level domain: `example.com:8080` is a host and port.
 fn is_domain(name: &str) -> bool {
     let ending = name.rsplit('.').next().unwrap_or(name);
     [
@@ -267,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn files_with_lines_are_found_in_words() {
+    fn file_paths_with_lines_are_found_in_text() {
         for (text, name, line) in [
             ("see src/main.rs:12.", "src/main.rs", Some(12)),
             ("(./a/b.ts:3:4)", "./a/b.ts", Some(3)),
@@ -286,7 +287,7 @@ mod tests {
     }
 
     #[test]
-    fn what_only_looks_like_a_file_is_none() {
+    fn text_resembling_a_path_is_not_marked() {
         for text in [
             "and/or",
             "TCP/IP",
@@ -310,7 +311,7 @@ mod tests {
     }
 
     #[test]
-    fn addresses_end_where_the_sentence_goes_on() {
+    fn url_in_text_excludes_sentence_punctuation() {
         for (text, address) in [
             ("see https://a.b/c.", "https://a.b/c"),
             ("(https://a.b/c_(d))", "https://a.b/c_(d)"),

@@ -1,4 +1,4 @@
-//! What a line may begin, by looking at its first characters.
+//! Detects which block a line starts, from its first characters.
 
 use crate::cursor::Cursor;
 
@@ -6,7 +6,7 @@ use crate::cursor::Cursor;
 pub(crate) enum Start<'a> {
     Quote,
     Item {
-        /// The bullet, or what stands behind the number: another one is another list.
+        /// Bullet, or the delimiter after the number. A different mark starts a new list.
         mark: u8,
         number: Option<u32>,
         width: usize,
@@ -21,13 +21,15 @@ pub(crate) enum Start<'a> {
     },
     Heading,
     Rule,
-    /// Makes the paragraph above it a heading.
+    /// Setext underline: turns the paragraph above into a heading.
     Underline,
     Indented,
 }
 
-/// `in_paragraph`: the line would otherwise be the next one of an open paragraph.
-/// `may_be_lazy`: it would be that even if it stands outside of the paragraph's container.
+/// Returns the block that the line starts, if any.
+///
+/// `in_paragraph`: the line would otherwise continue an open paragraph. `may_be_lazy`: the line may
+/// also continue it from outside the paragraph's container (a lazy continuation line).
 pub(crate) fn find<'a>(
     cursor: &Cursor<'a>,
     in_paragraph: bool,
@@ -107,7 +109,7 @@ fn item(text: &str, in_paragraph: bool) -> Option<Start<'_>> {
     if !is_blank && !rest.starts_with([' ', '\t']) {
         return None;
     }
-    // Words that happen to begin like an item do not break a paragraph.
+    // Text that happens to look like an item does not interrupt a paragraph.
     if in_paragraph && (is_blank || number.is_some_and(|number| number != 1)) {
         return None;
     }
@@ -123,13 +125,13 @@ fn note(text: &str) -> Option<Start<'_>> {
     is_note_label(label).then_some(Start::Note { label })
 }
 
-/// Short and plain, so that it can stand in an attribute and in a mark.
+/// Whether a footnote label is short and plain enough for an attribute and a visible reference.
 pub(crate) fn is_note_label(label: &str) -> bool {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.');
     (1..=32).contains(&label.len()) && label.bytes().all(is_plain)
 }
 
-/// The box in front of a task: whether it is ticked.
+/// Returns whether the task checkbox here is checked, or `None` if there is no checkbox.
 pub(crate) fn task(cursor: &Cursor<'_>) -> Option<bool> {
     let rest = cursor.rest();
     let (mark, words) = (rest.get(..3)?, &rest[3..]);
@@ -141,7 +143,8 @@ pub(crate) fn task(cursor: &Cursor<'_>) -> Option<bool> {
     }
 }
 
-/// Worth asking the parser: dashes and colons between bars.
+/// Whether the line may be a table's delimiter row: dashes and colons between bars. A cheap check
+/// before the parser is called.
 pub(crate) fn may_be_delimiter_row(text: &str) -> bool {
     let is_row = text
         .bytes()

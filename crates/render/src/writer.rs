@@ -1,26 +1,25 @@
-//! Events of the markdown parser, written as HTML.
+//! Writes the events of the markdown parser as HTML.
 //!
-//! Safe by construction: every tag and attribute name written here is a literal of ours, every other
-//! character is escaped, and HTML in the text is text. Nothing here can write an element that a
-//! reader of this file does not see.
+//! Safe by construction: every tag and attribute name is a literal in this crate, all other text is
+//! escaped, and HTML in the markdown is shown as text.
 
 use pulldown_cmark::{Alignment, CodeBlockKind, Event, LinkType, Tag, TagEnd};
 
 use crate::code;
-use crate::escape::{self, Seen};
+use crate::escape::{self, TextKind};
 use crate::inline::Shape;
 use crate::link::{self, Target};
 use crate::spot;
 
-/// Elements inside each other. Deeper ones keep their words and lose their tags.
+/// Maximum nesting depth of inline elements. Deeper ones keep their text and lose their tags.
 const DEPTH_MAX: usize = 24;
 
-/// How a footnote's mark comes back from the parser. Never written: no link has this scheme.
+/// Scheme that marks footnote references in the parser's output. It is never written to the HTML.
 pub(crate) const NOTE_SCHEME: &str = "liminal-note:";
 
 struct OpenLink {
     target: Target,
-    /// What the reader sees of it, to compare with where it goes.
+    /// Visible text of the link, compared with its destination.
     words: String,
 }
 
@@ -29,13 +28,13 @@ pub(crate) struct Writer<'o> {
     shape: Shape,
     depth: usize,
     link: Option<OpenLink>,
-    /// The address and the words of a picture, and how many others it stands in.
+    /// Address and alt text of the open image, and the number of images nested in it.
     image: Option<(String, String, usize)>,
     code: Option<(String, String)>,
     pub(crate) columns: Vec<Alignment>,
     column: usize,
     in_head: bool,
-    /// Where the last cell with something in it ends.
+    /// Output offset at the end of the last non-empty cell.
     row_end: usize,
     cell_begin: usize,
 }
@@ -84,7 +83,7 @@ impl<'o> Writer<'o> {
         }
     }
 
-    /// Writes a start tag, unless this is too deep.
+    /// Writes a start tag, unless the nesting exceeds `DEPTH_MAX`.
     fn open(&mut self, html: &str) {
         self.depth += 1;
         if self.depth <= DEPTH_MAX {
@@ -141,7 +140,7 @@ impl<'o> Writer<'o> {
             Tag::Image { dest_url, .. } => {
                 self.image = Some((dest_url.to_string(), String::new(), 0));
             }
-            // Tables are opened by `blocks`; the rest is not asked of the parser.
+            // `blocks` opens tables; the other extensions are not enabled in the parser.
             Tag::Table(_)
             | Tag::FootnoteDefinition(_)
             | Tag::DefinitionList
@@ -251,12 +250,12 @@ impl<'o> Writer<'o> {
         if let Target::Other(address) = &target
             && let Some(label) = address.strip_prefix(NOTE_SCHEME)
         {
-            // The words were held back: see `text`.
+            // `text` did not write the link text of a footnote reference.
             self.close("");
             self.out.push_str("<sup class=\"note\" data-note=\"");
             escape::attribute(self.out, label);
             self.out.push_str("\">");
-            escape::text(self.out, label, Seen::Exact);
+            escape::text(self.out, label, TextKind::Exact);
             return self.out.push_str("</sup>");
         }
         self.close(match &target {
@@ -264,7 +263,7 @@ impl<'o> Writer<'o> {
             Target::Path(_) => "</span>",
             Target::Other(_) => "",
         });
-        link::say_where(self.out, &target, &words);
+        link::write_destination(self.out, &target, &words);
     }
 
     fn is_note(&self) -> bool {
@@ -281,19 +280,19 @@ impl<'o> Writer<'o> {
         escape::text(
             self.out,
             if words.is_empty() { "image" } else { words },
-            Seen::Prose,
+            TextKind::Prose,
         );
         let target = link::target(&address);
         match (&target, &mut self.link) {
             (Target::Web { .. }, None) => {
                 self.out.push(' ');
                 link::open(self.out, &target);
-                escape::text(self.out, link::shortened(&address), Seen::Exact);
+                escape::text(self.out, link::shortened(&address), TextKind::Exact);
                 self.out.push_str("</a>");
             }
             (_, outer) => {
                 self.out.push_str("<span class=\"host\"> ");
-                escape::text(self.out, link::shortened(&address), Seen::Exact);
+                escape::text(self.out, link::shortened(&address), TextKind::Exact);
                 self.out.push_str("</span>");
                 if let Some(outer) = outer {
                     outer.words.push_str(words);
@@ -313,18 +312,18 @@ impl<'o> Writer<'o> {
         match &mut self.link {
             Some(link) => {
                 link.words.push_str(text);
-                escape::text(self.out, text, Seen::Prose);
+                escape::text(self.out, text, TextKind::Prose);
             }
             None => spot::write(self.out, text),
         }
     }
 
-    /// HTML in the text, as text.
+    /// Writes HTML of the markdown as visible text.
     fn plain(&mut self, text: &str) {
         if let Some(link) = &mut self.link {
             link.words.push_str(text);
         }
-        escape::text(self.out, text, Seen::Prose);
+        escape::text(self.out, text, TextKind::Prose);
     }
 
     fn inline_code(&mut self, text: &str) {
@@ -339,7 +338,7 @@ impl<'o> Writer<'o> {
             spot::open_path(self.out, path);
         }
         self.out.push_str("<code>");
-        escape::text(self.out, text, Seen::Exact);
+        escape::text(self.out, text, TextKind::Exact);
         self.out.push_str(if path.is_some() {
             "</code></span>"
         } else {
@@ -353,7 +352,7 @@ impl<'o> Writer<'o> {
         }
         self.out.push_str("<span class=\"math\">");
         self.out.push_str(around);
-        escape::text(self.out, text, Seen::Prose);
+        escape::text(self.out, text, TextKind::Prose);
         self.out.push_str(around);
         self.out.push_str("</span>");
     }

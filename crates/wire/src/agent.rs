@@ -5,48 +5,49 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use ts_rs::TS;
 
-/// One agent of the catalog, as a person choosing between them sees it.
+/// One agent of the catalog, as shown to the user.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, TS)]
 #[serde(rename_all = "camelCase")]
 pub struct AgentSummary {
-    /// The first half of a session's canonical id, such as `claude-code`.
+    /// Agent id, the part of a session id before the colon, such as `claude-code`.
     pub cli_type: String,
     pub name: String,
-    /// Two letters for narrow places.
+    /// Two-letter abbreviation for narrow layouts.
     pub badge: String,
-    /// What it is, in a line.
+    /// One-line description.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[ts(optional)]
     pub about: Option<String>,
-    /// Whether a command to start it was found on this machine; one that fetches it first counts.
+    /// Whether a command that starts the agent was found on this machine, including one that downloads it
+    /// first.
     pub found: bool,
     pub readiness: AgentReadiness,
-    /// Why it is broken: its last words.
+    /// Why the agent is `broken`: the last lines of the error.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[ts(optional)]
     pub problem: Option<String>,
-    /// That this machine's Node is too old for it, in words.
+    /// Message if this machine's Node.js is too old for the agent.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[ts(optional)]
     pub node: Option<String>,
     pub status: AgentState,
-    /// Its version, once it has said one.
+    /// Version that the agent reported.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[ts(optional)]
     pub version: Option<String>,
-    /// The ways it knows to sign in, once it has said them.
+    /// Sign-in methods that the agent reported.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[ts(as = "Option<Vec<SignInMethod>>", optional)]
     pub sign_in: Vec<SignInMethod>,
-    /// Whether it is of the list of agents that can be brought here, and not one that is always offered.
+    /// Whether the agent comes from the list of installable agents rather than the built-in catalog.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     #[ts(as = "Option<bool>", optional)]
     pub more: bool,
-    /// The command that brings it here, also anew.
+    /// Command that installs or reinstalls the agent.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[ts(optional)]
     pub install: Option<String>,
-    /// What is missing to bring it here, and how to get that.
+    /// Why the agent cannot be installed here, and what to do about it.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[ts(optional)]
     pub cannot_install: Option<String>,
@@ -55,19 +56,19 @@ pub struct AgentSummary {
     pub installing: bool,
 }
 
-/// Whether a session with an agent would start.
+/// Whether a session with the agent can start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema, TS)]
 #[serde(rename_all = "kebab-case")]
 pub enum AgentReadiness {
     Ready,
-    /// It said so when it was last asked for something.
+    /// The agent's last response required a sign-in.
     NeedsLogin,
     NotInstalled,
-    /// It did not start when it was last tried.
+    /// The last attempt to start the agent failed.
     Broken,
 }
 
-/// How bringing an agent here goes.
+/// State of an agent installation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, TS)]
 #[serde(rename_all = "lowercase")]
 pub enum InstallState {
@@ -77,19 +78,19 @@ pub enum InstallState {
     Failed,
 }
 
-/// What an agent and everything it started take.
+/// Memory use of an agent process and its descendants.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema, TS)]
 #[serde(rename_all = "camelCase")]
 pub struct AgentMemory {
     pub cli_type: String,
-    /// Missing where this system does not say.
+    /// Missing if the system does not report it.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[ts(optional, type = "number")]
     pub bytes: Option<u64>,
     pub processes: u32,
 }
 
-/// One way to sign in with an agent.
+/// One sign-in method of an agent.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, TS)]
 #[serde(rename_all = "camelCase")]
 pub struct SignInMethod {
@@ -99,11 +100,11 @@ pub struct SignInMethod {
     #[ts(optional)]
     pub description: Option<String>,
     pub kind: SignInKind,
-    /// What it runs in a terminal, where that is the way and the agent says so.
+    /// Command that a `terminal` method runs, if the agent reports it.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[ts(optional)]
     pub command: Option<String>,
-    /// What to set in the environment, where that is the way.
+    /// Environment variables that an `env-var` method needs.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[ts(as = "Option<Vec<String>>", optional)]
     pub variables: Vec<String>,
@@ -112,15 +113,15 @@ pub struct SignInMethod {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, TS)]
 #[serde(rename_all = "kebab-case")]
 pub enum SignInKind {
-    /// The agent does it when it is asked to.
+    /// The agent handles the sign-in itself.
     Agent,
-    /// In a terminal, with a command of the agent's.
+    /// The user signs in with a command of the agent in a terminal.
     Terminal,
-    /// By variables that it is started with.
+    /// The agent is started with credentials in environment variables.
     EnvVar,
 }
 
-/// What whoever signs in with an agent sees of it.
+/// Progress of a sign-in, for the window in which the user signs in.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, TS)]
 #[serde(
     tag = "type",
@@ -128,19 +129,19 @@ pub enum SignInKind {
     rename_all_fields = "camelCase"
 )]
 pub enum SignInShown {
-    /// More of what the command writes.
+    /// Further output of the sign-in command.
     Output { text: String },
-    /// A page the agent sends the person to.
+    /// A page that the agent asks the user to open.
     Link { message: String, url: String },
-    /// The page is done with.
+    /// The agent no longer needs the page.
     LinkClosed,
 }
 
-/// Where one kind of agent is in its life.
+/// Connection state of an agent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, TS)]
 #[serde(rename_all = "lowercase")]
 pub enum AgentState {
-    /// Not needed so far.
+    /// Not started yet.
     Idle,
     Starting,
     Connected,
@@ -148,7 +149,7 @@ pub enum AgentState {
     Reconnecting,
 }
 
-/// What happens when an agent asks whether it may do something.
+/// Approval policy: how permission requests of an agent are answered by default.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, TS)]
 #[serde(rename_all = "lowercase")]
 pub enum PermissionPolicy {
@@ -177,32 +178,32 @@ impl fmt::Display for PermissionPolicy {
     }
 }
 
-/// Who sent a message of the protocol.
+/// Sender of a protocol message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, TS)]
 #[serde(rename_all = "lowercase")]
 pub enum TrafficSide {
     Agent,
-    /// We.
+    /// This server, which is the agent's ACP client.
     Client,
 }
 
-/// One message between us and an agent, as it stood on the wire but for secrets and length.
+/// One protocol message between the server and an agent, with secrets removed and long content cut.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, TS)]
 #[serde(rename_all = "camelCase")]
 pub struct TrafficFrame {
-    /// From 1, in the order of the wire, since it was switched on.
+    /// Sequence number from 1 since recording was turned on, in wire order.
     #[ts(type = "number")]
     pub number: u64,
-    /// Milliseconds since 1970.
+    /// Unix time in milliseconds.
     #[ts(type = "number")]
     pub at: i64,
     pub from: TrafficSide,
-    /// What it is, such as `session/prompt` or `answer to session/prompt`.
+    /// Type of the message, such as `session/prompt` or `answer to session/prompt`.
     pub label: String,
-    /// How long it was.
+    /// Original length in bytes.
     pub bytes: u32,
-    /// Whether something was cut out of its middle.
+    /// Whether content was cut out.
     pub cut: bool,
-    /// JSON, unless it was cut as a whole.
+    /// The message as JSON. Not valid JSON if the text as a whole had to be cut.
     pub text: String,
 }

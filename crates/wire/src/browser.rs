@@ -1,4 +1,4 @@
-//! The messages of the browser's WebSocket (`/ws`).
+//! Messages of the browser API, on the WebSocket `/ws`.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use crate::{
     TrafficFrame,
 };
 
-/// A message from a browser, with the id its answer should carry.
+/// A message from a browser with the id that its response repeats.
 #[derive(Debug, Clone, PartialEq, Deserialize, TS)]
 #[serde(rename_all = "camelCase")]
 pub struct ClientFrame {
@@ -31,13 +31,13 @@ pub enum ClientMessage {
     ProjectAdd { path: String },
     #[serde(rename = "project:remove")]
     ProjectRemove { project_id: String },
-    /// Undoes a removal: the project comes back where it was.
+    /// Undoes a removal. The project returns to its previous place in the list.
     #[serde(rename = "project:restore")]
     ProjectRestore { project_id: String },
-    /// Asks which folders the typed path could become.
+    /// Requests completions for a typed folder path.
     #[serde(rename = "folder:complete")]
     FolderComplete { path: String },
-    /// Asks which files of a project fit part of a path.
+    /// Requests the files of a project that match part of a path.
     #[serde(rename = "project:files")]
     ProjectFiles {
         project_id: String,
@@ -47,7 +47,7 @@ pub enum ClientMessage {
     #[serde(rename = "session:list")]
     SessionList {
         project_id: String,
-        /// The archived ones instead of the others.
+        /// Whether to list the archived sessions instead of the others.
         #[serde(default)]
         #[ts(optional, as = "Option<bool>")]
         archived: bool,
@@ -57,23 +57,23 @@ pub enum ClientMessage {
         project_id: String,
         cli_type: String,
     },
-    /// Asks for the conversation and everything that happens to it from now on.
+    /// Opens a session: requests its transcript and subscribes to its changes.
     #[serde(rename = "session:open")]
     SessionOpen {
         session_id: String,
-        /// What the browser has already.
+        /// Position up to which the browser has the session already.
         #[serde(default)]
         #[ts(optional)]
         after: Option<Position>,
-        /// Only this many entries, from the end.
+        /// Number of newest entries to send; all if missing.
         #[serde(default)]
         #[ts(optional)]
         tail: Option<u32>,
     },
-    /// Has the agent open the session once more, after it would not.
+    /// Makes the agent open the session again after an earlier attempt failed.
     #[serde(rename = "session:attach")]
     SessionAttach { session_id: String },
-    /// Asks for entries before the one numbered `before`.
+    /// Requests up to `limit` entries before the entry number `before`.
     #[serde(rename = "session:page")]
     SessionPage {
         session_id: String,
@@ -81,14 +81,14 @@ pub enum ClientMessage {
         before: u64,
         limit: u32,
     },
-    /// Nothing more of this session is wanted.
+    /// Unsubscribes from a session.
     #[serde(rename = "session:leave")]
     SessionLeave { session_id: String },
     #[serde(rename = "session:send")]
     SessionSend {
         session_id: String,
         content: String,
-        /// Ids of uploaded pictures.
+        /// Ids of uploaded images.
         #[serde(default)]
         #[ts(optional, as = "Option<Vec<String>>")]
         images: Vec<String>,
@@ -104,15 +104,15 @@ pub enum ClientMessage {
     /// Moves the session to the trash folder.
     #[serde(rename = "session:delete")]
     SessionDelete { session_id: String },
-    /// Takes a deletion back.
+    /// Undoes a deletion.
     #[serde(rename = "session:restore")]
     SessionRestore { session_id: String },
-    /// Starts the agent anew, whatever state it is in.
+    /// Restarts the agent, whatever state it is in.
     #[serde(rename = "session:reconnect")]
     SessionReconnect { cli_type: String },
     #[serde(rename = "agent:list")]
     AgentList {},
-    /// Brings an agent of the list to this machine. Told to everybody as `agent:install`.
+    /// Installs an agent of the list. All browsers receive the progress as `agent:install`.
     #[serde(rename = "agent:install")]
     AgentInstall { cli_type: String },
     #[serde(rename = "agent:install-cancel")]
@@ -120,22 +120,22 @@ pub enum ClientMessage {
     /// Fetches the newest list of agents from the public registry.
     #[serde(rename = "agent:refresh")]
     AgentRefresh {},
-    /// Asks what the running agents take.
+    /// Requests the memory use of the running agents.
     #[serde(rename = "agent:memory")]
     AgentMemory {},
-    /// Signs in with an agent by one of its own methods.
+    /// Signs in with an agent using one of its methods.
     #[serde(rename = "agent:authenticate")]
     AgentAuthenticate { cli_type: String, method_id: String },
-    /// Types into the terminal in which this window signs in.
+    /// Sends input to the terminal of this window's sign-in.
     #[serde(rename = "agent:sign-in-type")]
     AgentSignInType { cli_type: String, text: String },
-    /// Answers whether the person goes to the page the agent sent them to.
+    /// Answers the agent's request to open a sign-in page.
     #[serde(rename = "agent:sign-in-answer")]
     AgentSignInAnswer {
         cli_type: String,
         action: QuestionAction,
     },
-    /// Gives it up.
+    /// Cancels the sign-in.
     #[serde(rename = "agent:sign-in-stop")]
     AgentSignInStop { cli_type: String },
     #[serde(rename = "session:queue-edit")]
@@ -149,23 +149,23 @@ pub enum ClientMessage {
         session_id: String,
         queue_id: String,
     },
-    /// Sends what is waiting, after a turn that did not end well.
+    /// Resumes the queue after a turn that failed or was cancelled.
     #[serde(rename = "session:queue-resume")]
     SessionQueueResume { session_id: String },
-    /// Answers a permission question with one of its options.
+    /// Answers a permission request with one of its options.
     #[serde(rename = "session:permit")]
     SessionPermit {
         session_id: String,
         permission_id: String,
         option_id: String,
     },
-    /// Answers a question of the agent.
+    /// Answers an elicitation of the agent.
     #[serde(rename = "session:answer")]
     SessionAnswer {
         session_id: String,
         question_id: String,
         action: QuestionAction,
-        /// What was filled in, by the names of the fields.
+        /// Submitted values by field name.
         #[serde(default)]
         #[ts(
             optional,
@@ -178,11 +178,11 @@ pub enum ClientMessage {
         session_id: String,
         policy: PermissionPolicy,
     },
-    /// Begins or ends keeping what goes between us and the agent for this session. Off unless asked for, and off again when
-    /// nobody has read it for a minute.
+    /// Turns recording of the session's protocol messages on or off. Off by default, and turned off again
+    /// after a minute without a read.
     #[serde(rename = "session:traffic")]
     SessionTraffic { session_id: String, on: bool },
-    /// Asks for what came after a frame.
+    /// Requests the recorded messages after a frame number.
     #[serde(rename = "session:traffic-read")]
     SessionTrafficRead {
         session_id: String,
@@ -203,15 +203,15 @@ pub enum ClientMessage {
 #[derive(Debug, Clone, PartialEq, Serialize, TS)]
 #[serde(tag = "type", rename_all_fields = "camelCase")]
 pub enum ServerMessage {
-    /// The first message on every connection.
+    /// First message on every connection.
     #[serde(rename = "hello")]
     Hello {
-        /// New with every start of the server.
+        /// Changes with every start of the server.
         boot_id: String,
         version: String,
         agents: Vec<AgentSummary>,
         permissions: PermissionPolicy,
-        /// What a person should know about this start, such as a file that had to be set aside.
+        /// Messages to the user about this start, such as a file that was set aside.
         notices: Vec<String>,
     },
     #[serde(rename = "project:list")]
@@ -237,10 +237,10 @@ pub enum ServerMessage {
     },
     #[serde(rename = "folder:completions")]
     FolderCompletions {
-        /// The text that was asked about.
+        /// The requested path.
         path: String,
         folders: Vec<FolderSuggestion>,
-        /// Whether there were more than we list.
+        /// Whether further folders were omitted.
         truncated: bool,
         #[serde(skip_serializing_if = "Option::is_none")]
         #[ts(optional)]
@@ -250,9 +250,9 @@ pub enum ServerMessage {
     ProjectFiles {
         project_id: String,
         query: String,
-        /// Relative to the project, the best first.
+        /// Paths relative to the project, best match first.
         files: Vec<String>,
-        /// Whether there may be more.
+        /// Whether further files may match.
         truncated: bool,
         #[serde(skip_serializing_if = "Option::is_none")]
         #[ts(optional)]
@@ -276,19 +276,19 @@ pub enum ServerMessage {
         #[ts(optional)]
         request_id: Option<String>,
     },
-    /// The conversation as it is now; it replaces whatever the browser had.
+    /// Current transcript of a session. Replaces what the browser has of it.
     #[serde(rename = "session:history")]
     SessionHistory {
         session_id: String,
         entries: Vec<ChatEntry>,
-        /// Entries as safe HTML, by their ids.
+        /// Safe HTML of the entries by entry id.
         #[serde(skip_serializing_if = "BTreeMap::is_empty")]
         #[ts(as = "Option<BTreeMap<String, Rendered>>", optional)]
         html: BTreeMap<String, Rendered>,
-        /// The number of the first of these entries, from 0.
+        /// Number of the first of these entries, counted from 0.
         #[ts(type = "number")]
         first: u64,
-        /// How many there are in all.
+        /// Number of all entries of the session.
         #[ts(type = "number")]
         total: u64,
         #[ts(type = "number")]
@@ -299,7 +299,7 @@ pub enum ServerMessage {
         #[ts(optional)]
         request_id: Option<String>,
     },
-    /// The browser has everything up to here; what follows comes after this.
+    /// The browser has everything up to `seq`; the updates after it follow.
     #[serde(rename = "session:resumed")]
     SessionResumed {
         session_id: String,
@@ -310,12 +310,12 @@ pub enum ServerMessage {
         #[ts(optional)]
         request_id: Option<String>,
     },
-    /// Older entries, as they were after the update numbered `seq`.
+    /// Older entries in their state after update `seq`.
     #[serde(rename = "session:page")]
     SessionPage {
         session_id: String,
         entries: Vec<ChatEntry>,
-        /// Entries as safe HTML, by their ids.
+        /// Safe HTML of the entries by entry id.
         #[serde(skip_serializing_if = "BTreeMap::is_empty")]
         #[ts(as = "Option<BTreeMap<String, Rendered>>", optional)]
         html: BTreeMap<String, Rendered>,
@@ -329,16 +329,17 @@ pub enum ServerMessage {
         #[ts(optional)]
         request_id: Option<String>,
     },
-    /// A new entry, or one as it is now.
+    /// A new entry, or the current state of an existing one.
     #[serde(rename = "session:update")]
     SessionUpdate {
         session_id: String,
         entry: ChatEntry,
-        /// It is new and stands at the end. One that is not may be older than what the browser has of the conversation.
+        /// Whether the entry is new and belongs at the end. Otherwise it may be older than the entries that the
+        /// browser has.
         #[serde(skip_serializing_if = "std::ops::Not::not")]
         #[ts(as = "Option<bool>", optional)]
         begins: bool,
-        /// The text as safe HTML, where there is any.
+        /// Safe HTML of the text, if it has any.
         #[serde(skip_serializing_if = "Option::is_none")]
         #[ts(optional)]
         html: Option<Box<Rendered>>,
@@ -348,41 +349,41 @@ pub enum ServerMessage {
         #[ts(optional)]
         request_id: Option<String>,
     },
-    /// More text for an entry.
+    /// Text appended to an entry.
     #[serde(rename = "session:chunk")]
     SessionChunk {
         session_id: String,
         entry_id: String,
         content: String,
-        /// The text as safe HTML, where there is any.
+        /// Safe HTML of the text, if it has any.
         #[serde(skip_serializing_if = "Option::is_none")]
         #[ts(optional)]
         html: Option<Rendered>,
-        /// Set for a tool call: the terminal inside it that has more output.
+        /// For a tool call: the terminal inside it that has further output.
         #[serde(skip_serializing_if = "Option::is_none")]
         #[ts(optional)]
         terminal_id: Option<String>,
         #[ts(type = "number")]
         seq: u64,
     },
-    /// The turn is over and this entry is final.
+    /// The turn has ended and this entry is final.
     #[serde(rename = "session:complete")]
     SessionComplete {
         session_id: String,
         entry_id: String,
-        /// The text as safe HTML, where there is any.
+        /// Safe HTML of the text, if it has any.
         #[serde(skip_serializing_if = "Option::is_none")]
         #[ts(optional)]
         html: Option<Rendered>,
         #[ts(type = "number")]
         seq: u64,
     },
-    /// The turn was cancelled while this entry was being written; it is final.
+    /// The turn was cancelled while this entry was streamed; it is final.
     #[serde(rename = "session:cancelled")]
     SessionCancelled {
         session_id: String,
         entry_id: String,
-        /// The text as safe HTML, where there is any.
+        /// Safe HTML of the text, if it has any.
         #[serde(skip_serializing_if = "Option::is_none")]
         #[ts(optional)]
         html: Option<Rendered>,
@@ -394,7 +395,7 @@ pub enum ServerMessage {
         session_id: String,
         info: Box<SessionInfo>,
     },
-    /// For the mark in a list; to every browser.
+    /// State of a session for the mark in lists. Sent to all browsers.
     #[serde(rename = "session:state")]
     SessionState {
         session_id: String,
@@ -432,7 +433,7 @@ pub enum ServerMessage {
         #[ts(optional)]
         request_id: Option<String>,
     },
-    /// A request that has no other answer was carried out.
+    /// A session request without a response of its own has succeeded.
     #[serde(rename = "session:done")]
     SessionDone {
         session_id: String,
@@ -440,16 +441,16 @@ pub enum ServerMessage {
         #[ts(optional)]
         request_id: Option<String>,
     },
-    /// What was kept of what goes between us and the agent.
+    /// Recorded protocol messages of a session.
     #[serde(rename = "session:traffic")]
     SessionTraffic {
         session_id: String,
         on: bool,
         frames: Vec<TrafficFrame>,
-        /// How many were dropped to make room, since it was switched on.
+        /// Number of messages dropped for lack of space since recording was turned on.
         #[ts(type = "number")]
         dropped: u64,
-        /// Whether there is more to ask for at once.
+        /// Whether more messages can be requested immediately.
         more: bool,
         #[serde(skip_serializing_if = "Option::is_none")]
         #[ts(optional)]
@@ -459,12 +460,12 @@ pub enum ServerMessage {
     AgentStatus {
         cli_type: String,
         status: AgentState,
-        /// Why it is not connected, when it should be.
+        /// Why the agent is not connected although it is needed.
         #[serde(skip_serializing_if = "Option::is_none")]
         #[ts(optional)]
         reason: Option<String>,
     },
-    /// The agents as they are now: what a running one has said about itself is known only then.
+    /// Current list of agents. Some properties are known only after an agent has been started.
     #[serde(rename = "agent:list")]
     AgentList {
         agents: Vec<AgentSummary>,
@@ -476,11 +477,11 @@ pub enum ServerMessage {
     AgentInstall {
         cli_type: String,
         state: InstallState,
-        /// What the installer said since the last of these; everything so far in an answer.
+        /// Installer output since the previous message; in a response, all output so far.
         #[serde(skip_serializing_if = "String::is_empty")]
         #[ts(as = "Option<String>", optional)]
         output: String,
-        /// Why it failed, and what to do.
+        /// Why the installation failed, and what to do.
         #[serde(skip_serializing_if = "Option::is_none")]
         #[ts(optional)]
         message: Option<String>,
@@ -491,7 +492,7 @@ pub enum ServerMessage {
     #[serde(rename = "agent:refreshed")]
     AgentRefreshed {
         agents: u32,
-        /// Agents of the list that were left out, each with why.
+        /// Agents of the list that were left out, each with the reason.
         left_out: Vec<String>,
         #[serde(skip_serializing_if = "Option::is_none")]
         #[ts(optional)]
@@ -499,19 +500,19 @@ pub enum ServerMessage {
     },
     #[serde(rename = "agent:memory")]
     AgentMemory {
-        /// Of those that run.
+        /// Memory use of the running agents.
         agents: Vec<AgentMemory>,
         #[serde(skip_serializing_if = "Option::is_none")]
         #[ts(optional)]
         request_id: Option<String>,
     },
-    /// Only to the window that signs in.
+    /// Progress of a sign-in. Sent only to the window that started it.
     #[serde(rename = "agent:sign-in")]
     AgentSignIn {
         cli_type: String,
         shown: SignInShown,
     },
-    /// A request about an agent that has no other answer was carried out.
+    /// An agent request without a response of its own has succeeded.
     #[serde(rename = "agent:done")]
     AgentDone {
         cli_type: String,
@@ -533,7 +534,7 @@ pub enum ServerMessage {
     Error {
         code: ErrorCode,
         message: String,
-        /// The session it is about, if it is about one.
+        /// The session that the error concerns, if any.
         #[serde(skip_serializing_if = "Option::is_none")]
         #[ts(optional)]
         session_id: Option<String>,
@@ -547,14 +548,14 @@ pub enum ServerMessage {
 #[serde(rename_all = "camelCase")]
 pub struct FolderSuggestion {
     pub name: String,
-    /// What the input should hold when this one is chosen: in the typed style (`~` stays `~`), ending in `/`.
+    /// Input text when this folder is chosen: in the typed style (`~` stays `~`), ending in `/`.
     pub path: String,
-    /// Whether it is a project already.
+    /// Whether the folder is already a project.
     pub added: bool,
 }
 
-/// Text as safe HTML while it grows. To be applied in order: the last tail goes, what is finished is
-/// appended for good, the new tail after it.
+/// Safe HTML of a text that may still grow. To apply it, remove the previous tail, append `finished`
+/// permanently, then append the new `tail`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, TS)]
 #[serde(rename_all = "camelCase")]
 pub struct Rendered {
@@ -564,25 +565,25 @@ pub struct Rendered {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[ts(as = "Option<Vec<RenderedPart>>", optional)]
     pub tail: Vec<RenderedPart>,
-    /// Of a tool call: its diffs in colours, in their order.
+    /// For a tool call: its highlighted diffs in order.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[ts(as = "Option<Vec<ColouredDiff>>", optional)]
     pub diffs: Vec<ColouredDiff>,
 }
 
-/// The lines of both texts as safe HTML, from the first that differs, and a few before it, to the last
-/// that does, and a few after it. None where there is nothing to colour.
+/// Changed lines of both texts as safe HTML, with a few lines of context. Empty if there is nothing to
+/// highlight.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, TS)]
 #[serde(rename_all = "camelCase")]
 pub struct ColouredDiff {
-    /// The number, from 0, of the first of these lines in both texts.
+    /// Number of the first of these lines in both texts, counted from 0.
     pub first: u32,
     pub old: Vec<String>,
     pub new: Vec<String>,
 }
 
-/// Markup for the element that is found by going from the text's own to its last child element,
-/// `depth` times.
+/// Markup to append to an element. To find it, start at the text's element and descend to the last child
+/// element `depth` times.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, TS)]
 #[serde(rename_all = "camelCase")]
 pub struct RenderedPart {

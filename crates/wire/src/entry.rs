@@ -1,4 +1,4 @@
-//! What a conversation is made of.
+//! Entries of a transcript.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use ts_rs::TS;
 
 use crate::{JsonText, QuestionEntry};
 
-/// One element of a conversation, in the order in which it was said.
+/// One entry of a transcript.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
 #[serde(
     tag = "type",
@@ -19,11 +19,11 @@ pub enum ChatEntry {
         entry_id: String,
         content: String,
         timestamp: String,
-        /// The request that sent it, so that whoever shows it already can tell.
+        /// Id of the request that sent the message, so that the sending page recognizes its own message.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         #[ts(optional)]
         request_id: Option<String>,
-        /// Ids of the pictures that go with it.
+        /// Ids of the uploaded images of the message.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         #[ts(as = "Option<Vec<String>>", optional)]
         images: Vec<String>,
@@ -37,21 +37,21 @@ pub enum ChatEntry {
         entry_id: String,
         content: String,
     },
-    /// Shared: it is long, and in several places while a turn runs.
+    /// Shared, because tool calls are large and referenced several times while a turn runs.
     ToolCall(Arc<ToolCallEntry>),
-    /// What the agent means to do. Replaced as it gets on with it.
+    /// The agent's plan. Each update replaces it.
     Plan {
         entry_id: String,
         items: Vec<PlanItem>,
     },
-    /// A picture, a sound or a document in between the words.
+    /// An image, audio clip or document between the texts.
     Media {
         entry_id: String,
         author: Author,
         block: MediaBlock,
         timestamp: String,
     },
-    /// Something the agent wants known that is not part of what it says.
+    /// A notice of the agent that is not part of its answer.
     Notice {
         entry_id: String,
         severity: NoticeSeverity,
@@ -60,7 +60,7 @@ pub enum ChatEntry {
         #[ts(optional)]
         description: Option<String>,
     },
-    /// The agent asks the person something.
+    /// An elicitation: the agent asks the user for input.
     Question(QuestionEntry),
     /// The end of a turn.
     Turn(TurnEntry),
@@ -102,14 +102,14 @@ impl ChatEntry {
 pub struct TurnEntry {
     pub entry_id: String,
     pub outcome: TurnOutcome,
-    /// What the agent, or we, have to say about it.
+    /// Message of the agent or the server about the end.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[ts(optional)]
     pub message: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[ts(optional, type = "number")]
     pub duration_ms: Option<u64>,
-    /// Tokens in and out, where the agent says.
+    /// Input and output tokens, if the agent reports them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[ts(optional, type = "number")]
     pub tokens: Option<u64>,
@@ -121,20 +121,20 @@ pub struct TurnEntry {
 pub enum TurnOutcome {
     Ended,
     Cancelled,
-    /// The agent declined to go on.
+    /// The agent refused to continue.
     Refused,
     MaxTokens,
     MaxTurnRequests,
-    /// The agent answered with an error.
+    /// The agent returned an error.
     Failed,
-    /// The agent, or this server, died in the middle of it.
+    /// The agent or the server stopped during the turn.
     Interrupted,
-    /// It ended for a reason we do not know; the message has it.
+    /// The agent reported a stop reason unknown to the server; the message contains it.
     Other,
 }
 
 impl TurnOutcome {
-    /// Whether the person should know that it did not end by itself.
+    /// Whether the turn failed or was interrupted.
     pub fn is_failure(self) -> bool {
         matches!(self, Self::Failed | Self::Interrupted)
     }
@@ -153,15 +153,15 @@ pub enum Author {
 pub struct ToolCallEntry {
     pub entry_id: String,
     pub tool_call_id: String,
-    /// What to call it in one line: the agent's title for it.
+    /// The agent's title of the call.
     pub name: String,
     pub kind: ToolKind,
     pub status: ToolStatus,
-    /// Its text output, once it is complete.
+    /// Text output of the completed call.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[ts(optional)]
     pub result: Option<String>,
-    /// Why it failed.
+    /// Why the call failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[ts(optional)]
     pub error: Option<String>,
@@ -175,7 +175,7 @@ pub struct ToolCallEntry {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[ts(optional, type = "unknown")]
     pub raw_output: Option<JsonText>,
-    /// What the person answered when the agent asked whether it may: the name of that option.
+    /// Name of the option that the user chose in the permission request for this call.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[ts(optional)]
     pub answer: Option<String>,
@@ -204,7 +204,7 @@ pub enum ToolStatus {
     Error,
 }
 
-/// A part of what a tool call shows.
+/// One content block of a tool call.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
 #[serde(
     tag = "type",
@@ -220,7 +220,7 @@ pub enum ToolContent {
     },
     Diff {
         path: String,
-        /// Missing for a file that was not there before.
+        /// Missing for a new file.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         #[ts(optional)]
         old_text: Option<String>,
@@ -297,18 +297,18 @@ pub enum MediaBlock {
         /// Base64.
         data: String,
     },
-    /// A document the agent put in whole.
+    /// A document embedded by the agent.
     Resource {
         uri: String,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         #[ts(optional)]
         mime_type: Option<String>,
-        /// Missing for a binary one.
+        /// Missing for a binary document.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         #[ts(optional)]
         text: Option<String>,
     },
-    /// A document the agent points at.
+    /// A link to a document.
     Link {
         uri: String,
         name: String,

@@ -1,30 +1,30 @@
 use serde::Serialize;
 use ts_rs::TS;
 
-/// What a program branches on; people read the message beside it.
+/// Error code for programs; the message beside it is for users.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, TS)]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
 pub enum ErrorCode {
-    /// The message was not one we know, or not well formed.
+    /// The message is of an unknown type or malformed.
     InvalidMessage,
     /// The path is relative, missing, not a directory, or not readable.
     ProjectPathInvalid,
-    /// That folder is a project already.
+    /// The folder is already a project.
     ProjectDuplicate,
     /// No project has that id.
     ProjectNotFound,
     /// No session has that id.
     SessionNotFound,
-    /// The agent is missing, could not be started, or is gone.
+    /// The agent is not installed, could not be started, or has exited.
     AgentUnavailable,
-    /// The agent wants the person to sign in first.
+    /// The user must sign in with the agent first.
     SignInNeeded,
-    /// The agent answered with an error.
+    /// The agent returned an error.
     AgentProtocolError,
-    /// It cannot be done in the state the session is in.
+    /// The operation is not possible in the session's current state.
     SessionBusy,
-    /// The change could not be written to disk and was not made.
+    /// The change could not be written to disk and was not applied.
     StoreUnavailable,
-    /// Our fault.
+    /// Unexpected error in the server.
     InternalError,
 }

@@ -1,4 +1,4 @@
-//! JSON of somebody else's making, kept as text: as values the same takes many times the memory, and it is only passed on.
+//! JSON kept as text. It is only passed on, and a parsed value takes many times the memory.
 
 use std::sync::Arc;
 
@@ -14,9 +14,9 @@ impl JsonText {
         self.0.get()
     }
 
-    /// What it says, if it is a text and nothing else.
+    /// Returns the string if the JSON is a string.
     pub fn as_text(&self) -> Option<String> {
-        // Most are not, and need not be read.
+        // Most values are not strings, so they are not parsed.
         let text = self.get().starts_with('"');
         text.then(|| serde_json::from_str(self.get()).ok())?
     }
@@ -26,7 +26,7 @@ impl From<&Value> for JsonText {
     fn from(value: &Value) -> Self {
         match serde_json::value::to_raw_value(value) {
             Ok(text) => Self(text.into()),
-            Err(_) => unreachable!("every key of a `Value` is a text"),
+            Err(_) => unreachable!("every key of a `Value` is a string"),
         }
     }
 }
@@ -44,7 +44,7 @@ impl Serialize for JsonText {
 }
 
 impl<'de> Deserialize<'de> for JsonText {
-    /// By way of a value: inside of an enum with a tag, serde no longer has the text.
+    /// Goes through `Value`, because serde no longer has the raw text inside a tagged enum.
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         Value::deserialize(deserializer).map(|value| Self::from(&value))
     }

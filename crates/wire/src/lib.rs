@@ -1,7 +1,7 @@
-//! Every type that crosses a process boundary, and nothing else.
+//! All types that cross a process boundary, and nothing else.
 //!
-//! The browser's view of these types is `web/types/wire.d.ts`. It is generated from here, and a test
-//! fails when the two differ.
+//! The TypeScript declarations in `web/types/wire.d.ts` are generated from these types, and a test fails
+//! if they are out of date.
 
 mod agent;
 mod browser;

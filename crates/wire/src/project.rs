@@ -1,16 +1,16 @@
 use serde::{Deserialize, Serialize};
 use ts_rs::TS;
 
-/// A folder somebody works in.
+/// A folder that the user works in.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, TS)]
 #[serde(rename_all = "camelCase")]
 pub struct Project {
-    /// UUID v4, kept when the project is removed and added again.
+    /// UUID v4. A removed project that is added again keeps its id.
     pub id: String,
-    /// Absolute, with symbolic links resolved.
+    /// Absolute path with symbolic links resolved.
     pub path: String,
-    /// The folder's own name.
+    /// Name of the folder.
     pub name: String,
-    /// ISO 8601 UTC with milliseconds. No two are equal, and their order is the sidebar's order.
+    /// ISO 8601 UTC with milliseconds. Unique per project; the sidebar is sorted by it.
     pub added_at: String,
 }

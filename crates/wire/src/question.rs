@@ -1,23 +1,23 @@
-//! What an agent asks a person in the middle of a conversation: a form to fill in, or a page to visit.
+//! Elicitations: an agent asks the user to fill in a form or to visit a page.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use ts_rs::TS;
 
-/// A question, and what became of it.
+/// An elicitation and its outcome.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
 #[serde(rename_all = "camelCase")]
 pub struct QuestionEntry {
     pub entry_id: String,
     pub question_id: String,
-    /// What the agent says it is about.
+    /// The agent's message to the user.
     pub message: String,
     pub ask: Ask,
-    /// Missing while it is open.
+    /// Missing while the elicitation is open.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[ts(optional)]
     pub outcome: Option<QuestionOutcome>,
-    /// What was filled in, by the names of the fields.
+    /// Submitted values by field name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[ts(
         optional,
@@ -44,10 +44,10 @@ pub enum Ask {
         /// In the agent's order.
         fields: Vec<FormField>,
     },
-    /// A page to be visited; what happens there does not pass through us.
+    /// A page to visit. Nothing entered there passes through the server.
     Link {
         url: String,
-        /// The agent says that it is done there.
+        /// Whether the agent has reported that the page is completed.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         #[ts(as = "Option<bool>", optional)]
         finished: bool,
@@ -57,7 +57,7 @@ pub enum Ask {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
 #[serde(rename_all = "camelCase")]
 pub struct FormField {
-    /// What the agent calls it.
+    /// Name of the field in the agent's schema.
     pub name: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[ts(optional)]
@@ -71,7 +71,7 @@ pub struct FormField {
     pub input: FieldInput,
 }
 
-/// What may be filled in.
+/// Type and constraints of a form field.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
 #[serde(
     tag = "type",
@@ -89,7 +89,7 @@ pub enum FieldInput {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         #[ts(optional)]
         max_length: Option<u32>,
-        /// Checked by the server, which no expression can hold up.
+        /// Regular expression, checked by the server with an engine that runs in linear time.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         #[ts(optional)]
         pattern: Option<String>,
@@ -98,7 +98,7 @@ pub enum FieldInput {
         default: Option<String>,
     },
     Number {
-        /// Only whole ones.
+        /// Whether only integers are allowed.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         #[ts(as = "Option<bool>", optional)]
         whole: bool,
@@ -117,14 +117,14 @@ pub enum FieldInput {
         #[ts(optional)]
         default: Option<bool>,
     },
-    /// One of these.
+    /// Exactly one of the options.
     Choice {
         options: Vec<FieldOption>,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         #[ts(optional)]
         default: Option<String>,
     },
-    /// Some of these.
+    /// Any number of the options.
     Choices {
         options: Vec<FieldOption>,
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -163,23 +163,23 @@ pub enum TextFormat {
 pub enum QuestionOutcome {
     Accepted,
     Declined,
-    /// By the person, with the turn, or because the agent no longer wants to know.
+    /// Dismissed by the user, cancelled with the turn, or withdrawn by the agent.
     Cancelled,
-    /// The agent, or this server, died while it was open.
+    /// The agent or the server stopped while it was open.
     Interrupted,
 }
 
-/// What a person does about a question.
+/// The user's response to an elicitation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, TS, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum QuestionAction {
     Accept,
     Decline,
-    /// Neither: it is put away.
+    /// Dismisses it without accepting or declining.
     Cancel,
 }
 
-/// A question that waits for an answer; the entry has all of it.
+/// An elicitation that waits for an answer. The transcript entry contains the details.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, TS)]
 #[serde(rename_all = "camelCase")]
 pub struct OpenQuestion {

@@ -1,4 +1,4 @@
-//! A session as people see it: in a list, and while it is open.
+//! Sessions as shown to the user: in a list, and while open.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -6,11 +6,11 @@ use ts_rs::TS;
 
 use crate::{ErrorCode, OpenQuestion, PermissionPolicy};
 
-/// One line of a session list.
+/// One session in a list.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, TS)]
 #[serde(rename_all = "camelCase")]
 pub struct SessionListItem {
-    /// Canonical: `{cliType}:{the agent's own id}`.
+    /// `{cliType}:{the agent's own session id}`.
     pub id: String,
     pub project_id: String,
     pub title: String,
@@ -21,53 +21,53 @@ pub struct SessionListItem {
     pub state: SessionState,
 }
 
-/// What a session is doing, for a mark in a list.
+/// State of a session, shown as a mark in lists.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, TS)]
 #[serde(rename_all = "lowercase")]
 pub enum SessionState {
     Idle,
     Running,
-    /// It asked the person something.
+    /// The agent waits for an answer of the user.
     Waiting,
-    /// Its last turn failed or was interrupted.
+    /// The last turn failed or was interrupted.
     Failed,
 }
 
-/// Everything about an open session that is not part of the conversation. Sent whole on each change.
+/// State of an open session beside its transcript. Sent completely on each change.
 #[derive(Debug, Clone, PartialEq, Serialize, TS)]
 #[serde(rename_all = "camelCase")]
 pub struct SessionInfo {
     pub state: SessionState,
-    /// The turn that runs now.
+    /// The running turn.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[ts(optional)]
     pub turn: Option<RunningTurn>,
-    /// Whether the agent has this session open.
+    /// Whether the agent has the session open.
     pub attachment: Attachment,
-    /// Why it has not, when it was last asked to without a message to send.
+    /// Why the agent could not open the session when the user last opened it without sending a message.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[ts(optional)]
     pub problem: Option<AttachProblem>,
     pub policy: PermissionPolicy,
-    /// Messages that wait for the turn to end.
+    /// Messages that wait for the running turn to end.
     pub queue: Vec<QueuedMessage>,
-    /// True when the queue is paused: after a stopped or failed turn, or a restart of the server.
+    /// Whether the queue is paused: after a stopped or failed turn, or a restart of the server.
     pub queue_held: bool,
     pub permissions: Vec<PermissionQuestion>,
-    /// What the agent asks that is not about permission; the entries have the forms.
+    /// Open elicitations of the agent. The transcript entries contain the forms.
     pub questions: Vec<OpenQuestion>,
     #[ts(type = "Array<{ name: string, description: string, hint?: string }>")]
     pub commands: Vec<SlashCommand>,
     #[serde(skip_serializing_if = "Option::is_none")]
     #[ts(optional)]
     pub modes: Option<Modes>,
-    /// What the agent lets one choose, as the protocol writes it.
+    /// Config options of the agent, in their ACP form.
     #[ts(type = "Array<Record<string, unknown>>")]
     pub options: Vec<serde_json::Value>,
     #[serde(skip_serializing_if = "Option::is_none")]
     #[ts(optional)]
     pub usage: Option<ContextUsage>,
-    /// Whether the agent takes pictures.
+    /// Whether the agent accepts images in prompts.
     pub takes_images: bool,
 }
 
@@ -75,12 +75,12 @@ pub struct SessionInfo {
 #[serde(rename_all = "camelCase")]
 pub struct RunningTurn {
     pub started_at: String,
-    /// The request that sent the message it answers.
+    /// Id of the request that sent the message of this turn.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[ts(optional)]
     pub request_id: Option<String>,
     pub phase: TurnPhase,
-    /// Since when the agent has said nothing, once that is long.
+    /// Time of the agent's last update, set once it has been silent for long.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[ts(optional)]
     pub quiet_since: Option<String>,
@@ -89,7 +89,7 @@ pub struct RunningTurn {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, TS)]
 #[serde(rename_all = "lowercase")]
 pub enum TurnPhase {
-    /// The agent is being started or given the session.
+    /// The agent is being started, or is opening the session.
     Starting,
     Working,
     Cancelling,
@@ -103,7 +103,7 @@ pub enum Attachment {
     Attached,
 }
 
-/// Why an agent would not open a session.
+/// Why an agent could not open a session.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, TS)]
 pub struct AttachProblem {
     pub code: ErrorCode,
@@ -118,23 +118,23 @@ pub struct QueuedMessage {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[ts(as = "Option<Vec<String>>", optional)]
     pub images: Vec<String>,
-    /// The request that brought it, so that it runs at most once.
+    /// Id of the request that sent the message, so that it runs at most once.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[ts(optional)]
     pub request_id: Option<String>,
 }
 
-/// Something an agent may do only if the person agrees.
+/// An open permission request of an agent.
 #[derive(Debug, Clone, PartialEq, Serialize, TS)]
 #[serde(rename_all = "camelCase")]
 pub struct PermissionQuestion {
     pub permission_id: String,
-    /// The tool call it is about; an entry of the conversation shows it.
+    /// The tool call that needs permission; a transcript entry shows it.
     pub tool_call_id: String,
     pub title: String,
     pub options: Vec<PermissionOption>,
     pub asked_at: String,
-    /// Asked whatever the policy: other programs run what would be written.
+    /// Whether the call writes to a sensitive path, which needs approval under any policy.
     pub guarded: bool,
 }
 
@@ -143,7 +143,7 @@ pub struct PermissionQuestion {
 pub struct PermissionOption {
     pub option_id: String,
     pub name: String,
-    /// `allow_once`, `allow_always`, `reject_once`, `reject_always`, or one we do not know.
+    /// `allow_once`, `allow_always`, `reject_once`, `reject_always`, or a value unknown to the server.
     pub kind: String,
 }
 
@@ -174,7 +174,7 @@ pub struct Mode {
     pub description: Option<String>,
 }
 
-/// How full the agent's context is, and what it has cost so far.
+/// Context use of the agent in tokens, and the cost of the session so far.
 #[derive(Debug, Clone, PartialEq, Serialize, TS)]
 #[serde(rename_all = "camelCase")]
 pub struct ContextUsage {
@@ -182,13 +182,13 @@ pub struct ContextUsage {
     pub used: u64,
     #[ts(type = "number")]
     pub size: u64,
-    /// Such as `0.42 USD`.
+    /// Amount with currency, such as `0.42 USD`.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[ts(optional)]
     pub cost: Option<String>,
 }
 
-/// How far a browser has come with a session.
+/// Position of a client in the event stream of a session.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize, TS, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Position {

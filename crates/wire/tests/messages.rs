@@ -1,4 +1,4 @@
-//! The shape of what crosses the browser's socket, as JSON.
+//! JSON format of the browser API's messages.
 
 use serde_json::json;
 use wire::{ClientFrame, ClientMessage, ErrorCode, ServerMessage};
@@ -8,7 +8,7 @@ fn parse(text: &str) -> Result<ClientFrame, serde_json::Error> {
 }
 
 #[test]
-fn a_request_id_travels_beside_any_message() {
+fn request_id_is_parsed_beside_the_message() {
     let frame = parse(r#"{"type":"project:add","path":"/a","requestId":"r1"}"#).unwrap();
     assert_eq!(frame.request_id.as_deref(), Some("r1"));
     assert_eq!(
@@ -18,7 +18,7 @@ fn a_request_id_travels_beside_any_message() {
 }
 
 #[test]
-fn a_request_id_may_be_left_out() {
+fn request_id_is_optional() {
     let frame = parse(r#"{"type":"project:list"}"#).unwrap();
     assert_eq!(
         frame,
@@ -30,7 +30,7 @@ fn a_request_id_may_be_left_out() {
 }
 
 #[test]
-fn unknown_types_and_fields_are_refused() {
+fn unknown_types_and_invalid_fields_are_rejected() {
     for text in [
         r#"{"type":"project:explode"}"#,
         r#"{"type":"project:list","extra":1}"#,
@@ -44,7 +44,7 @@ fn unknown_types_and_fields_are_refused() {
 }
 
 #[test]
-fn an_error_without_a_request_leaves_the_id_out() {
+fn error_without_request_id_omits_the_field() {
     let error = ServerMessage::Error {
         session_id: None,
         code: ErrorCode::ProjectPathInvalid,

@@ -1,4 +1,4 @@
-//! `web/types/wire.d.ts` says what the Rust types say.
+//! `web/types/wire.d.ts` matches the Rust types.
 
 use std::path::Path;
 

@@ -1,4 +1,4 @@
-//! What we ask and tell the client, for one session.
+//! Requests and updates that the agent sends to the client, for one session.
 
 use agent_client_protocol::v1::ConnectionTo;
 use agent_client_protocol::{Client, UntypedMessage};
@@ -17,9 +17,9 @@ pub(crate) struct ClientLink {
     outbox: mpsc::Sender<String>,
 }
 
-/// Nobody is there any more.
+/// The client has disconnected.
 #[derive(Debug)]
-pub(crate) struct Gone;
+pub(crate) struct Disconnected;
 
 #[derive(Serialize)]
 struct Notification<'a> {
@@ -54,9 +54,9 @@ impl ClientLink {
         acp::SessionId::new(self.session.to_string())
     }
 
-    /// Sends an update, and waits while the client is slow to read. It goes past the crate's unbounded
-    /// queue, and so overtakes an answer that was given just before; see `update_after_answer`.
-    pub(crate) async fn update(&self, update: &acp::SessionUpdate) -> Result<(), Gone> {
+    /// Sends an update and waits while the client reads slowly. It bypasses the protocol crate's
+    /// unbounded queue and may overtake a response sent just before; see `update_after_answer`.
+    pub(crate) async fn update(&self, update: &acp::SessionUpdate) -> Result<(), Disconnected> {
         let line = serde_json::to_string(&Notification {
             jsonrpc: "2.0",
             method: "session/update",
@@ -66,18 +66,18 @@ impl ClientLink {
             },
         });
         match line {
-            Ok(line) => self.outbox.send(line).await.map_err(|_| Gone),
+            Ok(line) => self.outbox.send(line).await.map_err(|_| Disconnected),
             Err(error) => {
-                tracing::error!(%error, "an update could not be written as JSON");
+                tracing::error!(%error, "could not serialize an update");
                 Ok(())
             }
         }
     }
 
-    /// Sends an update that must not overtake an answer already given.
+    /// Sends an update that must not overtake a response sent before it.
     pub(super) fn update_after_answer(&self, update: acp::SessionUpdate) {
         let notification = acp::SessionNotification::new(self.acp_session(), update);
-        // A client that is gone needs no update.
+        // Fails only if the client has disconnected.
         let _ = self.rpc.send_notification(notification);
     }
 
@@ -96,12 +96,13 @@ impl ClientLink {
             })?;
         let answer = answered
             .await
-            .map_err(|_| acp::Error::new(-32603, "the client is gone"))??;
-        serde_json::from_value(answer)
-            .map_err(|error| acp::Error::new(-32603, format!("the client's answer: {error}")))
+            .map_err(|_| acp::Error::new(-32603, "the client has disconnected"))??;
+        serde_json::from_value(answer).map_err(|error| {
+            acp::Error::new(-32603, format!("invalid response from the client: {error}"))
+        })
     }
 
-    /// Asks for something whose answer does not matter.
+    /// Sends a request and ignores the response.
     pub(crate) fn request_and_forget(&self, method: &str, params: impl Serialize) {
         let sent = UntypedMessage::new(method, params).and_then(|message| {
             self.rpc
@@ -109,7 +110,7 @@ impl ClientLink {
                 .on_receiving_result(async |_| Ok(()))
         });
         if let Err(error) = sent {
-            tracing::debug!(method, %error, "could not send");
+            tracing::debug!(method, %error, "could not send a request to the client");
         }
     }
 }

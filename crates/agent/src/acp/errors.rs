@@ -1,4 +1,4 @@
-//! How what went wrong is told to a client.
+//! Errors as JSON-RPC errors for the client.
 
 use agent_client_protocol_schema::v1 as acp;
 use serde_json::{Value, json};
@@ -11,7 +11,7 @@ const INVALID_REQUEST: i32 = -32600;
 const METHOD_NOT_FOUND: i32 = -32601;
 pub(super) const INVALID_PARAMS: i32 = -32602;
 const INTERNAL: i32 = -32603;
-/// How many sessions an error suggests.
+/// Number of existing sessions listed in a "not found" error.
 const SUGGESTED: usize = 5;
 
 pub(super) fn invalid_session_id(error: SessionIdError, provided: &Value) -> acp::Error {
@@ -34,13 +34,13 @@ pub(super) fn method_not_found(method: &str) -> acp::Error {
 pub(super) fn turn_is_running(id: SessionId) -> acp::Error {
     acp::Error::new(
         INVALID_REQUEST,
-        "A turn is already running in this session. Wait for its end, or cancel it.",
+        "A turn is already running in this session. Wait until it ends, or cancel it.",
     )
     .data(json!({ "sessionId": id }))
 }
 
-/// Exhaustive on purpose: a new variant must choose its words.
-pub(crate) fn told_store_error(
+/// Exhaustive on purpose: a new variant must choose its message.
+pub(crate) fn store_error(
     error: &StoreError,
     id: Option<SessionId>,
     registry: &Registry,
@@ -61,14 +61,18 @@ pub(crate) fn told_store_error(
     };
     match error {
         StoreError::NotFound => not_found("sessionId does not exist", false),
-        StoreError::Expired => not_found("it expired and was moved aside", true),
+        StoreError::Expired => not_found("it expired and was moved to the expired folder", true),
         StoreError::Damaged(reason) => failed(format!(
-            "This session cannot be read: its files are damaged ({reason}). They were left as they are."
+            "Cannot read the session: its files are damaged ({reason}). They were not changed."
         )),
-        StoreError::Busy => failed("This session is in use by another agent process.".to_owned()),
-        StoreError::Collision => failed("No free session id was found. Try again.".to_owned()),
+        StoreError::Busy => failed(
+            "The session is in use by another agent process. Close it there and retry.".to_owned(),
+        ),
+        StoreError::Collision => failed(
+            "Could not create the session: no unused session id was found. Retry.".to_owned(),
+        ),
         StoreError::Io(error) => failed(format!(
-            "The session store failed: {error}. Nothing was sent or changed."
+            "The session store failed: {error}. Check the free space and permissions of the data directory and retry."
         )),
     }
 }

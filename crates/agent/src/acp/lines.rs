@@ -1,21 +1,21 @@
-//! Between our pipes and the protocol crate: lines, bounded and in order.
+//! Transport between the pipes and the protocol crate: lines, bounded and in order.
 //!
-//! The crate's queues have no bounds, so a line goes into it only when the one before has come out:
-//! behind each one goes a mark of ours. Going out, everything passes one bounded channel, and what
-//! waits there together is written together.
+//! The crate's queues are unbounded, so the next line enters it only after the previous one has been
+//! dispatched: a marker notification follows each line and reports that. Outgoing lines pass one
+//! bounded channel, and lines waiting there are written together.
 
 use futures_channel::mpsc as lines;
 use futures_util::SinkExt;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::sync::{mpsc, watch};
 
-/// The longest line a client may send. A prompt with images is long.
+/// Maximum length of a line from the client. Prompts with images are long.
 const LINE_BYTES_MAX: usize = 64 * 1024 * 1024;
 const READ_BYTES: usize = 64 * 1024;
 const WRITE_BYTES: usize = 256 * 1024;
 pub(super) const MARK_METHOD: &str = "_liminal/dispatched";
 
-/// Until the end of the input, or until nobody takes its lines.
+/// Reads lines until the input ends or the receiver is dropped.
 pub(super) async fn read(
     mut input: impl AsyncRead + Unpin,
     mut to_crate: lines::Sender<String>,
@@ -56,17 +56,19 @@ pub(super) async fn read(
         buffer.drain(..begin);
         searched = buffer.len();
         if buffer.len() > LINE_BYTES_MAX {
-            tracing::error!("a line of more than {LINE_BYTES_MAX} bytes: closing");
+            tracing::error!(
+                "received a line of more than {LINE_BYTES_MAX} bytes; closing the connection"
+            );
             return;
         }
-        // One huge line must not keep its memory for the rest of a long life.
+        // Free the memory of a huge line instead of keeping it for the life of the process.
         if buffer.is_empty() && buffer.capacity() > 16 * READ_BYTES {
             buffer = Vec::with_capacity(READ_BYTES);
         }
     }
 }
 
-/// Until all senders are gone or nobody reads.
+/// Writes lines until all senders are dropped or the output fails.
 pub(super) async fn write(mut output: impl AsyncWrite + Unpin, mut lines: mpsc::Receiver<String>) {
     let mut together = Vec::new();
     while let Some(line) = lines.recv().await {

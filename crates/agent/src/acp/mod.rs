@@ -1,8 +1,8 @@
-//! The agent's side of the Agent Client Protocol, over any pair of pipes.
+//! The agent side of the Agent Client Protocol, over any pair of pipes.
 //!
-//! The official crate speaks the protocol; its handlers run inside its dispatch loop and only enqueue
-//! here. One loop takes the calls in the order in which they were made, does what is quick at once and
-//! gives what is slow to a task, so that a cancel always finds the turn it is meant for.
+//! The official crate implements the protocol. Its handlers run inside its dispatch loop and only
+//! enqueue here. One loop takes the calls in the order of arrival, runs quick ones directly and slow
+//! ones in a task, so that a cancellation always finds the turn it refers to.
 
 mod client;
 mod errors;
@@ -15,11 +15,11 @@ use std::time::Duration;
 
 use agent_client_protocol::v1::Responder;
 use agent_client_protocol::{Agent, Lines, UntypedMessage};
-pub(crate) use client::{ClientLink, Gone};
-pub(crate) use errors::told_store_error;
+pub(crate) use client::{ClientLink, Disconnected};
+pub(crate) use errors::store_error;
 use futures_channel::mpsc as line_channel;
 use futures_util::StreamExt;
-use requests::Surface;
+use requests::Dispatcher;
 use serde_json::Value;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::{mpsc, watch};
@@ -27,19 +27,19 @@ use tokio::sync::{mpsc, watch};
 use crate::registry::Registry;
 use crate::settings::Settings;
 
-/// Calls taken from the client and not yet looked at.
+/// Maximum received calls that are not dispatched yet.
 const CALLS_MAX: usize = 64;
-/// Lines on their way to the client.
+/// Maximum lines waiting to be written to the client.
 const OUTBOX_MAX: usize = 256;
-/// How long turns may take to write down their end once the client is gone.
-const LAST_WORDS: Duration = Duration::from_secs(2);
-const SWEEP_EVERY: Duration = Duration::from_secs(3600);
+/// Time for running turns to record their end after the client has disconnected.
+const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(2);
+const SWEEP_INTERVAL: Duration = Duration::from_secs(3600);
 
-/// What a client sent.
+/// A request or notification of the client.
 struct Call {
     method: String,
     params: Value,
-    /// None for a notification.
+    /// `None` for a notification.
     responder: Option<Responder<Value>>,
 }
 
@@ -106,30 +106,30 @@ pub async fn serve(
             agent_client_protocol::on_receive_notification!(),
         )
         .connect_with(transport, async move |rpc| {
-            let mut surface = Surface::new(registry, settings, rpc.clone(), outbox);
+            let mut dispatcher = Dispatcher::new(registry, settings, rpc.clone(), outbox);
             loop {
                 tokio::select! {
-                    Some(call) = called.recv() => surface.receive(call),
+                    Some(call) = called.recv() => dispatcher.receive(call),
                     () = rpc.incoming_closed() => break,
                 }
             }
-            // What was sent just before the end still counts, a cancel too.
+            // Calls received just before the end are still processed, including cancellations.
             while let Ok(call) = called.try_recv() {
-                surface.receive(call);
+                dispatcher.receive(call);
             }
-            surface.close(LAST_WORDS).await;
+            dispatcher.close(SHUTDOWN_TIMEOUT).await;
             Ok(())
         })
         .await;
     sweeping.abort();
-    // Everything that could write has let go of the outbox, so this ends when all is written.
-    let _ = tokio::time::timeout(LAST_WORDS, writing).await;
+    // All senders of the outbox are dropped by now, so this ends when every line is written.
+    let _ = tokio::time::timeout(SHUTDOWN_TIMEOUT, writing).await;
     served
 }
 
-/// Moves expired sessions aside, now and every hour.
+/// Moves expired sessions to `expired/`, at start and every hour.
 async fn sweep(registry: Arc<Registry>) {
-    let mut hours = tokio::time::interval(SWEEP_EVERY);
+    let mut hours = tokio::time::interval(SWEEP_INTERVAL);
     loop {
         hours.tick().await;
         let registry = registry.clone();
@@ -137,9 +137,9 @@ async fn sweep(registry: Arc<Registry>) {
             tokio::task::spawn_blocking(move || registry.remove_expired(jiff::Timestamp::now()));
         match swept.await {
             Ok(Ok(removed)) if !removed.is_empty() => {
-                tracing::info!(count = removed.len(), "moved expired sessions aside");
+                tracing::info!(count = removed.len(), "moved expired sessions");
             }
-            Ok(Err(error)) => tracing::warn!(%error, "could not look for expired sessions"),
+            Ok(Err(error)) => tracing::warn!(%error, "could not check for expired sessions"),
             Ok(Ok(_)) | Err(_) => {}
         }
     }

@@ -1,4 +1,4 @@
-//! What we can do, as the protocol says it: capabilities, modes, options, commands.
+//! What the agent announces to the client: capabilities, modes, config options and commands.
 
 use agent_client_protocol_schema::ProtocolVersion;
 use agent_client_protocol_schema::v1 as acp;
@@ -17,7 +17,7 @@ pub(super) fn initialize(settings: &Settings) -> acp::InitializeResponse {
         .close(acp::SessionCloseCapabilities::new())
         .additional_directories(acp::SessionAdditionalDirectoriesCapabilities::new());
     let prompts = acp::PromptCapabilities::new()
-        // Only a model can look at a picture.
+        // Images need a model.
         .image(!settings.models.is_empty())
         .embedded_context(true);
     let capabilities = acp::AgentCapabilities::new()
@@ -26,7 +26,7 @@ pub(super) fn initialize(settings: &Settings) -> acp::InitializeResponse {
         .session_capabilities(sessions);
     let ours = acp::Implementation::new("liminal-agent", env!("CARGO_PKG_VERSION"))
         .title("Liminal Agent".to_owned());
-    // The newest version we speak, whatever newer one was asked for.
+    // Always version 1, the only supported version, even if the client asks for a newer one.
     acp::InitializeResponse::new(ProtocolVersion::V1)
         .agent_capabilities(capabilities)
         .agent_info(ours)
@@ -73,7 +73,7 @@ pub(super) fn mode(id: &str) -> Option<Mode> {
     found.map(|(mode, ..)| *mode)
 }
 
-/// Only what there is a choice of.
+/// Config options of a session. An option with a single value is omitted.
 pub(super) fn config_options(meta: &Meta, settings: &Settings) -> Vec<acp::SessionConfigOption> {
     let mut options = Vec::new();
     let persona = settings.persona(meta.persona.as_deref());
@@ -130,9 +130,9 @@ pub(super) fn commands() -> acp::SessionUpdate {
     acp::SessionUpdate::AvailableCommandsUpdate(acp::AvailableCommandsUpdate::new(offered))
 }
 
-/// Said where a client gives us MCP servers: we check them, but do not use them.
+/// Notice for a client that passes MCP servers, which the agent validates but does not use.
 pub(super) fn mcp_notice() -> acp::SessionUpdate {
     let notice = acp::Notice::new(acp::NoticeSeverity::Warning, "MCP servers are not used")
-        .description("This agent works with its own tools only.".to_owned());
+        .description("This agent uses only its built-in tools.".to_owned());
     acp::SessionUpdate::Notice(notice)
 }

@@ -1,4 +1,4 @@
-//! What each method does.
+//! Dispatches the client's requests and implements each method.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -23,42 +23,42 @@ use crate::turn;
 
 type Answer = Result<Value, acp::Error>;
 
-/// The door for one client.
-pub(super) struct Surface {
-    common: Arc<Common>,
+/// Handles the requests of one client.
+pub(super) struct Dispatcher {
+    shared: Arc<Shared>,
     capabilities: acp::ClientCapabilities,
     tasks: JoinSet<()>,
 }
 
-/// What every task needs.
-struct Common {
+/// State shared by all request tasks.
+struct Shared {
     registry: Arc<Registry>,
     settings: Arc<Settings>,
     rpc: ConnectionTo<Client>,
     outbox: mpsc::Sender<String>,
 }
 
-impl Surface {
+impl Dispatcher {
     pub(super) fn new(
         registry: Arc<Registry>,
         settings: Arc<Settings>,
         rpc: ConnectionTo<Client>,
         outbox: mpsc::Sender<String>,
     ) -> Self {
-        let common = Common {
+        let shared = Shared {
             registry,
             settings,
             rpc,
             outbox,
         };
         Self {
-            common: Arc::new(common),
+            shared: Arc::new(shared),
             capabilities: acp::ClientCapabilities::default(),
             tasks: JoinSet::new(),
         }
     }
 
-    /// Does what is quick, and starts what is not.
+    /// Answers a quick request directly and starts a task for a slow one.
     pub(super) fn receive(&mut self, call: Call) {
         while self.tasks.try_join_next().is_some() {}
         let Call {
@@ -68,60 +68,60 @@ impl Surface {
         } = call;
         let Some(responder) = responder else {
             if method == "session/cancel"
-                && let Err(error) = self.common.cancel(&params)
+                && let Err(error) = self.shared.cancel(&params)
             {
-                tracing::warn!(%error, "a cancel that names no session of ours");
+                tracing::warn!(%error, "received a cancellation for an unknown session");
             }
             return;
         };
-        let common = self.common.clone();
+        let shared = self.shared.clone();
         match method.as_str() {
             "initialize" => answer(responder, self.initialize(params)),
-            "session/set_mode" => answer(responder, common.set_mode(params)),
-            "session/set_config_option" => answer(responder, common.set_config_option(params)),
-            "session/close" => answer(responder, common.close(&params)),
-            // A notification by right; who asks for an answer gets one.
-            "session/cancel" => answer(responder, common.cancel(&params)),
+            "session/set_mode" => answer(responder, shared.set_mode(params)),
+            "session/set_config_option" => answer(responder, shared.set_config_option(params)),
+            "session/close" => answer(responder, shared.close(&params)),
+            // A notification in ACP, but a client that sends it as a request gets a response.
+            "session/cancel" => answer(responder, shared.cancel(&params)),
             "session/prompt" => self.prompt(params, responder),
             "session/new" => {
                 let mcp = names_mcp_servers(&params);
-                self.spawn_setup(responder, mcp, move || common.new_session(params));
+                self.spawn_setup(responder, mcp, move || shared.new_session(params));
             }
             "session/list" => drop(
                 self.tasks
-                    .spawn_blocking(move || answer(responder, common.list(params))),
+                    .spawn_blocking(move || answer(responder, shared.list(params))),
             ),
             "session/resume" => {
                 let mcp = names_mcp_servers(&params);
-                self.spawn_setup(responder, mcp, move || common.resume(params));
+                self.spawn_setup(responder, mcp, move || shared.resume(params));
             }
             "session/load" => {
                 let capabilities = self.capabilities.clone();
                 self.tasks
-                    .spawn(async move { common.load(params, capabilities, responder).await });
+                    .spawn(async move { shared.load(params, capabilities, responder).await });
             }
             _ => answer(responder, Err(errors::method_not_found(&method))),
         }
     }
 
-    /// Ends every turn, and waits a while for them to write that down.
-    pub(super) async fn close(mut self, patience: Duration) {
-        self.common.registry.close_all();
+    /// Cancels every turn and waits up to `timeout` until they have recorded their end.
+    pub(super) async fn close(mut self, timeout: Duration) {
+        self.shared.registry.close_all();
         let all = async { while self.tasks.join_next().await.is_some() {} };
-        let _ = tokio::time::timeout(patience, all).await;
+        let _ = tokio::time::timeout(timeout, all).await;
     }
 
     fn initialize(&mut self, params: Value) -> Answer {
         let request: acp::InitializeRequest = parse(params)?;
         self.capabilities = request.client_capabilities;
-        to_value(offer::initialize(&self.common.settings))
+        to_value(offer::initialize(&self.shared.settings))
     }
 
     fn prompt(&mut self, params: Value, responder: Responder<Value>) {
-        let common = self.common.clone();
+        let shared = self.shared.clone();
         let begun = session_id(&params).and_then(|id| {
             let request: acp::PromptRequest = parse(params)?;
-            let session = common.open(id)?;
+            let session = shared.open(id)?;
             let running = session.start_turn();
             let running = running.ok_or_else(|| errors::turn_is_running(id))?;
             Ok((request, session, running))
@@ -130,53 +130,55 @@ impl Surface {
             Ok(begun) => begun,
             Err(error) => return answer(responder, Err(error)),
         };
-        let link = common.link(session.id, self.capabilities.clone());
+        let link = shared.link(session.id, self.capabilities.clone());
         self.tasks.spawn(async move {
             let id = session.id;
             let turn = turn::Start {
-                registry: common.registry.clone(),
-                settings: common.settings.clone(),
+                registry: shared.registry.clone(),
+                settings: shared.settings.clone(),
                 session,
                 link,
                 cancel: running.cancel.clone(),
             };
             let ended = turn::run(turn, request.prompt).await;
             drop(running);
-            let ended = ended.map_err(|error| error.for_client(id, &common.registry));
+            let ended = ended.map_err(|error| error.for_client(id, &shared.registry));
             answer(responder, ended.and_then(to_value));
         });
     }
 
-    /// Runs what makes a session ready, answers, and says which commands there are.
+    /// Creates or resumes a session, answers, and then announces the commands.
     fn spawn_setup(
         &mut self,
         responder: Responder<Value>,
         mcp: bool,
         make: impl FnOnce() -> Result<(SessionId, Value), acp::Error> + Send + 'static,
     ) {
-        let common = self.common.clone();
+        let shared = self.shared.clone();
         let capabilities = self.capabilities.clone();
         self.tasks.spawn_blocking(move || match make() {
             Ok((id, value)) => {
                 answer(responder, Ok(value));
-                welcome(&common.link(id, capabilities), mcp);
+                send_session_updates(&shared.link(id, capabilities), mcp);
             }
             Err(error) => answer(responder, Err(error)),
         });
     }
 }
 
-impl Common {
+impl Shared {
     fn link(&self, id: SessionId, capabilities: acp::ClientCapabilities) -> ClientLink {
         ClientLink::new(id, capabilities, self.rpc.clone(), self.outbox.clone())
     }
 
-    fn told(&self, id: Option<SessionId>) -> impl Fn(StoreError) -> acp::Error {
-        move |error| errors::told_store_error(&error, id, &self.registry)
+    fn store_error(&self, id: Option<SessionId>) -> impl Fn(StoreError) -> acp::Error {
+        move |error| errors::store_error(&error, id, &self.registry)
     }
 
     fn open(&self, id: SessionId) -> Result<Arc<Session>, acp::Error> {
-        self.registry.open_session(id).map_err(self.told(Some(id)))
+        self.registry
+            .open_session(id)
+            .map_err(self.store_error(Some(id)))
     }
 
     fn new_session(&self, params: Value) -> Result<(SessionId, Value), acp::Error> {
@@ -188,7 +190,7 @@ impl Common {
             model: None,
         };
         let session = self.registry.create_session(config);
-        let session = session.map_err(self.told(None))?;
+        let session = session.map_err(self.store_error(None))?;
         let meta = session.meta();
         let response = acp::NewSessionResponse::new(session.id.to_string())
             .modes(offer::modes(&meta))
@@ -196,7 +198,7 @@ impl Common {
         Ok((session.id, to_value(response)?))
     }
 
-    /// Opens a session where the client says it now works.
+    /// Opens a session and sets its working directories to the client's.
     fn reopen(
         &self,
         id: SessionId,
@@ -208,7 +210,7 @@ impl Common {
             meta.cwd = cwd;
             meta.additional_directories = more;
         });
-        moved.map_err(self.told(Some(id)))?;
+        moved.map_err(self.store_error(Some(id)))?;
         Ok(session)
     }
 
@@ -223,21 +225,21 @@ impl Common {
         Ok((id, to_value(response)?))
     }
 
-    /// Tells the whole conversation again, then answers.
+    /// Replays the whole conversation, then answers.
     async fn load(
         self: Arc<Self>,
         params: Value,
         capabilities: acp::ClientCapabilities,
         responder: Responder<Value>,
     ) {
-        let common = self.clone();
+        let shared = self.clone();
         let mcp = names_mcp_servers(&params);
         let read = tokio::task::spawn_blocking(move || {
             let id = session_id(&params)?;
             let request: acp::LoadSessionRequest = parse_setup(params)?;
-            let session = common.reopen(id, request.cwd, request.additional_directories)?;
-            let history = common.registry.store().read_history(id);
-            Ok((session, history.map_err(common.told(Some(id)))?))
+            let session = shared.reopen(id, request.cwd, request.additional_directories)?;
+            let history = shared.registry.store().read_history(id);
+            Ok((session, history.map_err(shared.store_error(Some(id)))?))
         });
         let (session, history) = match read.await {
             Ok(Ok(read)) => read,
@@ -255,18 +257,20 @@ impl Common {
             .modes(offer::modes(&meta))
             .config_options(offer::config_options(&meta, &self.settings));
         if history.unreadable > 0 {
-            tracing::warn!(session = %session.id, lines = history.unreadable, "a history has lines that cannot be read");
+            tracing::warn!(session = %session.id, lines = history.unreadable, "the history has unreadable lines");
             let note = json!({ "liminal/unreadableLines": history.unreadable });
             response = response.meta(note.as_object().cloned());
         }
         answer(responder, to_value(response));
-        welcome(&link, mcp);
+        send_session_updates(&link, mcp);
     }
 
     fn list(&self, params: Value) -> Answer {
         let request: acp::ListSessionsRequest = parse(params)?;
         let after = request.cursor.as_deref().map(SessionId::parse).transpose();
-        let after = after.map_err(|_| invalid_params("The cursor is not one of ours."))?;
+        let after = after.map_err(|_| {
+            invalid_params("Invalid cursor. Use the `nextCursor` of an earlier response.")
+        })?;
         if let Some(cwd) = request.cwd.as_ref().filter(|cwd| !cwd.is_absolute()) {
             return Err(invalid_params(format!(
                 "cwd must be an absolute path: {}",
@@ -274,7 +278,7 @@ impl Common {
             )));
         }
         let page = self.registry.list(after, request.cwd.as_ref());
-        let page = page.map_err(self.told(None))?;
+        let page = page.map_err(self.store_error(None))?;
         let sessions = page
             .sessions
             .into_iter()
@@ -289,7 +293,7 @@ impl Common {
         response.next_cursor = page.next.map(String::from);
         if !page.damaged.is_empty() {
             let report = |(id, reason): &(SessionId, String)| {
-                tracing::warn!(session = %id, reason, "a session cannot be read");
+                tracing::warn!(session = %id, reason, "cannot read a session");
                 json!({ "sessionId": id, "reason": reason })
             };
             let damaged: Vec<_> = page.damaged.iter().map(report).collect();
@@ -302,9 +306,9 @@ impl Common {
     fn close(&self, params: &Value) -> Answer {
         let id = session_id(params)?;
         if self.registry.close_session(id).is_none() {
-            // Not open: then it must at least exist.
+            // A session that is not open must at least exist.
             let exists = self.registry.store().read_meta(id);
-            exists.map_err(self.told(Some(id)))?;
+            exists.map_err(self.store_error(Some(id)))?;
         }
         to_value(acp::CloseSessionResponse::new())
     }
@@ -317,7 +321,7 @@ impl Common {
                 self.registry
                     .store()
                     .read_meta(id)
-                    .map_err(self.told(Some(id)))?,
+                    .map_err(self.store_error(Some(id)))?,
             ),
         }
         Ok(json!({}))
@@ -328,13 +332,13 @@ impl Common {
         let request: acp::SetSessionModeRequest = parse(params)?;
         let mode = offer::mode(&request.mode_id.0).ok_or_else(|| {
             invalid_params(format!(
-                "There is no mode `{}`. There are `ask`, `auto` and `plan`.",
+                "Unknown mode `{}`. Use `ask`, `auto` or `plan`.",
                 request.mode_id
             ))
         })?;
         let session = self.open(id)?;
         let changed = self.registry.change(&session, |meta| meta.mode = mode);
-        changed.map_err(self.told(Some(id)))?;
+        changed.map_err(self.store_error(Some(id)))?;
         to_value(acp::SetSessionModeResponse::new())
     }
 
@@ -343,7 +347,11 @@ impl Common {
         let request: acp::SetSessionConfigOptionRequest = parse(params)?;
         let value = match &request.value {
             acp::SessionConfigOptionValue::ValueId { value } => value.to_string(),
-            _ => return Err(invalid_params("The value must be one of those offered.")),
+            _ => {
+                return Err(invalid_params(
+                    "The value must be one of the offered values.",
+                ));
+            }
         };
         let settings = &self.settings;
         let known = match &*request.config_id.0 {
@@ -355,10 +363,12 @@ impl Common {
                 .personas
                 .iter()
                 .any(|persona| persona.name == value),
-            other => return Err(invalid_params(format!("There is no option `{other}`."))),
+            other => return Err(invalid_params(format!("Unknown config option `{other}`."))),
         };
         if !known {
-            return Err(invalid_params(format!("`{value}` is not offered.")));
+            return Err(invalid_params(format!(
+                "`{value}` is not one of the offered values."
+            )));
         }
         let session = self.open(id)?;
         let changed = self
@@ -367,14 +377,14 @@ impl Common {
                 offer::MODEL_OPTION => meta.model = Some(value),
                 _ => meta.persona = Some(value),
             });
-        let meta = changed.map_err(self.told(Some(id)))?;
+        let meta = changed.map_err(self.store_error(Some(id)))?;
         let options = offer::config_options(&meta, settings);
         to_value(acp::SetSessionConfigOptionResponse::new(options))
     }
 }
 
-/// What a client should know once it has its session.
-fn welcome(link: &ClientLink, mcp: bool) {
+/// Sends the updates that follow the response to a session setup.
+fn send_session_updates(link: &ClientLink, mcp: bool) {
     link.update_after_answer(offer::commands());
     if mcp {
         link.update_after_answer(offer::mcp_notice());
@@ -387,7 +397,7 @@ fn names_mcp_servers(params: &Value) -> bool {
 }
 
 fn answer(responder: Responder<Value>, answer: Answer) {
-    // A client that is gone needs no answer.
+    // Fails only if the client has disconnected.
     let _ = responder.respond_with_result(answer.map_err(Into::into));
 }
 
@@ -400,8 +410,8 @@ fn parse<T: DeserializeOwned>(params: Value) -> Result<T, acp::Error> {
         .map_err(|error| invalid_params(format!("Invalid params: {error}")))
 }
 
-/// The session a request is about. Looked at before anything else, so that a wrong id is always told
-/// the same way.
+/// Returns the session id of a request. Checked before all other parameters, so that an invalid id
+/// always gives the same error.
 fn session_id(params: &Value) -> Result<SessionId, acp::Error> {
     let provided = &params["sessionId"];
     let parsed = match provided {
@@ -412,7 +422,7 @@ fn session_id(params: &Value) -> Result<SessionId, acp::Error> {
     parsed.map_err(|error| errors::invalid_session_id(error, provided))
 }
 
-/// As `parse`, for a request that says where to work and with which MCP servers.
+/// Like `parse`, for requests with working directories and MCP servers, which it validates first.
 fn parse_setup<T: DeserializeOwned>(params: Value) -> Result<T, acp::Error> {
     let cwd = params["cwd"].as_str().unwrap_or_default().to_owned();
     directory("cwd", &cwd)?;
@@ -458,6 +468,8 @@ fn mcp_server(server: &Value) -> Result<(), String> {
             Err("it has no command".to_owned())
         }
         acp::McpServer::Stdio(_) => Ok(()),
-        _ => Err("only servers over stdio may be given, as our capabilities say".to_owned()),
+        _ => {
+            Err("only servers over stdio are supported, as the agent's capabilities say".to_owned())
+        }
     }
 }

@@ -1,4 +1,4 @@
-//! What a model is told: who it is, what it can do, and the conversation so far. Pure.
+//! Builds a model's context: system prompt, tools and the conversation so far. Pure.
 
 use std::path::Path;
 
@@ -11,7 +11,7 @@ use crate::personas::Persona;
 use crate::store::Mode;
 use crate::tools::{self, update_plan};
 
-/// A token is about four bytes; a third of the room is left for tools and the answer.
+/// Estimated bytes per token. A third of the context is reserved for tools and the answer.
 const BYTES_PER_TOKEN: u64 = 4;
 
 const ABOUT: &str = "\
@@ -49,25 +49,25 @@ pub(super) fn tools() -> Vec<Tool> {
     tools::offered().into_iter().map(tool).collect()
 }
 
-/// The conversation, without its oldest turns if there is not room for all.
+/// Returns the conversation as chat messages, without its oldest turns if it exceeds the context.
 pub(super) fn messages(history: &History, context_tokens: u64) -> Vec<ChatMessage> {
-    let room = context_tokens.saturating_mul(BYTES_PER_TOKEN) / 3 * 2;
+    let size_max = context_tokens.saturating_mul(BYTES_PER_TOKEN) / 3 * 2;
     let mut messages = Vec::new();
-    // Where each turn begins: only there may the conversation be cut, or a tool's result would stand
-    // without its call.
+    // Start of each turn. The conversation may be cut only there, so that every tool result keeps its
+    // call.
     let mut begins = Vec::new();
-    let mut hearing = false;
+    let mut in_user_message = false;
     let mut plans = 0;
     for update in history.replay() {
         match update {
             acp::SessionUpdate::UserMessageChunk(chunk) => {
-                if !hearing {
+                if !in_user_message {
                     begins.push(messages.len());
                 }
-                hearing = true;
-                messages.push(ChatMessage::user(MessageContent::from_parts(vec![part(
-                    chunk.content,
-                )])));
+                in_user_message = true;
+                messages.push(ChatMessage::user(MessageContent::from_parts(vec![
+                    content_part(chunk.content),
+                ])));
                 continue;
             }
             acp::SessionUpdate::AgentMessageChunk(chunk) => {
@@ -106,7 +106,7 @@ pub(super) fn messages(history: &History, context_tokens: u64) -> Vec<ChatMessag
             }
             _ => {}
         }
-        hearing = false;
+        in_user_message = false;
     }
     let mut size = 0;
     let mut kept = messages.len();
@@ -115,8 +115,8 @@ pub(super) fn messages(history: &History, context_tokens: u64) -> Vec<ChatMessag
             .iter()
             .map(ChatMessage::size)
             .sum::<usize>() as u64;
-        // The turn that runs is kept whatever its size.
-        if size > room && kept < messages.len() {
+        // The running turn is kept whatever its size.
+        if size > size_max && kept < messages.len() {
             break;
         }
         kept = begin;
@@ -131,7 +131,7 @@ fn push_call(
     input: Value,
     output: String,
 ) {
-    // Providers want an object, also back from a model that did not give one.
+    // Providers require an object, even if the model sent something else.
     let input = match input {
         Value::Object(_) => input,
         other => json!({ "invalid": other }),
@@ -150,7 +150,7 @@ fn push_call(
     messages.push(ToolResponse::new(id, output).with_fn_name(name).into());
 }
 
-fn part(block: acp::ContentBlock) -> ContentPart {
+fn content_part(block: acp::ContentBlock) -> ContentPart {
     match block {
         acp::ContentBlock::Text(text) => ContentPart::from_text(text.text),
         acp::ContentBlock::Image(image) => {
@@ -194,7 +194,7 @@ mod tests {
         ]
     }
 
-    fn told(history: &History, tokens: u64) -> Vec<(ChatRole, String)> {
+    fn roles_and_texts(history: &History, tokens: u64) -> Vec<(ChatRole, String)> {
         let messages = messages(history, tokens).into_iter();
         messages
             .map(|message| {
@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn earlier_turns_come_before_the_question() {
+    fn earlier_turns_precede_the_current_prompt() {
         let mut history = History::default();
         history
             .records
@@ -214,7 +214,7 @@ mod tests {
         history.records.push(Record::update(question));
         let text = |text: &str| text.to_owned();
         assert_eq!(
-            told(&history, 1000),
+            roles_and_texts(&history, 1000),
             [
                 (ChatRole::User, text("My name is Alice.")),
                 (ChatRole::Assistant, text("Hello Alice!")),
@@ -224,20 +224,24 @@ mod tests {
     }
 
     #[test]
-    fn when_there_is_not_room_for_all_the_oldest_turns_go() {
+    fn oldest_turns_are_dropped_when_context_is_full() {
         let mut history = History::default();
         for number in 0..10 {
             let long = format!("{number}{}", "x".repeat(400));
             history.records.extend(turn(&long, "ok"));
         }
-        let kept = told(&history, 600);
-        assert_eq!(kept.len(), 6, "room for 1600 bytes: three turns");
+        let kept = roles_and_texts(&history, 600);
+        assert_eq!(kept.len(), 6, "1600 bytes hold three turns");
         assert!(kept[0].1.starts_with('7'));
-        assert_eq!(told(&history, 1).len(), 2, "the last turn is always kept");
+        assert_eq!(
+            roles_and_texts(&history, 1).len(),
+            2,
+            "the last turn is always kept"
+        );
     }
 
     #[test]
-    fn a_tool_call_has_its_result_and_an_object_as_input() {
+    fn unfinished_tool_call_gets_a_result_and_object_input() {
         let call = acp::ToolCall::new("call_1_1", "Read a")
             .name("read_file".to_owned())
             .raw_input(json!("not an object"))

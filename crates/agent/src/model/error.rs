@@ -1,4 +1,4 @@
-//! What can go wrong between us and a model, in words for a person.
+//! Errors of model requests, with messages for the user.
 
 use std::time::Duration;
 
@@ -16,13 +16,13 @@ pub(crate) struct ModelError {
     model: String,
     status: Option<u16>,
     retry_after: Option<Duration>,
-    /// Whether the same request may work later.
-    passing: bool,
+    /// Whether the same request may succeed later.
+    retryable: bool,
 }
 
 impl ModelError {
     pub(super) fn new(model: &ModelRef, error: genai::Error) -> Self {
-        // What happens before the first word comes wrapped as if it had happened in the stream.
+        // `genai` wraps errors before the first event as stream errors.
         let error = match error {
             genai::Error::WebStream { error, .. } => match error.downcast::<genai::Error>() {
                 Ok(inner) => *inner,
@@ -37,18 +37,18 @@ impl ModelError {
         };
         let seconds = header("retry-after").or(header("retry-after-ms").map(|ms| ms / 1000.0));
         let retry_after = seconds.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
-        let said = said(&error);
-        let whose = model.whose();
-        let (message, passing) = match status {
+        let detail = detail(&error);
+        let provider_name = model.provider_name();
+        let (message, retryable) = match status {
             Some(401 | 403) => {
                 let key = model.key_variable();
                 (
-                    format!("{whose} does not accept the key. Check {key}.{said}"),
+                    format!("{provider_name} rejected the API key. Check {key}.{detail}"),
                     false,
                 )
             }
             Some(404) => (
-                format!("{whose} does not know the model {model}.{said}"),
+                format!("{provider_name} does not know the model {model}.{detail}"),
                 false,
             ),
             Some(429) => {
@@ -56,77 +56,80 @@ impl ModelError {
                     retry_after.map(|wait| format!(" It asks to wait {} s.", wait.as_secs()));
                 let wait = wait.unwrap_or_default();
                 (
-                    format!("{whose} has had too many requests.{wait}{said}"),
+                    format!("{provider_name} reports too many requests.{wait}{detail}"),
                     true,
                 )
             }
             Some(status @ 500..) => (
-                format!("{whose} has a problem (status {status}).{said}"),
+                format!("{provider_name} reported a server error (status {status}).{detail}"),
                 true,
             ),
             Some(status) => (
-                format!("{whose} refused the request (status {status}).{said}"),
+                format!("{provider_name} rejected the request (status {status}).{detail}"),
                 false,
             ),
-            None => return Self::without_status(model, &error, &said),
+            None => return Self::without_status(model, &error, &detail),
         };
         Self {
             message,
             model: model.to_string(),
             status,
             retry_after,
-            passing,
+            retryable,
         }
     }
 
-    fn without_status(model: &ModelRef, error: &genai::Error, said: &str) -> Self {
+    fn without_status(model: &ModelRef, error: &genai::Error, detail: &str) -> Self {
         match error {
             genai::Error::ChatResponse { .. } => Self {
-                message: format!("{} broke off.{said}", model.whose()),
-                ..Self::cut(model)
+                message: format!(
+                    "{} ended the answer with an error.{detail}",
+                    model.provider_name()
+                ),
+                ..Self::cut_off(model)
             },
-            genai::Error::StreamParse { .. } => Self::cut(model),
+            genai::Error::StreamParse { .. } => Self::cut_off(model),
             other => Self::unreachable(model, &innermost(other)),
         }
     }
 
     fn in_transport(model: &ModelRef, error: &(dyn std::error::Error + 'static)) -> Self {
-        let silent = error.downcast_ref::<genai::webc::StreamTimeout>().is_some();
+        let timed_out = error.downcast_ref::<genai::webc::StreamTimeout>().is_some();
         let request = error.downcast_ref::<reqwest::Error>();
-        if silent {
-            Self::unreachable(model, "no answer came for a long time")
+        if timed_out {
+            Self::unreachable(model, "it sent no data for several minutes")
         } else if request.is_some_and(|error| error.is_connect() || error.is_request()) {
             Self::unreachable(model, &innermost(error))
         } else {
-            Self::cut(model)
+            Self::cut_off(model)
         }
     }
 
-    /// The answer ended in the middle.
-    pub(super) fn cut(model: &ModelRef) -> Self {
+    /// Error for an answer that ended in the middle.
+    pub(super) fn cut_off(model: &ModelRef) -> Self {
         let message = format!(
-            "The answer of {model} was cut off in the middle. What came is kept; ask again to go on."
+            "The answer of {model} was cut off in the middle. The received part is kept. Send a message to continue."
         );
         Self {
             message,
             model: model.to_string(),
             status: None,
             retry_after: None,
-            passing: true,
+            retryable: true,
         }
     }
 
     pub(super) fn unreachable(model: &ModelRef, reason: &str) -> Self {
         Self {
-            message: format!("{} cannot be reached: {reason}.", model.whose()),
-            ..Self::cut(model)
+            message: format!("{} cannot be reached: {reason}.", model.provider_name()),
+            ..Self::cut_off(model)
         }
     }
 
-    /// How long to wait before asking again; None if that cannot help.
+    /// Delay before a retry, or `None` if a retry cannot help.
     pub(super) fn wait(&self, attempt: u32) -> Option<Duration> {
-        let patience = Duration::from_secs(1 << attempt.min(4)) / 2;
-        self.passing.then(|| self.retry_after.unwrap_or(patience))
+        let backoff = Duration::from_secs(1 << attempt.min(4)) / 2;
+        self.retryable.then(|| self.retry_after.unwrap_or(backoff))
     }
 
     pub(crate) fn for_client(&self) -> acp::Error {
@@ -139,8 +142,8 @@ impl ModelError {
     }
 }
 
-/// What the provider itself says, if it says it the way they all do.
-fn said(error: &genai::Error) -> String {
+/// The provider's own error message, if the body has one of the usual fields.
+fn detail(error: &genai::Error) -> String {
     let body = match error {
         genai::Error::HttpError { body, .. } => serde_json::from_str(body).unwrap_or(Value::Null),
         genai::Error::ChatResponse { body, .. } => body.clone(),
@@ -159,7 +162,7 @@ fn said(error: &genai::Error) -> String {
     }
 }
 
-/// The last reason of a chain; the ones before it name libraries.
+/// The last error of the source chain, as the earlier ones only name libraries.
 fn innermost(error: &dyn std::error::Error) -> String {
     let mut reason = error;
     while let Some(source) = reason.source() {

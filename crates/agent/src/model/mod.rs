@@ -1,7 +1,7 @@
-//! Talking through a model: the loop of answers and tool calls.
+//! Runs a turn with a language model: the loop of answers and tool calls.
 //!
-//! `genai` speaks the providers' protocols. What goes to the model is made from the history each
-//! round, so that what the model knows and what the client has seen are the same.
+//! `genai` implements the providers' protocols. Each request is built from the history, so the model
+//! gets exactly what the client has seen.
 
 mod context;
 mod error;
@@ -20,24 +20,24 @@ use crate::personas::Persona;
 use crate::tools;
 use crate::turn::{Stop, Turn};
 
-/// Answers of the model within one turn.
+/// Maximum model requests per turn.
 const ROUNDS_MAX: usize = 100;
-/// How often one answer is asked for.
+/// Maximum attempts per model request.
 const ATTEMPTS_MAX: u32 = 3;
-/// A provider that asks for more patience than this is reported instead.
-const WAIT_MAX: Duration = Duration::from_secs(30);
+/// Longest retry delay. If the provider asks for more, the turn fails with its error.
+const RETRY_DELAY_MAX: Duration = Duration::from_secs(30);
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(15);
-/// Models think for a while before the first word, and between two.
-const SILENCE_MAX: Duration = Duration::from_secs(300);
+/// Maximum time without data from the model, which may pause before and during an answer.
+const IDLE_TIMEOUT: Duration = Duration::from_secs(300);
 
-/// One answer.
+/// A complete model response.
 struct Reply {
     calls: Vec<ToolCall>,
     reason: acp::StopReason,
     tokens: Option<u64>,
 }
 
-/// Runs a turn to its end.
+/// Runs a turn to its end and returns the stop reason.
 pub(crate) async fn converse(
     turn: &mut Turn,
     model: &ModelRef,
@@ -49,11 +49,11 @@ pub(crate) async fn converse(
         let request = ChatRequest::new(messages)
             .with_system(system.clone())
             .with_tools(context::tools());
-        let reply = patiently(turn, model, request).await?;
+        let reply = ask_with_retries(turn, model, request).await?;
         if let Some(tokens) = reply.tokens {
             let usage = acp::UsageUpdate::new(tokens, model.context_tokens());
             turn.voice
-                .mention(acp::SessionUpdate::UsageUpdate(usage))
+                .send_unrecorded(acp::SessionUpdate::UsageUpdate(usage))
                 .await?;
         }
         if reply.calls.is_empty() {
@@ -66,22 +66,26 @@ pub(crate) async fn converse(
     Ok(acp::StopReason::MaxTurnRequests)
 }
 
-/// Asks again where that can help and nothing has been said yet.
-async fn patiently(turn: &mut Turn, model: &ModelRef, request: ChatRequest) -> Result<Reply, Stop> {
+/// Requests an answer, with retries while nothing of it has been sent to the client.
+async fn ask_with_retries(
+    turn: &mut Turn,
+    model: &ModelRef,
+    request: ChatRequest,
+) -> Result<Reply, Stop> {
     let mut attempt = 1;
     loop {
-        let mut said = false;
-        let error = match ask(turn, model, request.clone(), &mut said).await {
+        let mut sent_any = false;
+        let error = match ask(turn, model, request.clone(), &mut sent_any).await {
             Err(Stop::Model(error)) => error,
             other => return other,
         };
-        let wait = error.wait(attempt).filter(|wait| *wait <= WAIT_MAX);
-        let Some(wait) = wait.filter(|_| !said && attempt < ATTEMPTS_MAX) else {
+        let wait = error.wait(attempt).filter(|wait| *wait <= RETRY_DELAY_MAX);
+        let Some(wait) = wait.filter(|_| !sent_any && attempt < ATTEMPTS_MAX) else {
             return Err(error.into());
         };
         attempt += 1;
-        let note = format!("{error} Trying again in {} s.\n", wait.as_secs());
-        turn.voice.think(&note).await?;
+        let note = format!("{error} Retrying in {} s.\n", wait.as_secs());
+        turn.voice.send_thought(&note).await?;
         tokio::time::sleep(wait).await;
     }
 }
@@ -90,27 +94,27 @@ async fn ask(
     turn: &mut Turn,
     model: &ModelRef,
     request: ChatRequest,
-    said: &mut bool,
+    sent_any: &mut bool,
 ) -> Result<Reply, Stop> {
-    let told = |error| Stop::Model(ModelError::new(model, error));
+    let model_error = |error| Stop::Model(ModelError::new(model, error));
     let options = ChatOptions::default()
         .with_capture_usage(true)
         .with_capture_tool_calls(true)
-        .with_stream_header_timeout(SILENCE_MAX)
-        .with_stream_read_timeout(SILENCE_MAX);
+        .with_stream_header_timeout(IDLE_TIMEOUT)
+        .with_stream_read_timeout(IDLE_TIMEOUT);
     let answer = client(model)?
         .exec_chat_stream(model.target(), request, Some(&options))
         .await;
-    let mut stream = answer.map_err(told)?.stream;
+    let mut stream = answer.map_err(model_error)?.stream;
     while let Some(event) = stream.next().await {
-        match event.map_err(told)? {
+        match event.map_err(model_error)? {
             ChatStreamEvent::Chunk(chunk) if !chunk.content.is_empty() => {
-                *said = true;
-                turn.voice.say(&chunk.content).await?;
+                *sent_any = true;
+                turn.voice.send_text(&chunk.content).await?;
             }
             ChatStreamEvent::ReasoningChunk(chunk) if !chunk.content.is_empty() => {
-                *said = true;
-                turn.voice.think(&chunk.content).await?;
+                *sent_any = true;
+                turn.voice.send_thought(&chunk.content).await?;
             }
             ChatStreamEvent::End(end) => {
                 let usage = end.captured_usage.as_ref();
@@ -132,15 +136,16 @@ async fn ask(
             _ => {}
         }
     }
-    // Every provider says when it is done; this one did not get to it.
-    Err(ModelError::cut(model).into())
+    // The stream ended without the end event that every provider sends.
+    Err(ModelError::cut_off(model).into())
 }
 
-/// Made when it is first needed: an agent without a model should not pay for it.
+/// Returns the shared HTTP client, created on first use so that an agent without a model does not pay
+/// for it.
 fn client(model: &ModelRef) -> Result<&'static genai::Client, Stop> {
     static CLIENT: OnceLock<Result<genai::Client, String>> = OnceLock::new();
     let made = CLIENT.get_or_init(|| {
-        // An error means that there is one already.
+        // An error means that a default provider is already installed.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let http = reqwest::Client::builder()
             .connect_timeout(CONNECT_TIMEOUT)

@@ -1,4 +1,4 @@
-//! Which model, as `provider/model`, and where it is found.
+//! A model reference, written as `provider/model`, with its server and key.
 
 use std::fmt::{self, Display};
 
@@ -10,7 +10,7 @@ use crate::settings::Environment;
 
 const ANTHROPIC_URL: &str = "https://api.anthropic.com";
 const OPENAI_URL: &str = "https://api.openai.com/v1";
-/// Where Ollama listens.
+/// Default address of Ollama.
 const LOCAL_URL: &str = "http://127.0.0.1:11434/v1";
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,7 +20,7 @@ pub(super) enum Provider {
     Compatible,
 }
 
-/// A model that can be used: we know its provider, and have the key it needs.
+/// A usable model: its provider is known and its API key is set.
 #[derive(Clone, PartialEq, Eq)]
 pub struct ModelRef {
     pub(super) provider: Provider,
@@ -48,13 +48,14 @@ impl Display for ModelRef {
 }
 
 impl ModelRef {
-    /// Says what is missing if it cannot be used.
+    /// Parses `provider/model` and reads the key and URL from the environment. The error says what is
+    /// missing.
     pub fn parse(text: &str, env: Environment) -> Result<Self, String> {
         let (provider, name) = text
             .split_once('/')
             .filter(|(_, name)| !name.is_empty())
             .ok_or_else(|| {
-                "a model is named as provider/model, such as anthropic/claude-sonnet-4-5".to_owned()
+                "expected provider/model, such as anthropic/claude-sonnet-4-5".to_owned()
             })?;
         let needed = |variable: &str| env(variable).ok_or_else(|| format!("{variable} is not set"));
         let url =
@@ -70,7 +71,7 @@ impl ModelRef {
                 url("OPENAI_BASE_URL", OPENAI_URL),
                 needed("OPENAI_API_KEY")?,
             ),
-            // A key goes only to the server it was meant for.
+            // A key is sent only to the server it was configured for.
             "openai-compatible" => match (env("LIMINAL_AGENT_BASE_URL"), env("OPENAI_BASE_URL")) {
                 (None, Some(url)) => (
                     Provider::Compatible,
@@ -85,12 +86,12 @@ impl ModelRef {
             },
             other => {
                 return Err(format!(
-                    "the provider `{other}` is not known; there are anthropic, openai and openai-compatible"
+                    "unknown provider `{other}`; use anthropic, openai or openai-compatible"
                 ));
             }
         };
         if !url.starts_with("http://") && !url.starts_with("https://") {
-            return Err(format!("`{url}` is no address of a server"));
+            return Err(format!("`{url}` is not an http:// or https:// URL"));
         }
         Ok(Self {
             provider,
@@ -100,8 +101,8 @@ impl ModelRef {
         })
     }
 
-    /// How messages call the other side.
-    pub(super) fn whose(&self) -> String {
+    /// Name of the provider in messages to the user.
+    pub(super) fn provider_name(&self) -> String {
         match self.provider {
             Provider::Anthropic => "Anthropic".to_owned(),
             Provider::OpenAi => "OpenAI".to_owned(),
@@ -117,7 +118,7 @@ impl ModelRef {
         }
     }
 
-    /// How much it can take in; what is usual, as no provider says it.
+    /// Assumed context size, since providers do not report it.
     pub(super) fn context_tokens(&self) -> u64 {
         match self.provider {
             Provider::Anthropic => 200_000,
@@ -139,7 +140,7 @@ impl ModelRef {
     }
 }
 
-/// As `genai` wants it: with the version, and a slash behind it.
+/// Formats a URL as `genai` expects it: with the API version and a trailing slash.
 fn endpoint(provider: Provider, url: &str) -> String {
     let url = url.trim_end_matches('/');
     match provider {
@@ -160,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reference_names_provider_model_and_server() {
+    fn model_reference_gives_provider_model_and_server() {
         let model = parsed("anthropic/claude-x", &[("ANTHROPIC_API_KEY", "k")]).unwrap();
         assert_eq!(model.url, "https://api.anthropic.com/v1/");
         assert_eq!(model.to_string(), "anthropic/claude-x");
@@ -175,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missing_is_named() {
+    fn parse_error_names_what_is_missing() {
         assert!(
             parsed("anthropic/x", &[])
                 .unwrap_err()
@@ -201,12 +202,12 @@ mod tests {
         assert!(
             parsed("openai-compatible/x", &ftp)
                 .unwrap_err()
-                .contains("no address")
+                .contains("not an http://")
         );
     }
 
     #[test]
-    fn a_key_goes_only_to_the_server_it_was_meant_for() {
+    fn key_is_sent_only_to_its_configured_server() {
         let set = [
             ("OPENAI_API_KEY", "secret"),
             ("LIMINAL_AGENT_BASE_URL", "http://other/v1"),
@@ -220,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn the_key_is_never_shown() {
+    fn key_is_not_in_debug_or_display_output() {
         let model = parsed("anthropic/claude-x", &[("ANTHROPIC_API_KEY", "secret")]).unwrap();
         assert!(!format!("{model:?} {model}").contains("secret"));
     }

@@ -1,15 +1,15 @@
-//! Sessions on disk: one directory each, with what is known of it and an append-only history.
+//! Session store on disk: one directory per session with its metadata and an append-only history.
 //!
 //! ```text
-//! sessions/<id>/meta.json       replaced whole
-//! sessions/<id>/history.jsonl   one record a line, only ever appended to
-//! sessions/<id>/lock            held while a process uses the session
-//! expired/<id>/                 moved aside
+//! sessions/<id>/meta.json       replaced atomically
+//! sessions/<id>/history.jsonl   one record per line, append-only
+//! sessions/<id>/lock            locked while a process uses the session
+//! expired/<id>/                 expired sessions
 //! ```
 //!
-//! Any number of processes may use one store: a directory is made under another name and renamed, so
-//! it appears whole; a name that is taken is a collision; and the locks are the operating system's, so
-//! they end with their process.
+//! Several processes may share one store. A session's directory is created under a temporary name and
+//! renamed, so it appears complete. An id that already exists is a collision. The locks are advisory
+//! file locks, so they end with their process.
 
 use std::fs::{self, DirBuilder, File, OpenOptions, Permissions, TryLockError};
 use std::io::{self, ErrorKind, Read, Seek, SeekFrom, Write};
@@ -28,20 +28,21 @@ const LOCK: &str = "lock";
 const UNFINISHED: &str = ".new-";
 const PRIVATE_FILE: u32 = 0o600;
 const PRIVATE_DIRECTORY: u32 = 0o700;
-/// Far longer than a tick of any file system's clock.
+/// Age from which a modification time is trusted: far longer than the timestamp resolution of any file
+/// system.
 const SETTLED_AFTER: Duration = Duration::from_secs(2);
-/// Nobody takes longer to make a session.
+/// Age from which an incomplete session is removed. Creating a session never takes this long.
 const ABANDONED_AFTER: Duration = Duration::from_secs(3600);
 
 pub struct FileStore {
     sessions: PathBuf,
     expired: PathBuf,
-    /// The names there were when the directory last changed.
+    /// Cached session ids with the modification time of the `sessions` directory.
     names: Mutex<Option<(SystemTime, Arc<[SessionId]>)>>,
 }
 
 impl FileStore {
-    /// The store in a directory, made if it is not there.
+    /// Opens the store in a directory and creates it if necessary.
     pub fn open(directory: &Path) -> Result<Self, StoreError> {
         let store = Self {
             sessions: directory.join("sessions"),
@@ -66,7 +67,7 @@ impl FileStore {
         self.sessions.join(id.to_string())
     }
 
-    /// What a file that is not there says about its session.
+    /// Error for a missing file of a session: the session is damaged, expired or unknown.
     fn missing(&self, id: SessionId) -> StoreError {
         let name = id.to_string();
         if self.sessions.join(&name).exists() {
@@ -78,8 +79,13 @@ impl FileStore {
         }
     }
 
-    fn open_file(&self, id: SessionId, name: &str, how: &OpenOptions) -> Result<File, StoreError> {
-        match how.open(self.directory(id).join(name)) {
+    fn open_file(
+        &self,
+        id: SessionId,
+        name: &str,
+        options: &OpenOptions,
+    ) -> Result<File, StoreError> {
+        match options.open(self.directory(id).join(name)) {
             Err(error) if error.kind() == ErrorKind::NotFound => Err(self.missing(id)),
             opened => Ok(opened?),
         }
@@ -101,7 +107,7 @@ impl Store for FileStore {
                 write_new(&unfinished.join(LOCK), b"")?;
                 File::open(&unfinished)?.sync_all()
             })
-            // Fails where a session of that name is: its directory is not empty.
+            // Fails if the session exists, because its directory is not empty.
             .and_then(|()| fs::rename(&unfinished, self.sessions.join(&name)));
         match made {
             Ok(()) => Ok(File::open(&self.sessions)?.sync_all()?),
@@ -170,7 +176,7 @@ impl Store for FileStore {
     fn open_history(&self, id: SessionId) -> Result<Box<dyn Writer>, StoreError> {
         let mut file = self.open_file(id, HISTORY, OpenOptions::new().read(true).append(true))?;
         lock(file.try_lock())?;
-        seal(&mut file)?;
+        end_torn_line(&mut file)?;
         Ok(Box::new(Appending { file }))
     }
 
@@ -189,34 +195,46 @@ impl Store for FileStore {
         }
         ids.sort_unstable_by(|one, other| other.cmp(one));
         let ids: Arc<[SessionId]> = ids.into();
-        // A second change within a tick of the clock leaves the time as it is: only what has rested
-        // for a while is sure to be all.
-        let rested = changed.elapsed().is_ok_and(|age| age > SETTLED_AFTER);
-        *names = rested.then(|| (changed, Arc::clone(&ids)));
+        // A second change within the timestamp resolution leaves the modification time unchanged, so the
+        // ids are cached only if the directory has not changed for a while.
+        let settled = changed.elapsed().is_ok_and(|age| age > SETTLED_AFTER);
+        *names = settled.then(|| (changed, Arc::clone(&ids)));
         Ok(ids)
     }
 
     fn hold(&self, id: SessionId) -> Result<Box<dyn Hold>, StoreError> {
-        let how = &mut OpenOptions::new();
-        let how = how.read(true).write(true).create(true).mode(PRIVATE_FILE);
-        let file = self.open_file(id, LOCK, how)?;
+        let options = &mut OpenOptions::new();
+        let options = options
+            .read(true)
+            .write(true)
+            .create(true)
+            .mode(PRIVATE_FILE);
+        let file = self.open_file(id, LOCK, options)?;
         lock(file.try_lock_shared())?;
-        // It may have been moved aside while we reached for it.
+        // Another process may have moved the session to `expired/` before the lock was taken.
         if !self.directory(id).join(META).exists() {
             return Err(self.missing(id));
         }
         Ok(Box::new(Held(file)))
     }
 
-    fn expire(&self, id: SessionId, deserves: &dyn Fn(&Meta) -> bool) -> Result<bool, StoreError> {
-        let how = &mut OpenOptions::new();
-        let how = how.read(true).write(true).create(true).mode(PRIVATE_FILE);
-        let file = self.open_file(id, LOCK, how)?;
+    fn expire(
+        &self,
+        id: SessionId,
+        should_expire: &dyn Fn(&Meta) -> bool,
+    ) -> Result<bool, StoreError> {
+        let options = &mut OpenOptions::new();
+        let options = options
+            .read(true)
+            .write(true)
+            .create(true)
+            .mode(PRIVATE_FILE);
+        let file = self.open_file(id, LOCK, options)?;
         if matches!(lock(file.try_lock()), Err(StoreError::Busy)) {
             return Ok(false);
         }
         let mut meta = self.read_meta(id)?;
-        if !deserves(&meta) {
+        if !should_expire(&meta) {
             return Ok(false);
         }
         meta.state = State::Expired;
@@ -247,7 +265,7 @@ impl Store for FileStore {
 }
 
 struct Held(
-    // Only here to be closed, which ends the lock.
+    // Closing the file releases the lock.
     #[expect(dead_code)] File,
 );
 
@@ -269,8 +287,8 @@ impl Writer for Appending {
     }
 }
 
-/// Ends a line that a crash or a full disk has left unfinished: the next one must not be glued to it.
-fn seal(file: &mut File) -> io::Result<()> {
+/// Ends a torn last line left by a crash or a full disk, so that the next record starts a new line.
+fn end_torn_line(file: &mut File) -> io::Result<()> {
     let mut last = [b'\n'];
     if file.seek(SeekFrom::End(0))? > 0 {
         file.seek(SeekFrom::End(-1))?;
@@ -305,7 +323,7 @@ fn write_new(path: &Path, content: &[u8]) -> io::Result<()> {
         .truncate(true)
         .mode(PRIVATE_FILE)
         .open(path)?;
-    // The mode above is cut by the umask.
+    // The umask may have reduced the mode given above.
     file.set_permissions(Permissions::from_mode(PRIVATE_FILE))?;
     file.write_all(content)?;
     file.sync_all()

@@ -1,4 +1,4 @@
-//! A store that lives as long as the process.
+//! Session store in memory.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -120,11 +120,15 @@ impl Store for MemoryStore {
         Ok(Box::new(Held(self.clone(), id)))
     }
 
-    fn expire(&self, id: SessionId, deserves: &dyn Fn(&Meta) -> bool) -> Result<bool, StoreError> {
+    fn expire(
+        &self,
+        id: SessionId,
+        should_expire: &dyn Fn(&Meta) -> bool,
+    ) -> Result<bool, StoreError> {
         let mut inner = self.lock();
         let in_use = inner.held.get(&id).is_some_and(|count| *count > 0);
         let (meta, _) = inner.sessions.get_mut(&id).ok_or(StoreError::NotFound)?;
-        let goes = !in_use && deserves(meta);
+        let goes = !in_use && should_expire(meta);
         if goes {
             meta.state = State::Expired;
         }

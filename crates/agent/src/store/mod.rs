@@ -1,7 +1,7 @@
-//! Where sessions are kept.
+//! Session storage.
 //!
-//! `Store` says what any backend must do; `files` is the one on disk, `memory` the one for tests and
-//! for a client that wants to leave nothing behind.
+//! `Store` is the interface of a backend: `files` stores sessions on disk, `memory` keeps them for the
+//! life of the process, for tests.
 
 mod files;
 mod memory;
@@ -18,7 +18,7 @@ use serde::{Deserialize, Serialize};
 use crate::history::{History, Record};
 use crate::session_id::SessionId;
 
-/// What is known of a session beside its history.
+/// Metadata of a session.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Meta {
@@ -38,7 +38,7 @@ pub struct Meta {
     pub model: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub persona: Option<String>,
-    /// How many prompts it has had.
+    /// Number of prompts received.
     #[serde(default)]
     pub turns: u64,
 }
@@ -48,10 +48,10 @@ pub(crate) const META_VERSION: u32 = 1;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum State {
-    /// Nobody has said anything yet.
+    /// The session has had no prompt yet.
     Created,
     Active,
-    /// Moved aside.
+    /// Moved to `expired/`.
     Expired,
 }
 
@@ -59,24 +59,24 @@ pub enum State {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Mode {
-    /// Asks before it writes or runs.
+    /// Asks before writing a file or running a command.
     #[default]
     Ask,
-    /// Writes and runs without asking.
+    /// Writes files and runs commands without asking.
     Auto,
-    /// Neither writes nor runs.
+    /// Neither writes files nor runs commands.
     Plan,
 }
 
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
-    #[error("there is no such session")]
+    #[error("no such session")]
     NotFound,
-    #[error("it expired and was moved aside")]
+    #[error("it expired and was moved to the expired folder")]
     Expired,
-    #[error("a session of that name exists already")]
+    #[error("a session with this id already exists")]
     Collision,
-    #[error("another process is using it")]
+    #[error("another process is using the session")]
     Busy,
     #[error("its files are damaged: {0}")]
     Damaged(String),
@@ -84,30 +84,35 @@ pub enum StoreError {
     Io(#[from] io::Error),
 }
 
-/// A session is in use while one of these lives; it is then never expired.
+/// Lock on a session in use. While it exists, the session does not expire.
 pub trait Hold: Send + Sync {}
 
-/// The only writer of a history, for as long as it lives.
+/// Exclusive writer of a session's history.
 pub trait Writer: Send + Sync {
-    /// After `Ok` the record survives the end of this process.
+    /// Appends a record. After `Ok` it survives a crash of this process.
     fn append(&mut self, record: &Record) -> Result<(), StoreError>;
-    /// After `Ok` everything appended survives the end of the machine.
+    /// Makes all appended records durable. After `Ok` they survive a power failure.
     fn sync(&mut self) -> Result<(), StoreError>;
 }
 
 pub trait Store: Send + Sync {
-    /// Adds a session, whole or not at all.
+    /// Adds a session atomically. Fails with `Collision` if the id is taken.
     fn create(&self, meta: &Meta) -> Result<(), StoreError>;
     fn read_meta(&self, id: SessionId) -> Result<Meta, StoreError>;
     fn write_meta(&self, meta: &Meta) -> Result<(), StoreError>;
     fn read_history(&self, id: SessionId) -> Result<History, StoreError>;
-    /// Busy while another writer lives, in this process or another.
+    /// Opens the history for writing. Fails with `Busy` while this or another process has a writer.
     fn open_history(&self, id: SessionId) -> Result<Box<dyn Writer>, StoreError>;
-    /// The newest first. Reads no session, so that a damaged one is listed too.
+    /// Returns all session ids, newest first. Reads no session, so damaged ones are included.
     fn ids(&self) -> Result<Arc<[SessionId]>, StoreError>;
     fn hold(&self, id: SessionId) -> Result<Box<dyn Hold>, StoreError>;
-    /// Moves a session aside, if it still `deserves` it and nobody holds it. Says whether it did.
-    fn expire(&self, id: SessionId, deserves: &dyn Fn(&Meta) -> bool) -> Result<bool, StoreError>;
-    /// Clears what a process that died in the middle of something has left.
+    /// Moves a session to `expired/` if `should_expire` holds for its current metadata and it is not in
+    /// use. Returns whether it was moved.
+    fn expire(
+        &self,
+        id: SessionId,
+        should_expire: &dyn Fn(&Meta) -> bool,
+    ) -> Result<bool, StoreError>;
+    /// Removes incomplete sessions left by a process that died while creating them.
     fn clean(&self) -> Result<(), StoreError>;
 }

@@ -1,4 +1,4 @@
-//! `edit_file`: replaces a text in a file, or makes a new file; shown as a diff before it is done.
+//! `edit_file`: replaces text in a file or creates a file, after showing the diff.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -7,7 +7,7 @@ use agent_client_protocol_schema::v1 as acp;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::{Offered, at_work, begin, permission, read_file, schema};
+use super::{Offered, begin, mark_in_progress, permission, read_file, schema};
 use crate::turn::{Stop, Turn};
 use crate::voice::Outcome;
 
@@ -16,7 +16,7 @@ pub(super) const NAME: &str = "edit_file";
 #[derive(Deserialize)]
 struct Input {
     path: String,
-    /// Empty: the new text is the whole file.
+    /// Empty if `new_text` is the whole file.
     #[serde(default)]
     old_text: String,
     new_text: String,
@@ -25,12 +25,12 @@ struct Input {
 pub(super) fn offered() -> Offered {
     let properties = json!({
         "path": {"type": "string", "description": "Relative to the project."},
-        "old_text": {"type": "string", "description": "The text to replace; it must be in the file exactly once. Empty to write the whole file, also a new one."},
-        "new_text": {"type": "string", "description": "What stands there afterwards."},
+        "old_text": {"type": "string", "description": "The text to replace; it must occur in the file exactly once. Empty to write the whole file or create a new one."},
+        "new_text": {"type": "string", "description": "The replacement text."},
     });
     Offered {
         name: NAME,
-        description: "Changes a text file of the project, or makes a new one. The user may be asked first.",
+        description: "Edits or creates a text file of the project. The user may be asked first.",
         schema: schema(properties, &["path", "old_text", "new_text"]),
     }
 }
@@ -57,7 +57,7 @@ pub(super) async fn run(turn: &mut Turn, input: Value) -> Result<Outcome, Stop> 
     let outcome = match permission(turn, NAME).await? {
         Some(refused) => refused,
         None => {
-            at_work(turn, Some(&change.path)).await?;
+            mark_in_progress(turn, Some(&change.path)).await?;
             match write(turn, change).await {
                 Ok(name) => Outcome::done(format!("{name} was written.")),
                 Err(reason) => Outcome::failed(reason),
@@ -80,11 +80,11 @@ async fn prepare(turn: &Turn, input: Input) -> Result<Change, String> {
         Ok(_) => Some(read_file::text_of(turn, path.clone(), None).await?),
         Err(_) => None,
     };
-    let new = replaced(old.as_deref(), &input.old_text, input.new_text)?;
+    let new = replace_once(old.as_deref(), &input.old_text, input.new_text)?;
     Ok(Change { path, old, new })
 }
 
-fn replaced(old: Option<&str>, old_text: &str, new_text: String) -> Result<String, String> {
+fn replace_once(old: Option<&str>, old_text: &str, new_text: String) -> Result<String, String> {
     if old_text.is_empty() {
         return Ok(new_text);
     }
@@ -93,13 +93,13 @@ fn replaced(old: Option<&str>, old_text: &str, new_text: String) -> Result<Strin
         0 => Err("The old text is not in the file.".to_owned()),
         1 => Ok(text.replacen(old_text, &new_text, 1)),
         count => Err(format!(
-            "The old text is in the file {count} times. Give more of it, so that it is there once."
+            "The old text is in the file {count} times. Add surrounding text so that it is unique."
         )),
     }
 }
 
 async fn write(turn: &Turn, change: Change) -> Result<String, String> {
-    let name = turn.roots.shown(&change.path);
+    let name = turn.roots.relative_to_cwd(&change.path);
     let link = &turn.voice.link;
     if link.capabilities.fs.write_text_file {
         let request = acp::WriteTextFileRequest::new(link.acp_session(), change.path, change.new);
@@ -111,9 +111,11 @@ async fn write(turn: &Turn, change: Change) -> Result<String, String> {
         Ok(_) => Some(read_file::text_of(turn, change.path.clone(), None).await?),
         Err(_) => None,
     };
-    // The user has looked at a diff against that text.
+    // The user approved a diff against the old text.
     if now != change.old {
-        return Err("The file has changed in the meantime. Look at it again.".to_owned());
+        return Err(
+            "The file has changed since the diff was made. Read it again and retry.".to_owned(),
+        );
     }
     let written = tokio::task::spawn_blocking(move || replace(&change.path, change.new.as_bytes()));
     match written.await {
@@ -123,7 +125,7 @@ async fn write(turn: &Turn, change: Change) -> Result<String, String> {
     }
 }
 
-/// The old file or the new one, never half of it; with the permissions it had.
+/// Replaces a file atomically and keeps its permissions.
 fn replace(path: &Path, content: &[u8]) -> std::io::Result<()> {
     let folder = path.parent().unwrap_or(Path::new("/"));
     std::fs::create_dir_all(folder)?;
@@ -153,18 +155,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_a_text_that_is_there_once_is_replaced() {
-        let new = |text: &str| replaced(Some("a b a"), text, "x".to_owned());
+    fn only_text_that_occurs_once_is_replaced() {
+        let new = |text: &str| replace_once(Some("a b a"), text, "x".to_owned());
         assert_eq!(new("b"), Ok("a x a".to_owned()));
         assert!(new("a").unwrap_err().contains("2 times"));
         assert!(new("c").unwrap_err().contains("not in the file"));
         assert_eq!(new(""), Ok("x".to_owned()));
-        assert_eq!(replaced(None, "", "x".to_owned()), Ok("x".to_owned()));
-        assert!(replaced(None, "b", "x".to_owned()).is_err());
+        assert_eq!(replace_once(None, "", "x".to_owned()), Ok("x".to_owned()));
+        assert!(replace_once(None, "b", "x".to_owned()).is_err());
     }
 
     #[test]
-    fn a_replaced_file_keeps_its_permissions_and_leaves_nothing_beside_it() {
+    fn replaced_file_keeps_permissions_and_leaves_no_temporary() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("deep/run.sh");
         replace(&path, b"one").unwrap();

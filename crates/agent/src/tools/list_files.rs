@@ -1,4 +1,4 @@
-//! `list_files`: what is in a folder, without what git ignores.
+//! `list_files`: lists a folder without the files that git ignores.
 
 use std::path::Path;
 
@@ -7,13 +7,13 @@ use ignore::WalkBuilder;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::{Offered, at_work, begin, schema};
+use super::{Offered, begin, mark_in_progress, schema};
 use crate::turn::{Stop, Turn};
 use crate::voice::Outcome;
 
 pub(super) const NAME: &str = "list_files";
 const ENTRIES_MAX: usize = 400;
-/// Where the walk itself ends, however large the folder.
+/// Maximum entries visited, so that a huge folder does not take too long.
 const WALKED_MAX: usize = 20_000;
 const DEPTH: usize = 3;
 
@@ -27,12 +27,12 @@ struct Input {
 
 pub(super) fn offered() -> Offered {
     let properties = json!({
-        "path": {"type": "string", "description": "A folder, relative to the project. Without it the project itself."},
-        "depth": {"type": "integer", "minimum": 1, "maximum": 20, "description": "How deep to look; 3 if not given."},
+        "path": {"type": "string", "description": "A folder, relative to the project. Default: the project folder."},
+        "depth": {"type": "integer", "minimum": 1, "maximum": 20, "description": "Maximum depth. Default: 3."},
     });
     Offered {
         name: NAME,
-        description: "Lists files and folders of the project. What git ignores is left out.",
+        description: "Lists files and folders of the project, without files ignored by git.",
         schema: schema(properties, &[]),
     }
 }
@@ -48,22 +48,25 @@ pub(super) async fn run(turn: &mut Turn, input: Value) -> Result<Outcome, Stop> 
     };
     let outcome = match turn.roots.resolve(input.path.as_deref().unwrap_or(".")) {
         Ok(path) if path.is_dir() => {
-            at_work(turn, Some(&path)).await?;
+            mark_in_progress(turn, Some(&path)).await?;
             let depth = input.depth.unwrap_or(DEPTH).clamp(1, 20);
             let listed = tokio::task::spawn_blocking(move || list(&path, depth)).await;
             listed.unwrap_or_else(|error| Outcome::failed(error.to_string()))
         }
-        Ok(path) => Outcome::failed(format!("There is no folder `{}`.", turn.roots.shown(&path))),
+        Ok(path) => Outcome::failed(format!(
+            "There is no folder `{}`.",
+            turn.roots.relative_to_cwd(&path)
+        )),
         Err(reason) => Outcome::failed(reason),
     };
     turn.voice.end_call(&outcome, true).await?;
     Ok(outcome)
 }
 
-/// Both tools walk alike.
+/// Directory walk shared by `list_files` and `search`.
 pub(super) fn walk(folder: &Path) -> WalkBuilder {
     let mut walk = WalkBuilder::new(folder);
-    // Hidden files such as `.github` are part of a project; its history is not.
+    // Hidden files such as `.github` are part of a project; git's own data is not.
     walk.hidden(false)
         .require_git(false)
         .follow_links(false)
@@ -89,7 +92,7 @@ fn list(folder: &Path, depth: usize) -> Outcome {
         let slash = if is_folder { "/" } else { "" };
         found.push((entry.depth(), format!("{}{slash}", inside.display())));
     }
-    // What is cut off should be what is deepest.
+    // Omit the deepest entries first.
     found.sort_by_key(|(depth, _)| *depth);
     let more = found.len().saturating_sub(ENTRIES_MAX);
     found.truncate(ENTRIES_MAX);
@@ -111,7 +114,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_git_ignores_is_left_out_and_hidden_files_are_not() {
+    fn list_omits_git_ignored_files_and_includes_hidden_ones() {
         let dir = tempfile::tempdir().unwrap();
         let root = dir.path();
         for folder in ["src/deep/er", "target", ".git/objects", ".github"] {
@@ -145,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn a_huge_folder_is_cut_at_its_deepest() {
+    fn list_of_a_huge_folder_omits_the_deepest_entries() {
         let dir = tempfile::tempdir().unwrap();
         std::fs::create_dir(dir.path().join("a")).unwrap();
         for number in 0..ENTRIES_MAX {

@@ -1,8 +1,8 @@
-//! What the agent can do in a project. The same tools serve the model and the commands.
+//! The agent's tools, used by both the model and the slash commands.
 //!
-//! Files are read, written and commands run through the client when it offers that, so that an editor
-//! sees what happens and unsaved text counts; otherwise by ourselves. Either way only inside the
-//! session's directories, and writing or running only after permission.
+//! If the client supports it, files are read and written and commands run through the client, so that
+//! an editor sees the changes and its unsaved text is used; otherwise the agent does it directly. Either
+//! way, paths must be inside the session's directories, and writing and running need permission.
 
 mod edit_file;
 mod list_files;
@@ -21,7 +21,7 @@ use crate::store::Mode;
 use crate::turn::{Stop, Turn};
 use crate::voice::Outcome;
 
-/// What a model is told of a tool.
+/// A tool as described to the model.
 pub(crate) struct Offered {
     pub(crate) name: &'static str,
     pub(crate) description: &'static str,
@@ -39,7 +39,7 @@ pub(crate) fn offered() -> Vec<Offered> {
     ]
 }
 
-/// What a command asks for, with the names the model uses.
+/// Runs a tool by its name and returns its outcome.
 pub(crate) async fn run(turn: &mut Turn, name: &str, input: Value) -> Result<Outcome, Stop> {
     match name {
         list_files::NAME => list_files::run(turn, input).await,
@@ -56,7 +56,7 @@ pub(crate) async fn run(turn: &mut Turn, name: &str, input: Value) -> Result<Out
     }
 }
 
-/// Begins a call whose input makes sense; ends it at once if it does not.
+/// Starts a tool call. If the input is invalid, the call is ended as failed and the outcome returned.
 async fn begin<T: DeserializeOwned>(
     turn: &mut Turn,
     name: &str,
@@ -72,7 +72,7 @@ async fn begin<T: DeserializeOwned>(
             Ok(Ok(parsed))
         }
         Err(error) => {
-            let outcome = Outcome::failed(format!("The input does not fit: {error}"));
+            let outcome = Outcome::failed(format!("Invalid input: {error}"));
             refuse(turn, name, kind, input, &outcome).await?;
             Ok(Err(outcome))
         }
@@ -92,8 +92,8 @@ async fn refuse(
     turn.voice.end_call(outcome, true).await
 }
 
-/// Marks the call as at work on a file.
-async fn at_work(turn: &mut Turn, path: Option<&std::path::Path>) -> Result<(), Stop> {
+/// Marks the tool call as in progress, with the file it works on.
+async fn mark_in_progress(turn: &mut Turn, path: Option<&std::path::Path>) -> Result<(), Stop> {
     let mut fields = acp::ToolCallUpdateFields::new().status(acp::ToolCallStatus::InProgress);
     if let Some(path) = path {
         fields = fields.locations(vec![acp::ToolCallLocation::new(path)]);
@@ -105,19 +105,21 @@ const ALLOW_ONCE: &str = "allow_once";
 const ALLOW_ALWAYS: &str = "allow_always";
 const REJECT_ONCE: &str = "reject_once";
 
-/// May the call that has begun go on? None if it may; otherwise what to tell the model.
+/// Asks for permission for the running tool call. Returns `None` if it may continue, otherwise the
+/// failed outcome.
 async fn permission(turn: &mut Turn, tool: &str) -> Result<Option<Outcome>, Stop> {
     match turn.meta.mode {
         Mode::Auto => return Ok(None),
         Mode::Plan => {
-            let why = "This session is in plan mode: nothing is written or run.";
+            let why =
+                "This session is in plan mode: writing files and running commands is not allowed.";
             return Ok(Some(Outcome::failed(why)));
         }
         Mode::Ask if turn.session.allows(tool) => return Ok(None),
         Mode::Ask => {}
     }
     let Some(call) = turn.voice.open_call().cloned() else {
-        return Ok(Some(Outcome::failed("There is nothing to allow.")));
+        return Ok(Some(Outcome::failed("There is no tool call to approve.")));
     };
     let option = |id: &str, name: &str, kind| acp::PermissionOption::new(id.to_owned(), name, kind);
     let options = vec![
@@ -130,7 +132,7 @@ async fn permission(turn: &mut Turn, tool: &str) -> Result<Option<Outcome>, Stop
         option(REJECT_ONCE, "Reject", acp::PermissionOptionKind::RejectOnce),
     ];
     let link = &turn.voice.link;
-    // What is asked about goes with the question: some clients show nothing else.
+    // The request repeats the whole tool call, because some clients show nothing else.
     let fields = acp::ToolCallUpdateFields::new()
         .title(call.title)
         .kind(call.kind)
@@ -138,8 +140,8 @@ async fn permission(turn: &mut Turn, tool: &str) -> Result<Option<Outcome>, Stop
         .content(call.content)
         .locations(call.locations)
         .raw_input(call.raw_input);
-    let asked = acp::ToolCallUpdate::new(call.tool_call_id, fields);
-    let request = acp::RequestPermissionRequest::new(link.acp_session(), asked, options);
+    let tool_call = acp::ToolCallUpdate::new(call.tool_call_id, fields);
+    let request = acp::RequestPermissionRequest::new(link.acp_session(), tool_call, options);
     let answer: Result<acp::RequestPermissionResponse, _> =
         link.request("session/request_permission", request).await;
     let outcome = match answer {

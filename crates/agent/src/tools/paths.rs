@@ -1,4 +1,4 @@
-//! Which files a session may touch: those inside its directories.
+//! Path check: a session may only access files inside its directories.
 
 use std::path::{Component, Path, PathBuf};
 
@@ -24,7 +24,8 @@ impl Roots {
         &self.cwd
     }
 
-    /// The real path of what is named, which need not exist yet; or why it may not be touched.
+    /// Resolves a path, which need not exist yet, to its real path. Fails if it is outside the session's
+    /// directories.
     pub(crate) fn resolve(&self, named: &str) -> Result<PathBuf, String> {
         let named = named.trim();
         let path = self.cwd.join(if named.is_empty() { "." } else { named });
@@ -35,8 +36,8 @@ impl Roots {
         }
     }
 
-    /// As a person would name it.
-    pub(crate) fn shown(&self, path: &Path) -> String {
+    /// The path as shown to the user, relative to the working directory.
+    pub(crate) fn relative_to_cwd(&self, path: &Path) -> String {
         let inside = path.strip_prefix(&self.cwd).unwrap_or(path);
         match inside.as_os_str().is_empty() {
             true => ".".to_owned(),
@@ -45,7 +46,7 @@ impl Roots {
     }
 }
 
-/// Follows every symbolic link of the part that exists; the rest may hold plain names only.
+/// Resolves all symbolic links of the existing part; the rest may contain only normal components.
 fn real_path(path: &Path) -> std::io::Result<PathBuf> {
     let mut existing = path;
     let mut rest = Vec::new();
@@ -55,7 +56,7 @@ fn real_path(path: &Path) -> std::io::Result<PathBuf> {
                 real.extend(rest.iter().rev());
                 return Ok(real);
             }
-            // A dangling link would be followed when written to.
+            // Writing to a dangling link would follow it.
             Err(error)
                 if error.kind() != std::io::ErrorKind::NotFound
                     || existing.symlink_metadata().is_ok() =>
@@ -78,7 +79,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_what_is_inside_can_be_named() {
+    fn paths_outside_the_project_are_rejected() {
         let dir = tempfile::tempdir().unwrap();
         let root = dir.path().join("project");
         std::fs::create_dir_all(root.join("src")).unwrap();
@@ -113,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn more_directories_count_too() {
+    fn paths_in_additional_directories_are_accepted() {
         let (one, other) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
         let file = other.path().join("x");
         let roots = Roots::new(one.path(), &[]);

@@ -1,4 +1,4 @@
-//! `read_file`: the text of a file, or some lines of it.
+//! `read_file`: reads a text file or some of its lines.
 
 use std::fmt::Write;
 use std::io::Read;
@@ -8,7 +8,7 @@ use agent_client_protocol_schema::v1 as acp;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::{Offered, at_work, begin, schema};
+use super::{Offered, begin, mark_in_progress, schema};
 use crate::turn::{Stop, Turn};
 use crate::voice::Outcome;
 
@@ -30,7 +30,7 @@ pub(super) fn offered() -> Offered {
     let properties = json!({
         "path": {"type": "string", "description": "Relative to the project."},
         "line": {"type": "integer", "minimum": 1, "description": "The first line to read, counted from 1."},
-        "limit": {"type": "integer", "minimum": 1, "description": "How many lines to read at most."},
+        "limit": {"type": "integer", "minimum": 1, "description": "Maximum number of lines."},
     });
     Offered {
         name: NAME,
@@ -47,11 +47,11 @@ pub(super) async fn run(turn: &mut Turn, input: Value) -> Result<Outcome, Stop> 
     };
     let outcome = match turn.roots.resolve(&input.path) {
         Ok(path) => {
-            at_work(turn, Some(&path)).await?;
+            mark_in_progress(turn, Some(&path)).await?;
             let line = input.line.unwrap_or(1).max(1);
             let limit = input.limit.unwrap_or(LINES_MAX).clamp(1, LINES_MAX);
             match text_of(turn, path, Some((line, limit))).await {
-                Ok(text) => Outcome::done(cut(text)),
+                Ok(text) => Outcome::done(truncate_text(text)),
                 Err(reason) => Outcome::failed(reason),
             }
         }
@@ -61,7 +61,7 @@ pub(super) async fn run(turn: &mut Turn, input: Value) -> Result<Outcome, Stop> 
     Ok(outcome)
 }
 
-/// The text of a file, through the client if it reads files for us.
+/// Reads a file, through the client if it supports that.
 pub(super) async fn text_of(
     turn: &Turn,
     path: PathBuf,
@@ -97,25 +97,25 @@ fn read(path: &Path) -> Result<String, String> {
     let file = std::fs::File::open(path).map_err(|error| error.to_string())?;
     let data = file.metadata().map_err(|error| error.to_string())?;
     if !data.is_file() {
-        return Err("It is not a file.".to_owned());
+        return Err("The path is not a regular file.".to_owned());
     }
     file.take(FILE_BYTES_MAX + 1)
         .read_to_end(&mut bytes)
         .map_err(|error| error.to_string())?;
     if bytes.len() as u64 > FILE_BYTES_MAX {
-        return Err(format!("It is larger than {FILE_BYTES_MAX} bytes."));
+        return Err(format!("The file is larger than {FILE_BYTES_MAX} bytes."));
     }
-    String::from_utf8(bytes).map_err(|_| "It is not a text file.".to_owned())
+    String::from_utf8(bytes).map_err(|_| "The file is not UTF-8 text.".to_owned())
 }
 
-/// As much as a model should get at once.
-fn cut(mut text: String) -> String {
+/// Truncates a text to `BYTES_MAX`, to limit what one call adds to the model's context.
+fn truncate_text(mut text: String) -> String {
     if text.len() > BYTES_MAX {
         let all = text.len();
         text.truncate(text.floor_char_boundary(BYTES_MAX));
         let _ = write!(
             text,
-            "\n… cut here; {} more bytes. Ask for later lines.",
+            "\n… truncated; {} more bytes. Read later lines with `line`.",
             all - text.len()
         );
     }

@@ -1,4 +1,4 @@
-//! `run_command`: a shell command in the project, in the client's terminal if it has one.
+//! `run_command`: runs a shell command in the project, in the client's terminal if it supports that.
 
 use std::process::Stdio;
 use std::time::Duration;
@@ -10,12 +10,12 @@ use tokio::io::AsyncReadExt;
 use tokio::process::Command;
 use tokio::time::{Instant, MissedTickBehavior};
 
-use super::{Offered, at_work, begin, permission, schema};
+use super::{Offered, begin, mark_in_progress, permission, schema};
 use crate::turn::{Stop, Turn};
 use crate::voice::Outcome;
 
 pub(super) const NAME: &str = "run_command";
-/// What is kept of the output: its end.
+/// Maximum output kept. Earlier output is dropped.
 const OUTPUT_BYTES_MAX: usize = 64 * 1024;
 const TIME_MAX: Duration = Duration::from_secs(600);
 const PROGRESS_EVERY: Duration = Duration::from_millis(500);
@@ -27,7 +27,7 @@ struct Input {
 
 pub(super) fn offered() -> Offered {
     let properties = json!({
-        "command": {"type": "string", "description": "For `sh -c`, in the project's folder. It gets no input and ten minutes."},
+        "command": {"type": "string", "description": "Runs with `sh -c` in the project folder, without input, for at most 10 minutes."},
     });
     Offered {
         name: NAME,
@@ -43,7 +43,7 @@ pub(super) async fn run(turn: &mut Turn, input: Value) -> Result<Outcome, Stop> 
         Err(outcome) => return Ok(outcome),
     };
     if input.command.trim().is_empty() {
-        let outcome = Outcome::failed("There is nothing to run.");
+        let outcome = Outcome::failed("The command is empty.");
         turn.voice.end_call(&outcome, true).await?;
         return Ok(outcome);
     }
@@ -51,10 +51,10 @@ pub(super) async fn run(turn: &mut Turn, input: Value) -> Result<Outcome, Stop> 
         turn.voice.end_call(&refused, true).await?;
         return Ok(refused);
     }
-    at_work(turn, None).await?;
+    mark_in_progress(turn, None).await?;
     match turn.voice.link.capabilities.terminal {
         true => in_terminal(turn, input.command).await,
-        false => by_ourselves(turn, input.command).await,
+        false => as_child_process(turn, input.command).await,
     }
 }
 
@@ -70,7 +70,10 @@ async fn in_terminal(turn: &mut Turn, command: String) -> Result<Outcome, Stop> 
     let terminal = match created {
         Ok(created) => created.terminal_id,
         Err(error) => {
-            let outcome = Outcome::failed(format!("No terminal: {}", error.message));
+            let outcome = Outcome::failed(format!(
+                "The client could not create a terminal: {}",
+                error.message
+            ));
             turn.voice.end_call(&outcome, true).await?;
             return Ok(outcome);
         }
@@ -88,7 +91,7 @@ async fn in_terminal(turn: &mut Turn, command: String) -> Result<Outcome, Stop> 
         Err(_) => {
             let kill = acp::KillTerminalRequest::new(session.clone(), terminal.clone());
             link.request_and_forget("terminal/kill", kill);
-            Err(too_long())
+            Err(timeout_message())
         }
     };
     let output = acp::TerminalOutputRequest::new(session.clone(), terminal.clone());
@@ -100,28 +103,28 @@ async fn in_terminal(turn: &mut Turn, command: String) -> Result<Outcome, Stop> 
     link.request_and_forget("terminal/release", release);
 
     let outcome = match exit {
-        Ok(status) => ended(
+        Ok(status) => outcome_of_exit(
             output,
             status.exit_code.map(i64::from),
             status.signal.as_deref(),
         ),
         Err(reason) => Outcome::failed(format!("{output}\n{reason}")),
     };
-    // The terminal shows it while it lives; what is remembered must not depend on it.
+    // The terminal is gone later, so the history needs the output itself.
     turn.voice.end_call(&outcome, true).await?;
     Ok(outcome)
 }
 
-async fn by_ourselves(turn: &mut Turn, command: String) -> Result<Outcome, Stop> {
+async fn as_child_process(turn: &mut Turn, command: String) -> Result<Outcome, Stop> {
     let outcome = match start(&command, turn.roots.cwd()) {
-        Ok((child, reader)) => follow(turn, child, reader).await?,
-        Err(error) => Outcome::failed(format!("It could not be started: {error}")),
+        Ok((child, reader)) => wait_with_progress(turn, child, reader).await?,
+        Err(error) => Outcome::failed(format!("The command could not be started: {error}")),
     };
     turn.voice.end_call(&outcome, true).await?;
     Ok(outcome)
 }
 
-/// The command in a process group of its own, and its output and errors in one pipe, in order.
+/// Starts the command in its own process group, with stdout and stderr in one pipe to keep their order.
 fn start(
     command: &str,
     cwd: &std::path::Path,
@@ -140,12 +143,12 @@ fn start(
     Ok((Child(child), reader))
 }
 
-/// Takes its whole process group with it.
+/// A child process whose whole process group is killed on drop.
 struct Child(tokio::process::Child);
 
 impl Drop for Child {
     fn drop(&mut self) {
-        // None once it has been waited for: its number may be somebody else's by now.
+        // `None` once it has been waited for, as the pid may belong to another process by then.
         let pid = self.0.id().and_then(|pid| i32::try_from(pid).ok());
         if let Some(pid) = pid.and_then(rustix::process::Pid::from_raw) {
             let _ = rustix::process::kill_process_group(pid, rustix::process::Signal::KILL);
@@ -153,7 +156,7 @@ impl Drop for Child {
     }
 }
 
-async fn follow(
+async fn wait_with_progress(
     turn: &mut Turn,
     mut child: Child,
     mut reader: tokio::net::unix::pipe::Receiver,
@@ -172,7 +175,7 @@ async fn follow(
                 Ok(0) | Err(_) => open = false,
                 Ok(count) => output.push(&buffer[..count]),
             },
-            // Something it left in the background may hold the pipe open for ever.
+            // A background process of the command may keep the pipe open.
             status = child.0.wait(), if !open || output.quiet() => break status,
             _ = ticks.tick() => {
                 output.quiet = output.total == shown;
@@ -182,7 +185,7 @@ async fn follow(
                 }
             }
             () = tokio::time::sleep_until(deadline) => {
-                return Ok(Outcome::failed(format!("{}\n{}", output.text(), too_long())));
+                return Ok(Outcome::failed(format!("{}\n{}", output.text(), timeout_message())));
             }
         }
     };
@@ -190,7 +193,7 @@ async fn follow(
         Ok(status) => {
             use std::os::unix::process::ExitStatusExt;
             let signal = status.signal().map(|signal| signal.to_string());
-            ended(
+            outcome_of_exit(
                 output.text(),
                 status.code().map(i64::from),
                 signal.as_deref(),
@@ -200,7 +203,7 @@ async fn follow(
     })
 }
 
-/// The end of an output.
+/// The last `OUTPUT_BYTES_MAX` bytes of an output.
 #[derive(Default)]
 struct Tail {
     bytes: std::collections::VecDeque<u8>,
@@ -225,25 +228,32 @@ impl Tail {
         let text = String::from_utf8_lossy(&bytes).into_owned();
         match self.total - bytes.len() {
             0 => text,
-            cut => format!("… {cut} bytes before this\n{text}"),
+            cut => format!("… {cut} earlier bytes omitted\n{text}"),
         }
     }
 }
 
-fn too_long() -> String {
-    format!("It was stopped after {} minutes.", TIME_MAX.as_secs() / 60)
+fn timeout_message() -> String {
+    format!(
+        "The command was stopped after {} minutes.",
+        TIME_MAX.as_secs() / 60
+    )
 }
 
-fn ended(output: String, code: Option<i64>, signal: Option<&str>) -> Outcome {
+fn outcome_of_exit(output: String, code: Option<i64>, signal: Option<&str>) -> Outcome {
     let output = output.trim_end();
     let gap = if output.is_empty() { "" } else { "\n" };
     match (code, signal) {
-        (Some(0), _) if output.is_empty() => Outcome::done("It ended well and said nothing."),
+        (Some(0), _) if output.is_empty() => Outcome::done("The command succeeded without output."),
         (Some(0), _) => Outcome::done(output),
-        (Some(code), _) => Outcome::failed(format!("{output}{gap}It ended with code {code}.")),
+        (Some(code), _) => Outcome::failed(format!(
+            "{output}{gap}The command failed with exit code {code}."
+        )),
         (None, signal) => {
             let signal = signal.unwrap_or("a signal");
-            Outcome::failed(format!("{output}{gap}It was ended by signal {signal}."))
+            Outcome::failed(format!(
+                "{output}{gap}The command was ended by signal {signal}."
+            ))
         }
     }
 }
@@ -253,33 +263,33 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_the_end_of_a_long_output_is_kept() {
+    fn only_the_end_of_long_output_is_kept() {
         let mut tail = Tail::default();
         tail.push(b"begin");
         tail.push(&vec![b'x'; OUTPUT_BYTES_MAX]);
-        assert!(tail.text().starts_with("… 5 bytes before this\nxxx"));
+        assert!(tail.text().starts_with("… 5 earlier bytes omitted\nxxx"));
     }
 
     #[test]
-    fn how_it_ended_is_said() {
-        assert!(ended("hi\n".to_owned(), Some(0), None).ok);
-        let failed = ended("no\n".to_owned(), Some(2), None);
+    fn outcome_names_exit_code_or_signal() {
+        assert!(outcome_of_exit("hi\n".to_owned(), Some(0), None).ok);
+        let failed = outcome_of_exit("no\n".to_owned(), Some(2), None);
         assert!(!failed.ok);
-        assert_eq!(failed.text, "no\nIt ended with code 2.");
+        assert_eq!(failed.text, "no\nThe command failed with exit code 2.");
         assert_eq!(
-            ended(String::new(), None, Some("9")).text,
-            "It was ended by signal 9."
+            outcome_of_exit(String::new(), None, Some("9")).text,
+            "The command was ended by signal 9."
         );
     }
 
     #[tokio::test]
-    async fn dropping_a_command_ends_everything_it_started() {
+    async fn dropping_a_command_kills_its_process_group() {
         let dir = tempfile::tempdir().unwrap();
         let (child, mut reader) = start("sleep 600 & echo begun; wait", dir.path()).unwrap();
         let mut buffer = [0; 64];
         assert!(reader.read(&mut buffer).await.unwrap() > 0);
         drop(child);
-        // The pipe ends when the last process that could write to it is gone.
+        // The pipe ends when the last process that could write to it has exited.
         let end = async { while reader.read(&mut buffer).await.unwrap() > 0 {} };
         let guard = Duration::from_secs(30);
         assert!(tokio::time::timeout(guard, end).await.is_ok());

@@ -1,4 +1,4 @@
-//! `search`: which lines of the project hold a text.
+//! `search`: finds the lines of the project that contain a text.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::list_files::walk;
-use super::{Offered, Roots, at_work, begin, schema};
+use super::{Offered, Roots, begin, mark_in_progress, schema};
 use crate::turn::{Stop, Turn};
 use crate::voice::Outcome;
 
@@ -30,13 +30,13 @@ struct Input {
 
 pub(super) fn offered() -> Offered {
     let properties = json!({
-        "query": {"type": "string", "description": "What to look for. Case counts only if it has a capital letter."},
+        "query": {"type": "string", "description": "Text to find. Case-sensitive only if it contains an upper-case letter."},
         "path": {"type": "string", "description": "A folder or file, relative to the project."},
         "regex": {"type": "boolean", "description": "Whether the query is a regular expression."},
     });
     Offered {
         name: NAME,
-        description: "Finds the lines of the project's text files that hold a text.",
+        description: "Finds the lines of the project's text files that contain a text.",
         schema: schema(properties, &["query"]),
     }
 }
@@ -50,7 +50,7 @@ pub(super) async fn run(turn: &mut Turn, input: Value) -> Result<Outcome, Stop> 
     let folder = turn.roots.resolve(input.path.as_deref().unwrap_or("."));
     let outcome = match (pattern(&input), folder) {
         (Ok(pattern), Ok(folder)) => {
-            at_work(turn, None).await?;
+            mark_in_progress(turn, None).await?;
             let roots = turn.roots.clone();
             let stop = StopOnDrop::default();
             let stopped = stop.0.clone();
@@ -66,7 +66,7 @@ pub(super) async fn run(turn: &mut Turn, input: Value) -> Result<Outcome, Stop> 
     Ok(outcome)
 }
 
-/// A search nobody waits for any more should not go on.
+/// Stops the search thread when the tool call is dropped, for example by a cancellation.
 #[derive(Default)]
 struct StopOnDrop(Arc<AtomicBool>);
 
@@ -78,7 +78,7 @@ impl Drop for StopOnDrop {
 
 fn pattern(input: &Input) -> Result<Regex, String> {
     if input.query.is_empty() {
-        return Err("There is nothing to look for.".to_owned());
+        return Err("The query is empty.".to_owned());
     }
     let text = match input.regex {
         true => input.query.clone(),
@@ -121,7 +121,7 @@ fn search(pattern: &Regex, folder: PathBuf, roots: &Roots, stopped: &AtomicBool)
                 .chars()
                 .take(LINE_CHARS_MAX)
                 .collect();
-            let file = roots.shown(entry.path());
+            let file = roots.relative_to_cwd(entry.path());
             found.push(format!("{file}:{}: {text}", number + 1));
         }
     }
@@ -129,7 +129,7 @@ fn search(pattern: &Regex, folder: PathBuf, roots: &Roots, stopped: &AtomicBool)
         return Outcome::done("Nothing found.");
     }
     if full {
-        found.push(format!("… only the first {MATCHES_MAX} matches"));
+        found.push(format!("… only the first {MATCHES_MAX} matches are shown"));
     }
     Outcome::done(found.join("\n"))
 }
@@ -138,7 +138,7 @@ fn search(pattern: &Regex, folder: PathBuf, roots: &Roots, stopped: &AtomicBool)
 mod tests {
     use super::*;
 
-    fn searched(query: &str, regex: bool) -> String {
+    fn search_fixture(query: &str, regex: bool) -> String {
         let dir = tempfile::tempdir().unwrap();
         let root = dir.path().canonicalize().unwrap();
         std::fs::write(root.join("a.txt"), "One\ntwo ONE\nthree\n").unwrap();
@@ -158,18 +158,21 @@ mod tests {
     }
 
     #[test]
-    fn lines_are_found_with_their_place() {
-        assert_eq!(searched("one", false), "a.txt:1: One\na.txt:2: two ONE");
-        assert_eq!(searched("One", false), "a.txt:1: One");
+    fn matches_are_listed_with_file_and_line() {
         assert_eq!(
-            searched("t.o|three", true),
+            search_fixture("one", false),
+            "a.txt:1: One\na.txt:2: two ONE"
+        );
+        assert_eq!(search_fixture("One", false), "a.txt:1: One");
+        assert_eq!(
+            search_fixture("t.o|three", true),
             "a.txt:2: two ONE\na.txt:3: three"
         );
-        assert_eq!(searched("t.o", false), "Nothing found.");
+        assert_eq!(search_fixture("t.o", false), "Nothing found.");
     }
 
     #[test]
-    fn a_broken_expression_is_said_to_be_one() {
-        assert!(searched("(", true).contains("regex parse error"));
+    fn invalid_regex_is_reported() {
+        assert!(search_fixture("(", true).contains("regex parse error"));
     }
 }

@@ -1,4 +1,4 @@
-//! `update_plan`: what the model means to do, shown as a list that it ticks off.
+//! `update_plan`: shows the model's plan to the user as a list of steps with their status.
 
 use agent_client_protocol_schema::v1 as acp;
 use serde::Deserialize;
@@ -54,7 +54,7 @@ pub(super) async fn run(turn: &mut Turn, input: Value) -> Result<Outcome, Stop> 
             Ok(Outcome::done(SHOWN))
         }
         Err(error) => {
-            let outcome = Outcome::failed(format!("The input does not fit: {error}"));
+            let outcome = Outcome::failed(format!("Invalid input: {error}"));
             refuse(turn, NAME, acp::ToolKind::Think, input, &outcome).await?;
             Ok(outcome)
         }

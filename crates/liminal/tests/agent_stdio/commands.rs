@@ -25,7 +25,7 @@ async fn hello_is_answered_with_what_it_is_what_is_here_and_what_to_do_next() {
     let text = reply.text();
     for expected in [
         "I am the agent that comes with Liminal Builder",
-        "This is **project**, with one file at the top.",
+        "This is **project**, with one file at the top level.",
         "I have no language model yet",
         "/tour",
         "LIMINAL_AGENT_MODEL=anthropic/",
@@ -89,7 +89,7 @@ async fn a_refused_tour_changes_nothing() {
     agent.answer_with(permitting("reject_once"));
     let reply = agent.prompt(&session, "/tour").await;
     assert_eq!(reply.result["stopReason"], "end_turn");
-    assert!(reply.text().contains("your project is as it was"));
+    assert!(reply.text().contains("your project is unchanged"));
     assert_eq!(std::fs::read_dir(&place.project).unwrap().count(), 1);
 }
 
@@ -125,7 +125,7 @@ async fn each_command_does_its_work_in_the_project() {
     );
     let (status, text, said) = output("/run exit 7").await;
     assert_eq!(status, "failed");
-    assert_eq!(text, "It ended with code 7.");
+    assert_eq!(text, "The command failed with exit code 7.");
     assert!(said.contains("did not work"));
     output("/edit a.txt two => zwei").await;
     output("/edit new/file.txt\nline one\nline two").await;

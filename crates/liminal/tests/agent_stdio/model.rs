@@ -244,7 +244,7 @@ async fn what_a_model_asks_for_wrongly_is_told_to_it_and_not_done() {
     let last = server.asked()[1].body.to_string();
     for reason in [
         "outside of this project",
-        "The input does not fit",
+        "Invalid input",
         "There is no tool",
         "The user rejected this",
     ] {

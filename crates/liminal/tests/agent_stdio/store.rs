@@ -261,7 +261,7 @@ async fn the_sweep_at_the_start_moves_what_nobody_has_used_for_long() {
     assert_eq!(error["code"], -32602);
     assert_eq!(
         error["message"],
-        "Session not found: it expired and was moved aside"
+        "Session not found: it expired and was moved to the expired folder"
     );
     assert_eq!(error["data"]["availableSessions"], json!([recent]));
 }

@@ -1,10 +1,11 @@
-//! From lines to blocks: which containers are open, which leaf, and what a line does to them.
+//! Parses lines into blocks: tracks the open containers and the open leaf, and applies each line to
+//! them.
 //!
-//! The block structure of CommonMark, one line at a time, writing every block as soon as nothing can
-//! change it any more. Paragraphs, headings and table rows go through the markdown parser in
-//! `inline`; what that makes of them is final too.
+//! Implements the block structure of CommonMark one line at a time and writes each block as soon as
+//! later lines cannot change it. Paragraphs, headings and table rows go through the markdown parser
+//! in `inline`; their HTML is final, too.
 //!
-//! Invariant: what is written depends on the lines alone, never on when somebody looked.
+//! Invariant: the output depends only on the lines, never on when `flush` was called.
 
 mod open;
 
@@ -15,9 +16,9 @@ use crate::known::Known;
 use crate::sink::Sink;
 use crate::starts::{self, Start};
 
-/// Quotes and lists inside each other. Deeper ones are shown as they were typed.
+/// Maximum nesting depth of containers. Deeper text is shown as typed.
 pub(crate) const DEPTH_MAX: usize = 24;
-/// A paragraph is cut here: it is read again on every flush while it is open.
+/// Size at which a paragraph is split, because an open paragraph is parsed again on every flush.
 pub(crate) const PARAGRAPH_BYTES_MAX: usize = 8 * 1024;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -33,7 +34,7 @@ enum Leaf {
     None,
     Paragraph {
         text: String,
-        /// Where the last line begins.
+        /// Byte offset of the last line in `text`.
         last_line: usize,
         shape: Shape,
     },
@@ -52,7 +53,7 @@ enum Leaf {
     },
 }
 
-/// A line, or a part of one that is too long to wait for its end.
+/// A line, or part of a line longer than `LINE_BYTES_MAX`.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Line<'a> {
     pub(crate) text: &'a str,
@@ -78,7 +79,7 @@ impl Blocks {
         }
     }
 
-    /// The same state, for looking ahead without touching what is written.
+    /// Returns a copy with an empty sink, used to render the unfinished tail.
     pub(crate) fn branch(&self) -> Self {
         Self {
             containers: self.containers.clone(),
@@ -88,14 +89,14 @@ impl Blocks {
         }
     }
 
-    /// Ends everything that is open.
+    /// Closes all open blocks.
     pub(crate) fn end(&mut self) {
         self.close_to(0);
     }
 
     pub(crate) fn line(&mut self, line: Line<'_>) {
         if !line.begins {
-            return self.go_on(line);
+            return self.continue_line(line);
         }
         let mut cursor = Cursor::new(line.text);
         let mut matched = self.match_containers(&mut cursor);
@@ -106,7 +107,7 @@ impl Blocks {
         while !cursor.is_blank() {
             let is_tip = matched == self.containers.len();
             let in_paragraph = is_tip && matches!(self.leaf, Leaf::Paragraph { .. });
-            // Before lists: the line under a header may begin like an item.
+            // Before lists: a table's delimiter row may look like a list item.
             if in_paragraph && cursor.indent() < 4 && self.begin_table(cursor.trimmed()) {
                 return;
             }
@@ -145,7 +146,7 @@ impl Blocks {
                     return self.open_indented(&cursor.rest(), line.ends);
                 }
                 Start::Heading => {
-                    self.fill();
+                    self.mark_non_empty();
                     return inline::write(
                         self.sink.here(),
                         cursor.trimmed(),
@@ -154,7 +155,7 @@ impl Blocks {
                     );
                 }
                 Start::Rule => {
-                    self.fill();
+                    self.mark_non_empty();
                     return self.sink.here().push_str("<hr>");
                 }
                 Start::Underline => {}
@@ -165,7 +166,7 @@ impl Blocks {
         self.add_text(&cursor, matched, line.ends);
     }
 
-    /// What begins no block: a blank line, or text for the leaf that is open or a new paragraph.
+    /// Handles a line that starts no block: a blank line, or text for the open leaf or a new paragraph.
     fn add_text(&mut self, cursor: &Cursor<'_>, matched: usize, ends: bool) {
         if cursor.is_blank() {
             return self.close_to(matched);
@@ -174,7 +175,8 @@ impl Blocks {
         let is_lazy = matched < self.containers.len();
         match &self.leaf {
             Leaf::Paragraph { .. } => {
-                // Far in, or outside of its container, a line is words only. Spaces tell the parser.
+                // A deeply indented or lazy continuation line is text only. Four spaces make the parser
+                // treat it as such.
                 if cursor.indent() >= 4 || is_lazy && text.starts_with('=') {
                     self.add_to_paragraph("    ", false);
                 }
@@ -195,8 +197,8 @@ impl Blocks {
         }
     }
 
-    /// A later part of a line that was too long to wait for.
-    fn go_on(&mut self, line: Line<'_>) {
+    /// Adds a later part of an overlong line to the open leaf.
+    fn continue_line(&mut self, line: Line<'_>) {
         match &mut self.leaf {
             Leaf::Paragraph { .. } => self.add_to_paragraph(line.text, line.ends),
             Leaf::Fence { figure, .. } | Leaf::Indented { figure, .. } => {
@@ -234,7 +236,7 @@ impl Blocks {
         self.containers.len()
     }
 
-    /// True when the line belongs to the code that is open.
+    /// Adds the line to the open code block. Returns false if the line does not belong to one.
     fn feed_code(&mut self, cursor: &mut Cursor<'_>, line: Line<'_>) -> bool {
         match &mut self.leaf {
             Leaf::Fence {
@@ -259,7 +261,7 @@ impl Blocks {
                     cursor.skip_columns(4);
                     blank_lines.push_str(&cursor.rest());
                     blank_lines.push('\n');
-                    // Only those followed by more code count, so they have to be kept; but not for ever.
+                    // Blank lines are shown only if more code follows, so they are kept, up to 1 KiB.
                     blank_lines.truncate(1024);
                     return true;
                 }

@@ -1,16 +1,16 @@
-//! What opens and closes blocks, and writes them.
+//! Opens, closes and writes blocks.
 
 use super::{Blocks, Container, DEPTH_MAX, Leaf, PARAGRAPH_BYTES_MAX, skip_quote_mark};
 use crate::code::Figure;
 use crate::cursor::Cursor;
-use crate::escape::{self, Seen};
+use crate::escape::{self, TextKind};
 use crate::inline::{self, Shape};
 use crate::starts;
 
 impl Blocks {
     pub(super) fn open_quote(&mut self, cursor: &mut Cursor<'_>) {
         skip_quote_mark(cursor);
-        self.fill();
+        self.mark_non_empty();
         self.containers.push(Container::Quote);
         self.sink.open("<blockquote>", "</blockquote>");
     }
@@ -24,7 +24,7 @@ impl Blocks {
     ) {
         if self.containers.last() != Some(&Container::List { mark }) {
             self.close_list();
-            self.fill();
+            self.mark_non_empty();
             self.containers.push(Container::List { mark });
             match number {
                 None => self.sink.open("<ul>", "</ul>"),
@@ -64,19 +64,19 @@ impl Blocks {
         cursor.skip_indent();
         cursor.skip_marker("[^]:".len() + label.len());
         cursor.skip_indent();
-        self.fill();
+        self.mark_non_empty();
         self.known.add_note(label);
         self.containers.push(Container::Note { is_empty: true });
         let mut html = "<div class=\"note\" data-note=\"".to_owned();
         escape::attribute(&mut html, label);
         html.push_str("\"><sup>");
-        escape::text(&mut html, label, Seen::Exact);
+        escape::text(&mut html, label, TextKind::Exact);
         html.push_str("</sup> ");
         self.sink.open(&html, "</div>");
     }
 
     pub(super) fn open_fence(&mut self, mark: u8, length: usize, indent: usize, info: &str) {
-        self.fill();
+        self.mark_non_empty();
         let figure = Figure::open(&mut self.sink, info);
         self.leaf = Leaf::Fence {
             mark,
@@ -87,7 +87,7 @@ impl Blocks {
     }
 
     pub(super) fn open_indented(&mut self, text: &str, ends: bool) {
-        self.fill();
+        self.mark_non_empty();
         let mut figure = Figure::open(&mut self.sink, "");
         figure.add(&mut self.sink, text, ends);
         self.leaf = Leaf::Indented {
@@ -98,7 +98,7 @@ impl Blocks {
 
     pub(super) fn begin_paragraph(&mut self, text: &str, ends: bool) {
         let is_too_deep = self.containers.len() >= DEPTH_MAX;
-        let leads = self.fill();
+        let leads = self.mark_non_empty();
         let shape = match () {
             () if is_too_deep => Shape::Verbatim,
             () if leads => Shape::Bare,
@@ -137,7 +137,8 @@ impl Blocks {
         }
     }
 
-    /// The line under a header makes it one: whatever stood before that is a paragraph of its own.
+    /// Starts a table if `under` is the delimiter row of the paragraph's last line. Earlier lines stay a
+    /// paragraph. Returns whether a table was started.
     pub(super) fn begin_table(&mut self, under: &str) -> bool {
         let Leaf::Paragraph {
             text,
@@ -164,8 +165,9 @@ impl Blocks {
         true
     }
 
-    /// Notes that the innermost container has content now; true when that is its first.
-    pub(super) fn fill(&mut self) -> bool {
+    /// Marks the innermost container as non-empty. Returns true if it is an item or footnote that was
+    /// empty.
+    pub(super) fn mark_non_empty(&mut self) -> bool {
         match self.containers.last_mut() {
             Some(Container::Item { is_empty, .. } | Container::Note { is_empty }) => {
                 std::mem::replace(is_empty, false)
@@ -191,7 +193,7 @@ impl Blocks {
         }
     }
 
-    /// A list holds items only: whatever else comes ends it.
+    /// Closes the innermost list: only items may follow directly in a list.
     pub(super) fn close_list(&mut self) {
         if matches!(self.containers.last(), Some(Container::List { .. })) {
             self.close_to(self.containers.len() - 1);

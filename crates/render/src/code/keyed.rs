@@ -1,4 +1,4 @@
-//! Settings: a key, a sign, a value.
+//! Highlights configuration languages: a key, `=` or `:`, a value.
 
 use super::languages::{Language, flags};
 use super::lexer::Open;
@@ -28,7 +28,7 @@ pub(crate) fn line(scan: &mut Scan<'_, '_>, language: &'static Language, open: &
     words::line(scan, language, open);
 }
 
-/// Length of the key at the front, quotes included.
+/// Length of the key at the start of the text, quotes included.
 fn key(text: &str) -> Option<usize> {
     let length = match text.as_bytes().first()? {
         quote @ (b'"' | b'\'') => text[1..].find(char::from(*quote))? + 2,

@@ -1,4 +1,4 @@
-//! What a language looks like to the lexer, and how to find one by name, ending or path.
+//! Language definitions for the lexer, and lookup by name, file extension or path.
 
 use std::collections::HashMap;
 use std::sync::OnceLock;
@@ -23,20 +23,20 @@ pub(crate) struct Quote {
     pub(crate) spans_lines: bool,
 }
 
-/// What a language has beyond words, strings, numbers and comments.
+/// Features of a language beyond words, strings, numbers and comments.
 pub(crate) mod flags {
     pub(crate) const ANY_CASE: u32 = 1;
     pub(crate) const CAPITAL_TYPES: u32 = 1 << 1;
-    /// Lines that begin with `#` speak to the preprocessor.
+    /// Lines that start with `#` are preprocessor directives.
     pub(crate) const HASH_LINES: u32 = 1 << 2;
     pub(crate) const AT_META: u32 = 1 << 3;
     /// `$name` is a variable.
     pub(crate) const DOLLAR: u32 = 1 << 4;
     pub(crate) const DOLLAR_IN_WORDS: u32 = 1 << 5;
     pub(crate) const DASH_IN_WORDS: u32 = 1 << 6;
-    pub(crate) const PRIME_IN_WORDS: u32 = 1 << 7;
-    /// `'` begins a character or a mark, never a long string.
-    pub(crate) const PRIME_IS_SHORT: u32 = 1 << 8;
+    pub(crate) const APOSTROPHE_IN_WORDS: u32 = 1 << 7;
+    /// `'` starts a character literal, lifetime or type variable, never a string.
+    pub(crate) const APOSTROPHE_IS_CHAR: u32 = 1 << 8;
     /// `name:` is a key.
     pub(crate) const KEYS: u32 = 1 << 9;
     pub(crate) const COLON_ATOMS: u32 = 1 << 10;
@@ -53,9 +53,9 @@ pub(crate) mod flags {
 
 #[derive(Debug)]
 pub(crate) struct Language {
-    /// As shown; lower-case and without spaces it is also its id.
+    /// Display name.
     pub(crate) name: &'static str,
-    /// Other names, file endings and whole file names, in lower case. The first is its id.
+    /// Names, file extensions and file names in lower case, separated by spaces. The first is the id.
     pub(crate) aliases: &'static str,
     pub(crate) grammar: Grammar,
     pub(crate) line_comments: &'static [&'static str],
@@ -69,7 +69,7 @@ pub(crate) struct Language {
 
 type Words = HashMap<&'static str, Class>;
 
-/// Built when a language is first seen: a start must not pay for languages nobody pastes.
+/// Built when a language is first used, so that startup does not pay for unused languages.
 static WORDS: [OnceLock<Words>; LANGUAGES.len()] = [const { OnceLock::new() }; LANGUAGES.len()];
 
 impl Language {
@@ -108,7 +108,7 @@ impl Language {
     }
 }
 
-pub(crate) fn named(name: &str) -> Option<&'static Language> {
+pub(crate) fn by_name(name: &str) -> Option<&'static Language> {
     if name.is_empty() || name.len() > 32 {
         return None;
     }
@@ -121,11 +121,11 @@ pub(crate) fn named(name: &str) -> Option<&'static Language> {
     })
 }
 
-pub(crate) fn of_path(path: &str) -> Option<&'static Language> {
+pub(crate) fn by_path(path: &str) -> Option<&'static Language> {
     let file = path.rsplit(['/', '\\']).next().unwrap_or(path);
-    named(file)
-        .or_else(|| named(file.rsplit_once('.')?.1))
-        .or_else(|| named(file.split_once('.')?.0))
+    by_name(file)
+        .or_else(|| by_name(file.rsplit_once('.')?.1))
+        .or_else(|| by_name(file.split_once('.')?.0))
 }
 
 #[cfg(test)]
@@ -135,19 +135,22 @@ mod tests {
     use super::*;
 
     #[test]
-    fn there_are_more_than_forty_languages_and_no_name_means_two() {
+    fn at_least_fifty_languages_exist_and_aliases_are_unique() {
         assert!(LANGUAGES.len() >= 50, "{}", LANGUAGES.len());
         let mut seen = HashSet::new();
         for language in &LANGUAGES {
             for alias in language.aliases.split_ascii_whitespace() {
-                assert!(seen.insert(alias), "{alias} stands for two languages");
+                assert!(
+                    seen.insert(alias),
+                    "alias `{alias}` is used by two languages"
+                );
                 assert_eq!(alias, alias.to_lowercase());
             }
         }
     }
 
     #[test]
-    fn a_language_is_found_by_name_ending_and_path() {
+    fn language_is_found_by_name_extension_and_path() {
         for (name, found) in [
             ("rs", "Rust"),
             ("Rust", "Rust"),
@@ -159,17 +162,17 @@ mod tests {
             ("Makefile", "Makefile"),
         ] {
             assert_eq!(
-                of_path(name).map(|language| language.name),
+                by_path(name).map(|language| language.name),
                 Some(found),
                 "{name}"
             );
         }
-        assert!(of_path("a.unheard").is_none());
-        assert!(named("").is_none());
+        assert!(by_path("a.unknown").is_none());
+        assert!(by_name("").is_none());
     }
 
     #[test]
-    fn ids_can_stand_in_an_attribute() {
+    fn language_ids_are_valid_attribute_values() {
         for language in &LANGUAGES {
             let id = language.id();
             assert!(

@@ -1,20 +1,20 @@
-//! One line after another, with what has to be remembered between them.
+//! Highlights code line by line, keeping the state that a line leaves open for the next.
 
 use super::languages::{Grammar, Language};
 use super::scan::{Class, Scan};
 use super::{keyed, markup, words};
-use crate::escape::{self, Seen};
+use crate::escape::{self, TextKind};
 
-/// What is still open at the end of a line.
+/// Construct that is still open at the end of a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Open {
     Nothing,
-    /// Which of the language's block comments, and how deep in itself.
+    /// `which` indexes the language's block comments; `depth` counts nested comments.
     Comment {
         which: u8,
         depth: u16,
     },
-    /// Which of the language's strings.
+    /// `which` indexes the language's strings.
     Text {
         which: u8,
     },
@@ -43,7 +43,7 @@ impl Lexer {
 
     pub(crate) fn line(&mut self, line: &str, out: &mut String) {
         let Some(language) = self.language else {
-            return escape::text(out, line, Seen::Exact);
+            return escape::text(out, line, TextKind::Exact);
         };
         let mut scan = Scan::new(line, out);
         match language.grammar {

@@ -1,4 +1,4 @@
-//! Languages made of tags.
+//! Highlights markup languages such as HTML and XML.
 
 use super::lexer::Open;
 use super::scan::{Class, Scan};
@@ -23,13 +23,13 @@ pub(crate) fn line(scan: &mut Scan<'_, '_>, open: &mut Open) {
                 }
                 None => scan.token_to_end(Class::String),
             },
-            Open::Tag { quote: None } => inside(scan, open),
-            _ => between(scan, open),
+            Open::Tag { quote: None } => inside_tag(scan, open),
+            _ => outside_tag(scan, open),
         }
     }
 }
 
-fn between(scan: &mut Scan<'_, '_>, open: &mut Open) {
+fn outside_tag(scan: &mut Scan<'_, '_>, open: &mut Open) {
     let rest = scan.rest();
     match rest.as_bytes()[0] {
         b'<' if rest.starts_with("<!--") => {
@@ -58,7 +58,7 @@ fn between(scan: &mut Scan<'_, '_>, open: &mut Open) {
     }
 }
 
-fn inside(scan: &mut Scan<'_, '_>, open: &mut Open) {
+fn inside_tag(scan: &mut Scan<'_, '_>, open: &mut Open) {
     let rest = scan.rest();
     match rest.as_bytes()[0] {
         b'>' => {

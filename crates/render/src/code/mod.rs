@@ -1,7 +1,7 @@
-//! Code, coloured by class names: a table of languages and one small lexer for all of them.
+//! Syntax highlighting with class names: a table of languages and one small lexer for all of them.
 //!
-//! Line by line, with a few bytes of state between lines, so that a growing block costs no more per
-//! line the longer it gets. Never an error: what the lexer does not understand stays plain.
+//! The lexer works line by line with a few bytes of state between lines, so the cost per line does not
+//! grow with the block. It never fails: text that it does not recognize stays plain.
 
 mod keyed;
 mod languages;
@@ -11,15 +11,16 @@ mod scan;
 mod table;
 mod words;
 
-use crate::escape::{self, Seen};
+use crate::escape::{self, TextKind};
 use crate::sink::Sink;
 use languages::Language;
 use lexer::Lexer;
 
-/// Longer lines are data, not code, and would become thousands of elements.
-const COLOURED_BYTES_MAX: usize = 2000;
+/// Maximum length of a highlighted line. Longer lines are usually data and would become thousands of
+/// elements.
+const HIGHLIGHTED_LINE_BYTES_MAX: usize = 2000;
 
-/// A block of code with its language and a place to copy from.
+/// A code block with its language label and a copy button.
 #[derive(Debug, Clone)]
 pub(crate) struct Figure {
     lexer: Lexer,
@@ -27,13 +28,13 @@ pub(crate) struct Figure {
 }
 
 impl Figure {
-    /// `info` is what stands behind the fence: its first word is the language.
+    /// `info` is the info string of the fence; its first word is the language.
     pub(crate) fn open(sink: &mut Sink, info: &str) -> Self {
         let word = info
             .split([' ', '\t', ',', '{', ':'])
             .find(|word| !word.is_empty())
             .unwrap_or("");
-        let language = languages::named(word);
+        let language = languages::by_name(word);
         let mut html = "<figure class=\"code\"".to_owned();
         let known = language.map(Language::id);
         if let Some(id) = known {
@@ -44,7 +45,7 @@ impl Figure {
         html.push_str("><figcaption><span class=\"language\">");
         let shown = language.map_or(word, |language| language.name);
         let end = shown.floor_char_boundary(32);
-        escape::text(&mut html, &shown[..end], Seen::Exact);
+        escape::text(&mut html, &shown[..end], TextKind::Exact);
         html.push_str("</span><button type=\"button\" class=\"copy\">Copy</button></figcaption>");
         sink.open(&html, "</figure>");
         sink.open("<pre tabindex=\"0\">", "</pre>");
@@ -55,11 +56,11 @@ impl Figure {
         }
     }
 
-    /// Adds a line, or a part of a long one.
+    /// Adds a line or part of a long line; `ends` says that the line ends here.
     pub(crate) fn add(&mut self, sink: &mut Sink, text: &str, ends: bool) {
         let out = sink.here();
-        if self.in_line || !ends || text.len() > COLOURED_BYTES_MAX {
-            escape::text(out, text, Seen::Exact);
+        if self.in_line || !ends || text.len() > HIGHLIGHTED_LINE_BYTES_MAX {
+            escape::text(out, text, TextKind::Exact);
         } else {
             self.lexer.line(text, out);
         }
@@ -87,13 +88,13 @@ pub(crate) fn figure(info: &str, text: &str) -> String {
 }
 
 pub(crate) fn lines(language_or_path: &str, text: &str) -> Vec<String> {
-    let mut lexer = Lexer::new(languages::of_path(language_or_path));
+    let mut lexer = Lexer::new(languages::by_path(language_or_path));
     text.lines()
         .map(|line| {
             let mut out = String::with_capacity(line.len() * 2);
             match line.len() {
-                0..=COLOURED_BYTES_MAX => lexer.line(line, &mut out),
-                _ => escape::text(&mut out, line, Seen::Exact),
+                0..=HIGHLIGHTED_LINE_BYTES_MAX => lexer.line(line, &mut out),
+                _ => escape::text(&mut out, line, TextKind::Exact),
             }
             out
         })

@@ -1,21 +1,21 @@
-//! A walk over one line that writes tokens as spans and everything between them as text.
+//! Scanner over one line that writes tokens as spans and the text between them as plain text.
 
-use crate::escape::{self, Seen};
+use crate::escape::{self, TextKind};
 
-/// What a token is; its class name in the HTML. `web/styles/code.css` gives each a colour.
+/// Token class, written as a class name in the HTML. `web/styles/code.css` colours each one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Class {
     Keyword,
     String,
     Comment,
-    /// Numbers and words that stand for one value.
+    /// Numbers, constants and literals such as `true`.
     Number,
     Function,
     Type,
-    /// Keys, attributes, fields.
+    /// Keys, attributes and fields.
     Property,
     Variable,
-    /// Instructions to a tool: attributes, decorators, the preprocessor.
+    /// Attributes, decorators and preprocessor directives.
     Meta,
     Tag,
     Heading,
@@ -76,7 +76,7 @@ impl<'l, 'o> Scan<'l, 'o> {
         &self.line[self.at..]
     }
 
-    /// Leaves one character plain.
+    /// Skips one character, which stays plain text.
     pub(crate) fn skip(&mut self) {
         self.at += self.rest().chars().next().map_or(0, char::len_utf8);
     }
@@ -90,7 +90,7 @@ impl<'l, 'o> Scan<'l, 'o> {
         self.at += rest.len() - rest.trim_start().len();
     }
 
-    /// Makes the next bytes a token.
+    /// Writes the next `length` bytes as a token.
     pub(crate) fn token(&mut self, length: usize, class: Class) {
         let end = self.line.ceil_char_boundary(self.at + length);
         if end == self.at {
@@ -100,7 +100,7 @@ impl<'l, 'o> Scan<'l, 'o> {
         self.out.push_str("<span class=\"");
         self.out.push_str(class.name());
         self.out.push_str("\">");
-        escape::text(self.out, &self.line[self.at..end], Seen::Exact);
+        escape::text(self.out, &self.line[self.at..end], TextKind::Exact);
         self.out.push_str("</span>");
         self.at = end;
         self.written = end;
@@ -110,7 +110,7 @@ impl<'l, 'o> Scan<'l, 'o> {
         self.token(self.line.len() - self.at, class);
     }
 
-    /// Length of the run at the front that fits.
+    /// Length in bytes of the leading characters that satisfy `fits`.
     pub(crate) fn run(&self, fits: impl Fn(char) -> bool) -> usize {
         let rest = self.rest();
         rest.find(|c| !fits(c)).unwrap_or(rest.len())
@@ -122,7 +122,7 @@ impl<'l, 'o> Scan<'l, 'o> {
     }
 
     fn write_plain(&mut self) {
-        escape::text(self.out, &self.line[self.written..self.at], Seen::Exact);
+        escape::text(self.out, &self.line[self.written..self.at], TextKind::Exact);
         self.written = self.at;
     }
 }

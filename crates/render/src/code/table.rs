@@ -1,4 +1,4 @@
-//! The languages people paste. A row is a few lines; a new language is a new row.
+//! Table of supported languages. To add a language, add an entry.
 
 use super::languages::flags::*;
 use super::languages::{Grammar, Language, Quote};
@@ -40,7 +40,7 @@ const PLAIN: Language = Language {
     flags: CAPITAL_TYPES,
 };
 
-/// Braces and slashes: most of them.
+/// Base of the languages with C-style comments.
 const CURLY: Language = Language {
     line_comments: SLASHES,
     block_comments: STARS,
@@ -74,7 +74,7 @@ pub(crate) static LANGUAGES: [Language; 62] = [
         types: "bool char f32 f64 i8 i16 i32 i64 i128 isize str u8 u16 u32 u64 u128 usize",
         values: "true false self Self",
         strings: &[LONG_DOUBLE],
-        flags: CAPITAL_TYPES | RUST | PREFIXED_STRINGS | PRIME_IS_SHORT | NESTED_COMMENTS,
+        flags: CAPITAL_TYPES | RUST | PREFIXED_STRINGS | APOSTROPHE_IS_CHAR | NESTED_COMMENTS,
         ..CURLY
     },
     Language {
@@ -249,7 +249,7 @@ pub(crate) static LANGUAGES: [Language; 62] = [
         values: "true false nothing missing Inf NaN",
         block_comments: &[("#=", "=#")],
         strings: &[TRIPLE, DOUBLE],
-        flags: CAPITAL_TYPES | AT_META | PRIME_IS_SHORT | COLON_ATOMS,
+        flags: CAPITAL_TYPES | AT_META | APOSTROPHE_IS_CHAR | COLON_ATOMS,
         ..SCRIPT
     },
     Language {
@@ -258,7 +258,7 @@ pub(crate) static LANGUAGES: [Language; 62] = [
         keywords: "abstract case catch class def derives do else end enum export extends extension final finally for forSome given if implicit import inline lazy match new object opaque override package private protected return sealed super then throw trait transparent try type using val var while with yield",
         values: "true false null this",
         strings: &[TRIPLE, DOUBLE],
-        flags: CAPITAL_TYPES | AT_META | PRIME_IS_SHORT | NESTED_COMMENTS,
+        flags: CAPITAL_TYPES | AT_META | APOSTROPHE_IS_CHAR | NESTED_COMMENTS,
         ..CURLY
     },
     Language {
@@ -304,7 +304,7 @@ pub(crate) static LANGUAGES: [Language; 62] = [
         line_comments: &["--"],
         block_comments: &[("{-", "-}")],
         strings: &[DOUBLE],
-        flags: CAPITAL_TYPES | PRIME_IN_WORDS | PRIME_IS_SHORT | NESTED_COMMENTS,
+        flags: CAPITAL_TYPES | APOSTROPHE_IN_WORDS | APOSTROPHE_IS_CHAR | NESTED_COMMENTS,
         ..PLAIN
     },
     Language {
@@ -315,7 +315,7 @@ pub(crate) static LANGUAGES: [Language; 62] = [
         values: "true false",
         block_comments: &[("(*", "*)")],
         strings: &[LONG_DOUBLE],
-        flags: CAPITAL_TYPES | PRIME_IN_WORDS | PRIME_IS_SHORT | NESTED_COMMENTS,
+        flags: CAPITAL_TYPES | APOSTROPHE_IN_WORDS | APOSTROPHE_IS_CHAR | NESTED_COMMENTS,
         ..PLAIN
     },
     Language {
@@ -326,7 +326,7 @@ pub(crate) static LANGUAGES: [Language; 62] = [
         line_comments: SLASHES,
         block_comments: &[("(*", "*)")],
         strings: &[TRIPLE, LONG_DOUBLE],
-        flags: CAPITAL_TYPES | PRIME_IN_WORDS | PRIME_IS_SHORT | HASH_LINES,
+        flags: CAPITAL_TYPES | APOSTROPHE_IN_WORDS | APOSTROPHE_IS_CHAR | HASH_LINES,
         ..PLAIN
     },
     Language {
@@ -541,7 +541,7 @@ pub(crate) static LANGUAGES: [Language; 62] = [
         keywords: "assert else if import in inherit let or rec then with",
         block_comments: STARS,
         strings: &[LONG_DOUBLE, quote("''", "''", false, true)],
-        flags: DASH_IN_WORDS | PRIME_IN_WORDS,
+        flags: DASH_IN_WORDS | APOSTROPHE_IN_WORDS,
         ..SCRIPT
     },
     Language {

@@ -1,11 +1,11 @@
-//! Languages made of words, strings, numbers and comments: most of them.
+//! Highlights languages made of words, strings, numbers and comments, which most are.
 
 use super::languages::{Language, Quote, flags};
 use super::lexer::Open;
 use super::scan::{Class, Scan};
 
 pub(crate) fn line(scan: &mut Scan<'_, '_>, language: &'static Language, open: &mut Open) {
-    go_on(scan, language, open);
+    continue_open(scan, language, open);
     let has = |flag| language.flags & flag != 0;
     if has(flags::HASH_LINES) && *open == Open::Nothing && scan.rest().trim_start().starts_with('#')
     {
@@ -32,14 +32,14 @@ pub(crate) fn line(scan: &mut Scan<'_, '_>, language: &'static Language, open: &
                 true => word(scan, language, open),
                 false => scan.skip(),
             },
-            _ => sign(scan, language, open, byte),
+            _ => punctuation(scan, language, open, byte),
         }
-        go_on(scan, language, open);
+        continue_open(scan, language, open);
     }
 }
 
-/// Ends what was open, or takes the whole line for it.
-fn go_on(scan: &mut Scan<'_, '_>, language: &'static Language, open: &mut Open) {
+/// Consumes the construct left open by an earlier line, up to its end or the end of this line.
+fn continue_open(scan: &mut Scan<'_, '_>, language: &'static Language, open: &mut Open) {
     match *open {
         Open::Nothing | Open::Tag { .. } => {}
         Open::Comment { which, depth } => {
@@ -71,7 +71,7 @@ fn go_on(scan: &mut Scan<'_, '_>, language: &'static Language, open: &mut Open) 
     }
 }
 
-/// How much of the text is comment, and how deep it is in itself after that.
+/// Returns the length of the comment and the nesting depth that is still open after it.
 fn comment(text: &str, begin: &str, end: &str, mut depth: u16, nests: bool) -> (usize, u16) {
     let mut at = 0;
     while let Some(found) = text[at..].find(end) {
@@ -108,7 +108,7 @@ fn end_of(text: &str, quote: &Quote) -> Option<usize> {
         if escapes % 2 == 0 {
             return Some(at);
         }
-        // The escaped quote may be the first of several that close.
+        // An escaped quote may be followed directly by the closing delimiter, as in `\""""`.
         at = end + 1;
     }
 }
@@ -147,7 +147,7 @@ fn word(scan: &mut Scan<'_, '_>, language: &'static Language, open: &mut Open) {
             || c == '_'
             || c == '$' && has(flags::DOLLAR_IN_WORDS)
             || matches!(c, '-' | '?' | '!' | '*') && has(flags::DASH_IN_WORDS)
-            || c == '\'' && has(flags::PRIME_IN_WORDS)
+            || c == '\'' && has(flags::APOSTROPHE_IN_WORDS)
     });
     let text = &scan.rest()[..length];
     let next = scan.peek_at(length);
@@ -199,7 +199,7 @@ fn is_key(after: &str) -> bool {
     after.starts_with(':') && !after.starts_with("::")
 }
 
-fn sign(scan: &mut Scan<'_, '_>, language: &'static Language, open: &mut Open, byte: u8) {
+fn punctuation(scan: &mut Scan<'_, '_>, language: &'static Language, open: &mut Open, byte: u8) {
     let has = |flag| language.flags & flag != 0;
     let rest = scan.rest();
     for (which, (begin, end)) in (0..).zip(language.block_comments) {
@@ -214,12 +214,12 @@ fn sign(scan: &mut Scan<'_, '_>, language: &'static Language, open: &mut Open, b
         }
     }
     for begin in language.line_comments {
-        if rest.starts_with(begin) && (*begin != "#" || stands_apart(scan)) {
+        if rest.starts_with(begin) && (*begin != "#" || starts_comment(scan)) {
             return scan.token_to_end(Class::Comment);
         }
     }
-    if byte == b'\'' && has(flags::PRIME_IS_SHORT) {
-        return prime(scan);
+    if byte == b'\'' && has(flags::APOSTROPHE_IS_CHAR) {
+        return char_or_lifetime(scan);
     }
     for (which, quote) in (0..).zip(language.strings) {
         if rest.starts_with(quote.open) {
@@ -237,7 +237,7 @@ fn sign(scan: &mut Scan<'_, '_>, language: &'static Language, open: &mut Open, b
         b'\\' if has(flags::BACKSLASH_WORDS) => {
             let letters = rest[1..].find(|c: char| !c.is_ascii_alphabetic());
             let letters = letters.unwrap_or(rest.len() - 1);
-            // One sign is a command, too: `\%` is no comment.
+            // A single non-letter is a command as well: `\%` does not start a comment.
             scan.token(1 + letters.max(1), Class::Keyword);
         }
         b'#' if has(flags::RUST) && (rest.starts_with("#[") || rest.starts_with("#![")) => {
@@ -258,7 +258,7 @@ fn sign(scan: &mut Scan<'_, '_>, language: &'static Language, open: &mut Open, b
             None => scan.skip(),
         },
         b'-' | b'.' if has(flags::DASH_IN_WORDS) && has(flags::KEYS) && rest.len() > 1 => {
-            // Style sheets: `--name` and `.name`.
+            // CSS custom properties (`--name`) and classes (`.name`).
             scan.skip();
             let length = scan.run(|c| c.is_alphanumeric() || matches!(c, '-' | '_'));
             match length {
@@ -271,15 +271,15 @@ fn sign(scan: &mut Scan<'_, '_>, language: &'static Language, open: &mut Open, b
     }
 }
 
-/// A shell's `$#` and `a#b` are no comments.
-fn stands_apart(scan: &Scan<'_, '_>) -> bool {
+/// Whether a `#` here starts a comment: in a shell, `$#` and `a#b` do not.
+fn starts_comment(scan: &Scan<'_, '_>) -> bool {
     let before = scan.before();
     before.is_empty()
         || before.ends_with([' ', '\t', ';', '(', ')', '{', '}', '[', ']', ',', '"', '\''])
 }
 
-/// A character in primes, or the mark of a lifetime or a type.
-fn prime(scan: &mut Scan<'_, '_>) {
+/// A character literal, or a name after an apostrophe such as a lifetime or type variable.
+fn char_or_lifetime(scan: &mut Scan<'_, '_>) {
     let rest = &scan.rest()[1..];
     let length = match rest.chars().next() {
         Some('\\') => rest[1..].find('\'').map(|end| end + 3),
@@ -326,7 +326,7 @@ fn variable(scan: &mut Scan<'_, '_>) {
         Some(b'?' | b'!' | b'#' | b'@' | b'*' | b'$') => 1,
         _ => {
             let end = rest.find(|c: char| !(c.is_alphanumeric() || matches!(c, '_' | ':')));
-            // A colon inside a name, not behind it.
+            // A colon belongs to the name only between letters, not at its end.
             let name = &rest[..end.unwrap_or(rest.len())];
             name.trim_end_matches(':').len()
         }
@@ -337,7 +337,7 @@ fn variable(scan: &mut Scan<'_, '_>) {
     }
 }
 
-/// Where a `/` begins a pattern instead of dividing.
+/// Whether a `/` after this text starts a regex rather than a division.
 fn may_be_operand(before: &str) -> bool {
     let before = before.trim_end();
     before.is_empty()

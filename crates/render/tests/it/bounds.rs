@@ -1,8 +1,8 @@
-//! Hostile texts stay cheap: what is shown, what is kept open and what is sent have bounds.
+//! Limits for hostile texts: HTML size, element depth and delta size.
 
 use render::{Live, html};
 
-/// The most HTML any of our texts may become, per byte. Empty fences in a row come closest.
+/// Maximum bytes of HTML per byte of text. Consecutive empty fences come closest.
 const GROWTH_MAX: usize = 64;
 
 fn hostile() -> Vec<(&'static str, String)> {
@@ -105,7 +105,7 @@ fn hostile() -> Vec<(&'static str, String)> {
 }
 
 #[test]
-fn no_text_grows_out_of_measure() {
+fn hostile_text_html_size_is_bounded() {
     for (name, text) in hostile() {
         let length = html(&text).len();
         assert!(
@@ -117,7 +117,7 @@ fn no_text_grows_out_of_measure() {
 }
 
 #[test]
-fn elements_do_not_nest_beyond_what_a_browser_keeps() {
+fn hostile_text_element_depth_is_bounded() {
     for (name, text) in hostile() {
         let (mut depth, mut deepest) = (0_i32, 0);
         for piece in crate::tokens::pieces(&html(&text)) {
@@ -135,9 +135,9 @@ fn elements_do_not_nest_beyond_what_a_browser_keeps() {
     }
 }
 
-/// While a text grows without end, each flush sends what is new and a tail that stays small.
+/// While a text grows, each flush sends only the new parts and a small tail.
 #[test]
-fn what_one_more_piece_sends_does_not_grow_with_the_text() {
+fn delta_size_does_not_grow_with_the_text() {
     let endless: [(&str, &str, &str); 9] = [
         ("paragraph", "", "some words and *more* of `them` "),
         ("lines", "", "a line of words, long enough to matter\n"),

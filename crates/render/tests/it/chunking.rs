@@ -1,4 +1,4 @@
-//! However a text comes in pieces, a page shows the same at every moment and in the end.
+//! However a text is split, a page shows the same HTML as `html` of the text so far.
 
 use proptest::prelude::*;
 use render::{Live, html};
@@ -7,7 +7,7 @@ use crate::spec;
 use crate::texts::{self, LONG};
 use crate::tree::Tree;
 
-/// Pushes the pieces, looking after each, and compares with the text so far at one go.
+/// Pushes the pieces, flushes after each, and compares with `html` of the text so far.
 fn check(pieces: &[&str]) {
     let (mut live, mut page, mut so_far) = (Live::new(), Tree::default(), String::new());
     for piece in pieces {
@@ -20,10 +20,10 @@ fn check(pieces: &[&str]) {
         assert_eq!(shown.html(), html(&so_far), "after {so_far:?}");
     }
     page.apply(&live.finish());
-    assert_eq!(page.html(), html(&so_far), "in the end of {so_far:?}");
+    assert_eq!(page.html(), html(&so_far), "at the end of {so_far:?}");
 }
 
-fn check_without_looking(pieces: &[&str]) {
+fn check_without_flush(pieces: &[&str]) {
     let (mut live, mut page) = (Live::new(), Tree::default());
     pieces.iter().for_each(|piece| live.push(piece));
     page.apply(&live.finish());
@@ -36,15 +36,15 @@ fn characters(text: &str) -> Vec<&str> {
 }
 
 #[test]
-fn a_text_cut_after_every_character_is_the_same_as_at_one_go() {
+fn text_streamed_by_character_renders_like_whole_text() {
     for text in texts::all() {
         check(&characters(&text));
-        check_without_looking(&characters(&text));
+        check_without_flush(&characters(&text));
     }
 }
 
 #[test]
-fn a_text_cut_once_is_the_same_wherever_that_is() {
+fn text_split_anywhere_renders_like_whole_text() {
     for text in texts::all().iter().chain([&LONG.to_owned()]) {
         for at in (0..text.len()).filter(|at| text.is_char_boundary(*at)) {
             check(&[&text[..at], &text[at..]]);
@@ -53,7 +53,7 @@ fn a_text_cut_once_is_the_same_wherever_that_is() {
 }
 
 #[test]
-fn every_example_of_the_specifications_is_the_same_however_it_is_cut() {
+fn spec_examples_split_anywhere_render_like_whole_text() {
     let examples = spec::FILES.into_iter().flat_map(spec::examples);
     let texts: Vec<String> = examples.map(|(markdown, _)| markdown).collect();
     assert!(texts.len() > 690, "{}", texts.len());
@@ -67,13 +67,13 @@ fn every_example_of_the_specifications_is_the_same_however_it_is_cut() {
                 page.apply(&live.flush().finished);
             }
             page.apply(&live.finish());
-            assert_eq!(page.html(), whole, "{text:?} cut at {at}");
+            assert_eq!(page.html(), whole, "{text:?} split at {at}");
         }
     }
 }
 
 #[test]
-fn what_is_longer_than_we_wait_for_is_the_same_too() {
+fn overlong_lines_in_pieces_render_like_whole_text() {
     let endless = [
         "word ".repeat(5000),
         "w".repeat(20_000),
@@ -101,7 +101,7 @@ fn what_is_longer_than_we_wait_for_is_the_same_too() {
 }
 
 #[test]
-fn what_is_finished_is_sent_once() {
+fn finished_blocks_are_sent_once() {
     let mut live = Live::new();
     live.push("# One\n\ntwo\n\n```rust\nfn a() {}\n");
     let first = live.flush();
@@ -119,7 +119,7 @@ fn what_is_finished_is_sent_once() {
 }
 
 #[test]
-fn an_open_fence_is_shown_as_code() {
+fn unclosed_fence_is_shown_as_code() {
     let mut live = Live::new();
     live.push("```py\ndef f");
     let delta = live.flush();
@@ -133,7 +133,7 @@ fn an_open_fence_is_shown_as_code() {
 }
 
 #[test]
-fn rows_and_items_are_finished_while_their_table_and_list_are_open() {
+fn rows_and_items_are_finished_before_their_table_and_list() {
     let mut live = Live::new();
     live.push("|a|\n|-|\n|1|\n|2|\n");
     let delta = live.flush();
@@ -160,7 +160,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 400, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn any_text_in_any_pieces(parts in prop::collection::vec(texts::fragment(), 0..40), sizes in prop::collection::vec(1_usize..40, 1..20)) {
+    fn random_text_in_random_pieces_renders_like_whole_text(parts in prop::collection::vec(texts::fragment(), 0..40), sizes in prop::collection::vec(1_usize..40, 1..20)) {
         let text = parts.concat();
         let (mut pieces, mut rest) = (vec![], text.as_str());
         for size in sizes.iter().cycle() {
@@ -172,6 +172,6 @@ proptest! {
             rest = after;
         }
         check(&pieces);
-        check_without_looking(&pieces);
+        check_without_flush(&pieces);
     }
 }

@@ -1,10 +1,10 @@
-//! Coloured code: every character is kept, every colour closes.
+//! Syntax highlighting: token classes, and every character of the code is kept.
 
 use proptest::prelude::*;
 use render::{code_lines, html, visible};
 
 use crate::texts;
-use crate::tokens::words;
+use crate::tokens::visible_text;
 
 const LANGUAGES: &[&str] = &[
     "rust",
@@ -71,12 +71,12 @@ const LANGUAGES: &[&str] = &[
     "",
 ];
 
-fn coloured(language: &str, line: &str) -> String {
+fn highlighted(language: &str, line: &str) -> String {
     code_lines(language, line).concat()
 }
 
 #[test]
-fn common_tokens_have_their_class() {
+fn common_tokens_get_their_class() {
     let cases = [
         (
             "rust",
@@ -140,13 +140,13 @@ fn common_tokens_have_their_class() {
         ("unheard-of", "let x", "let x"),
     ];
     for (language, line, wanted) in cases {
-        assert_eq!(coloured(language, line), wanted, "{language}");
+        assert_eq!(highlighted(language, line), wanted, "{language}");
     }
 }
 
-/// The languages people paste most: a line of each, and a word in it that has its colour.
+/// One line of each common language with a word and the class it must get.
 #[test]
-fn the_usual_languages_are_coloured() {
+fn common_languages_are_highlighted() {
     let lines = [
         ("rust", "fn main() {}", "k", "fn"),
         ("python", "import os", "k", "import"),
@@ -214,7 +214,7 @@ fn the_usual_languages_are_coloured() {
     assert!(lines.len() >= 40);
     let mut missing = vec![];
     for (language, line, class, word) in lines {
-        let html = coloured(language, line);
+        let html = highlighted(language, line);
         if !html.contains(&format!("<span class=\"{class}\">{word}</span>")) {
             missing.push(format!("{language}: {html}"));
         }
@@ -223,7 +223,7 @@ fn the_usual_languages_are_coloured() {
 }
 
 #[test]
-fn what_spans_lines_goes_on_and_ends() {
+fn multi_line_tokens_continue_and_end() {
     let cases: [(&str, &str, &[&str]); 5] = [
         (
             "rust",
@@ -266,20 +266,20 @@ fn what_spans_lines_goes_on_and_ends() {
 }
 
 #[test]
-fn files_are_known_by_their_path() {
-    assert!(coloured("src/main.rs", "fn").contains("class=\"k\""));
-    assert!(coloured("Dockerfile", "FROM x").contains("class=\"k\""));
-    assert_eq!(coloured("x.unheard", "fn"), "fn");
+fn file_path_selects_the_language() {
+    assert!(highlighted("src/main.rs", "fn").contains("class=\"k\""));
+    assert!(highlighted("Dockerfile", "FROM x").contains("class=\"k\""));
+    assert_eq!(highlighted("x.unheard", "fn"), "fn");
 }
 
 #[test]
-fn a_block_says_its_language_and_can_be_copied() {
+fn code_block_has_language_label_and_copy_button() {
     let html = html("```RS title=x\nfn\n```");
     assert!(html.starts_with("<figure class=\"code\" data-language=\"rust\"><figcaption><span class=\"language\">Rust</span><button type=\"button\" class=\"copy\">Copy</button></figcaption><pre tabindex=\"0\"><code>"), "{html}");
 }
 
 #[test]
-fn an_unknown_language_is_named_and_plain() {
+fn unknown_language_is_labelled_and_not_highlighted() {
     let html = html("```brainf*ck<b>\n+++\n```");
     assert!(
         html.contains("<span class=\"language\">brainf*ck&lt;b&gt;</span>"),
@@ -289,10 +289,10 @@ fn an_unknown_language_is_named_and_plain() {
 }
 
 #[test]
-fn nothing_hides_in_code_paths_and_commands() {
+fn invisible_characters_are_shown_in_code_and_paths() {
     for html in [
         visible("rm\u{202e} -rf"),
-        coloured("rust", "let \u{202e}x = \"\u{2066}\";"),
+        highlighted("rust", "let \u{202e}x = \"\u{2066}\";"),
         html("`a\u{202e}b`"),
         html("```\n\u{202e}\n```"),
         html("[x](https://a\u{202e}b.c)"),
@@ -304,20 +304,24 @@ fn nothing_hides_in_code_paths_and_commands() {
 }
 
 #[test]
-fn every_language_keeps_every_character_of_every_text() {
+fn highlighting_keeps_all_text_in_every_language() {
     for language in LANGUAGES {
         for text in texts::all() {
-            keeps(language, &text);
+            assert_text_kept(language, &text);
         }
     }
 }
 
-/// The text as it is read: what cannot be seen is named.
-fn keeps(language: &str, text: &str) {
+/// Asserts that the highlighted lines have the same visible text as the input.
+fn assert_text_kept(language: &str, text: &str) {
     let lines = code_lines(language, text);
     assert_eq!(lines.len(), text.lines().count());
     for (html, line) in lines.iter().zip(text.lines()) {
-        assert_eq!(words(html), words(&visible(line)), "{language}: {line:?}");
+        assert_eq!(
+            visible_text(html),
+            visible_text(&visible(line)),
+            "{language}: {line:?}"
+        );
     }
 }
 
@@ -325,7 +329,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 300, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn any_text_in_any_language(parts in prop::collection::vec(texts::fragment(), 0..30), language in prop::sample::select(LANGUAGES)) {
-        keeps(language, &parts.concat());
+    fn highlighting_keeps_random_text_in_every_language(parts in prop::collection::vec(texts::fragment(), 0..30), language in prop::sample::select(LANGUAGES)) {
+        assert_text_kept(language, &parts.concat());
     }
 }

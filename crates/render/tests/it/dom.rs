@@ -1,7 +1,6 @@
-//! HTML as a browser's parser builds it.
+//! HTML tree as a browser's parser builds it.
 //!
-//! What we write is well-formed, so the parser should have nothing to repair: whatever it would move,
-//! close, take away or complain about is a failure.
+//! Our HTML is well-formed, so the parser must not move, close, remove or report anything.
 
 use std::borrow::Cow;
 use std::cell::RefCell;
@@ -103,7 +102,7 @@ impl TreeSink for Dom {
     }
 
     fn append_based_on_parent_node(&self, _: &Rc<Node>, _: &Rc<Node>, _: NodeOrText<Rc<Node>>) {
-        self.repair("put something in front of a table");
+        self.repair("moved a node before a table");
     }
 
     fn append_doctype_to_document(&self, _: StrTendril, _: StrTendril, _: StrTendril) {
@@ -122,7 +121,7 @@ impl TreeSink for Dom {
     fn set_quirks_mode(&self, _: QuirksMode) {}
 
     fn append_before_sibling(&self, _: &Rc<Node>, _: NodeOrText<Rc<Node>>) {
-        self.repair("put something in front of another");
+        self.repair("inserted a node before a sibling");
     }
 
     fn add_attrs_if_missing(&self, _: &Rc<Node>, _: Vec<Attribute>) {
@@ -130,7 +129,7 @@ impl TreeSink for Dom {
     }
 
     fn remove_from_parent(&self, _: &Rc<Node>) {
-        self.repair("took something away");
+        self.repair("removed a node");
     }
 
     fn reparent_children(&self, _: &Rc<Node>, _: &Rc<Node>) {
@@ -138,7 +137,7 @@ impl TreeSink for Dom {
     }
 }
 
-/// What the parser built, and what it had to repair for that.
+/// Returns the tree that the parser built and the repairs it made.
 pub(crate) fn built(html: &str) -> (Vec<Piece>, Vec<String>) {
     fn walk(node: &Node, pieces: &mut Vec<Piece>) {
         for child in node.children.borrow().iter() {
@@ -159,7 +158,7 @@ pub(crate) fn built(html: &str) -> (Vec<Piece>, Vec<String>) {
     let parser = parse_fragment(Dom::default(), ParseOpts::default(), context, vec![], true);
     let dom = parser.one(html);
     let mut pieces = vec![];
-    // A fragment is parsed into an `html` element of its own.
+    // The parser wraps a fragment in an `html` element.
     for child in dom.get_document().children.borrow().iter() {
         if let Child::Element(root) = child {
             walk(root, &mut pieces);
@@ -169,7 +168,7 @@ pub(crate) fn built(html: &str) -> (Vec<Piece>, Vec<String>) {
 }
 
 #[test]
-fn what_a_parser_would_repair_is_noticed() {
+fn malformed_html_is_reported_as_repairs() {
     for html in [
         "<p><div></div></p>",
         "<table><b>x</b></table>",

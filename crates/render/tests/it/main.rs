@@ -1,9 +1,6 @@
-//! Markdown in, HTML out, judged by a real HTML tokenizer and parser.
+//! Tests of the rendered HTML, checked with a real HTML tokenizer and parser.
 
-#![expect(
-    clippy::unwrap_used,
-    reason = "helpers of tests, outside of a test function"
-)]
+#![expect(clippy::unwrap_used, reason = "test helpers outside test functions")]
 
 mod bounds;
 mod chunking;

@@ -1,16 +1,16 @@
-//! What each kind of markdown becomes.
+//! HTML of each kind of markdown.
 
 use render::html;
 
-fn all_become(cases: &[(&str, &str)]) {
+fn assert_all(cases: &[(&str, &str)]) {
     for (text, wanted) in cases {
         assert_eq!(html(text), *wanted, "{text:?}");
     }
 }
 
 #[test]
-fn words() {
-    all_become(&[
+fn inline_markup_is_rendered() {
+    assert_all(&[
         ("", ""),
         ("a", "<p>a</p>"),
         ("a\nb\n\nc", "<p>a\nb</p><p>c</p>"),
@@ -34,8 +34,8 @@ fn words() {
 }
 
 #[test]
-fn headings_and_rules() {
-    all_become(&[
+fn headings_and_rules_are_rendered() {
+    assert_all(&[
         ("# a", "<h1>a</h1>"),
         ("###### a ##", "<h6>a</h6>"),
         ("#a", "<p>#a</p>"),
@@ -48,8 +48,8 @@ fn headings_and_rules() {
 }
 
 #[test]
-fn lists() {
-    all_become(&[
+fn lists_are_rendered() {
+    assert_all(&[
         ("- a\n- b", "<ul><li>a</li><li>b</li></ul>"),
         ("- a\n\n- b", "<ul><li>a</li><li>b</li></ul>"),
         ("3. a\n4. b", "<ol start=\"3\"><li>a</li><li>b</li></ol>"),
@@ -78,8 +78,8 @@ fn lists() {
 }
 
 #[test]
-fn quotes() {
-    all_become(&[
+fn block_quotes_are_rendered() {
+    assert_all(&[
         ("> a\n> b", "<blockquote><p>a\nb</p></blockquote>"),
         (
             "> a\nb\n\nc",
@@ -101,8 +101,8 @@ fn quotes() {
 }
 
 #[test]
-fn tables() {
-    all_become(&[
+fn tables_are_rendered() {
+    assert_all(&[
         (
             "|a|b|\n|-|:-:|\n|1|2|",
             "<div class=\"table\" tabindex=\"0\"><table><thead><tr><th scope=\"col\">a</th><th scope=\"col\" class=\"center\">b</th></tr></thead><tbody><tr><td>1</td><td class=\"center\">2</td></tr></tbody></table></div>",
@@ -128,14 +128,14 @@ fn tables() {
 }
 
 #[test]
-fn a_table_too_wide_to_read_is_text() {
+fn table_with_too_many_columns_is_text() {
     let wide = format!("{}\n{}\n", "|a".repeat(65), "|-".repeat(65));
     assert!(html(&wide).starts_with("<p>|a|a"), "{}", html(&wide));
 }
 
 #[test]
-fn footnotes_stand_where_they_are_written_and_nothing_jumps() {
-    all_become(&[
+fn footnotes_are_rendered_in_place() {
+    assert_all(&[
         (
             "a[^1]",
             "<p>a<sup class=\"note\" data-note=\"1\">1</sup></p>",
@@ -153,13 +153,13 @@ fn footnotes_stand_where_they_are_written_and_nothing_jumps() {
 }
 
 #[test]
-fn a_definition_works_from_where_it_stands() {
+fn link_definition_applies_only_to_later_text() {
     let link = |host: &str| {
         format!(
             "<a href=\"https://{host}\" target=\"_blank\" rel=\"noopener noreferrer\">a</a><span class=\"host\"> {host}</span>"
         )
     };
-    all_become(&[
+    assert_all(&[
         (
             "[a]: https://x.y\n\n[a]",
             &format!("<p>{}</p>", link("x.y")),
@@ -173,8 +173,8 @@ fn a_definition_works_from_where_it_stands() {
 }
 
 #[test]
-fn math_is_left_as_typed() {
-    all_become(&[
+fn math_is_kept_as_typed() {
+    assert_all(&[
         (
             "$a_1 * b_2 * c$",
             "<p><span class=\"math\">$a_1 * b_2 * c$</span></p>",
@@ -184,8 +184,8 @@ fn math_is_left_as_typed() {
 }
 
 #[test]
-fn html_is_text() {
-    all_become(&[
+fn html_is_escaped() {
+    assert_all(&[
         ("a <b>c</b>", "<p>a &lt;b&gt;c&lt;/b&gt;</p>"),
         (
             "<div>\n*a*\n</div>\n\n*b*",
@@ -196,8 +196,8 @@ fn html_is_text() {
 }
 
 #[test]
-fn files_are_marked_in_words_code_and_links() {
-    all_become(&[
+fn file_paths_are_marked_in_text_code_and_links() {
+    assert_all(&[
         (
             "see src/a.rs:3",
             "<p>see <span class=\"path\" data-path=\"src/a.rs\" data-line=\"3\">src/a.rs:3</span></p>",
@@ -215,13 +215,13 @@ fn files_are_marked_in_words_code_and_links() {
 }
 
 #[test]
-fn code_blocks() {
+fn code_blocks_are_rendered() {
     let block = |language: &str, name: &str, code: &str| {
         format!(
             "<figure class=\"code\"{language}><figcaption><span class=\"language\">{name}</span><button type=\"button\" class=\"copy\">Copy</button></figcaption><pre tabindex=\"0\"><code>{code}</code></pre></figure>"
         )
     };
-    all_become(&[
+    assert_all(&[
         (
             "```\na\n\n b\n```\nc",
             &format!("{}<p>c</p>", block("", "", "a\n\n b\n")),

@@ -1,13 +1,13 @@
-//! No text in the world becomes anything but the few elements and attributes we write.
+//! Any text produces only the allowed elements and attributes.
 
 use proptest::prelude::*;
 use render::{Live, code_lines, html, visible};
 
 use crate::dom::built;
 use crate::texts;
-use crate::tokens::{Piece, pieces, words};
+use crate::tokens::{Piece, pieces, visible_text};
 
-/// Every element we write, and every attribute it may have.
+/// Allowed elements with their allowed attributes.
 const ALLOWED: &[(&str, &[&str])] = &[
     ("a", &["href", "rel", "target"]),
     ("blockquote", &[]),
@@ -103,19 +103,19 @@ fn check(html: &str, from: &str) {
     }
 }
 
-/// A machine's name that every reader of addresses reads alike.
+/// Whether the host of the URL is unambiguous for every URL parser.
 fn is_plain_address(address: &str) -> bool {
     let Some((_, rest)) = address.split_once("://") else {
         return address.starts_with("mailto:");
     };
     let authority = rest.split(['/', '?', '#']).next().unwrap_or("");
-    let machine = authority.rsplit('@').next().unwrap_or("");
+    let host = authority.rsplit('@').next().unwrap_or("");
     let is_plain = |b: u8| b.is_ascii_alphanumeric() || b"-_.:[]".contains(&b);
-    !machine.is_empty() && machine.bytes().all(is_plain)
+    !host.is_empty() && host.bytes().all(is_plain)
 }
 
-/// A browser's parser builds just what was written, and has nothing to repair.
-fn parser_agrees(html: &str, from: &str) {
+/// Asserts that a browser's parser builds exactly the written tree and repairs nothing.
+fn assert_parsed_as_written(html: &str, from: &str) {
     let (built, repairs) = built(html);
     assert_eq!(repairs, Vec::<String>::new(), "from {from:?}");
     assert_eq!(built, pieces(html), "from {from:?}");
@@ -235,7 +235,7 @@ const ADDRESSES: &[&str] = &[
     "http://x.y:99999/",
 ];
 
-/// Places a script can stand in; `%` is where.
+/// Contexts for a script; `%` is replaced by it.
 const PLACES: &[&str] = &[
     "%",
     "text % text",
@@ -276,7 +276,7 @@ const PLACES: &[&str] = &[
     "https://a.b/%",
 ];
 
-/// Places an address can stand in.
+/// Contexts for a URL; `%` is replaced by it.
 const LINKS: &[&str] = &[
     "%",
     "<%>",
@@ -318,7 +318,7 @@ fn vectors() -> Vec<String> {
 }
 
 #[test]
-fn thousands_of_attacks_become_text() {
+fn xss_vectors_produce_only_allowed_elements() {
     let vectors = vectors();
     assert!(vectors.len() > 5000, "{}", vectors.len());
     for vector in &vectors {
@@ -329,14 +329,14 @@ fn thousands_of_attacks_become_text() {
 }
 
 #[test]
-fn a_browser_s_parser_finds_nothing_to_repair() {
+fn html_parser_has_nothing_to_repair() {
     for vector in vectors().iter().step_by(3).chain(&texts::all()) {
-        parser_agrees(&html(vector), vector);
+        assert_parsed_as_written(&html(vector), vector);
     }
 }
 
 #[test]
-fn parts_are_as_safe_as_the_whole() {
+fn parts_of_streamed_xss_vectors_are_safe() {
     for vector in vectors().iter().step_by(7) {
         let mut live = Live::new();
         for character in vector.chars() {
@@ -350,7 +350,7 @@ fn parts_are_as_safe_as_the_whole() {
 }
 
 #[test]
-fn code_and_names_are_as_safe_as_text() {
+fn xss_vectors_in_code_and_language_names_are_safe() {
     for payload in SCRIPTS.iter().chain(ADDRESSES) {
         check(&visible(payload), payload);
         assert!(
@@ -365,7 +365,7 @@ fn code_and_names_are_as_safe_as_text() {
 }
 
 #[test]
-fn html_in_the_text_can_be_read() {
+fn html_in_markdown_is_shown_as_text() {
     for (text, shown) in [
         ("<b>x</b>", "<b>x</b>"),
         (
@@ -378,13 +378,13 @@ fn html_in_the_text_can_be_read() {
             "<div class=\"a\">\nx\n</div>",
         ),
     ] {
-        assert_eq!(words(&html(text)), shown);
+        assert_eq!(visible_text(&html(text)), shown);
     }
 }
 
 #[test]
-fn a_link_says_where_it_goes() {
-    let shown = |text: &str| words(&html(text));
+fn link_shows_its_destination() {
+    let shown = |text: &str| visible_text(&html(text));
     assert_eq!(shown("[docs](https://example.com/x)"), "docs example.com");
     assert_eq!(
         shown("[https://good.example](https://evil.example)"),
@@ -406,9 +406,9 @@ fn a_link_says_where_it_goes() {
 }
 
 #[test]
-fn a_picture_is_a_name_and_an_address_and_is_never_loaded() {
+fn image_is_shown_as_alt_text_and_url_and_not_loaded() {
     let html = html("![a cat](https://example.com/cat.png)");
-    assert_eq!(words(&html), "a cat https://example.com/cat.png");
+    assert_eq!(visible_text(&html), "a cat https://example.com/cat.png");
     assert!(!html.contains("<img") && !html.contains("src="));
 }
 
@@ -416,7 +416,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 500, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn any_text_is_safe(parts in prop::collection::vec(prop_oneof![
+    fn random_text_produces_only_allowed_elements(parts in prop::collection::vec(prop_oneof![
         3 => texts::fragment(),
         1 => prop::sample::select(SCRIPTS).prop_map(str::to_owned),
         1 => prop::sample::select(ADDRESSES).prop_map(str::to_owned),
@@ -424,6 +424,6 @@ proptest! {
         let text = parts.concat();
         let html = html(&text);
         check(&html, &text);
-        parser_agrees(&html, &text);
+        assert_parsed_as_written(&html, &text);
     }
 }

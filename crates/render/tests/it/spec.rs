@@ -1,8 +1,8 @@
-//! The examples of the CommonMark and GFM specifications, read from the parser's own package.
+//! Examples of the CommonMark and GFM specifications, read from the parser's own package.
 //!
-//! Compared by structure and words: our decorations (links' hosts, code's header and colours) are
-//! taken off on both sides. What differs on purpose is named with its reason, and each reason must
-//! still be needed.
+//! Compares structure and text after removing our additions (link hosts, code headers, highlighting).
+//! Each intended difference is listed with its reason, and a listed difference that no longer occurs
+//! fails the test.
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -11,7 +11,7 @@ use render::html;
 
 use crate::tokens::{Piece, pieces};
 
-/// Where the parser's package is; its tests carry the examples.
+/// Path of the parser's test suite, which contains the examples.
 fn suite() -> PathBuf {
     let cargo = |arguments: &[&str]| {
         let mut command = Command::new(env!("CARGO"));
@@ -19,7 +19,7 @@ fn suite() -> PathBuf {
         let output = command.current_dir(env!("CARGO_MANIFEST_DIR")).output();
         String::from_utf8(output.unwrap().stdout).unwrap()
     };
-    // Only the packages for this machine are sure to be here.
+    // Offline, cargo is only certain to have the packages of the host platform.
     let version = cargo(&["-vV"]);
     let host = version.lines().find_map(|line| line.strip_prefix("host: "));
     let platform = ["--filter-platform", host.unwrap()];
@@ -32,7 +32,7 @@ fn suite() -> PathBuf {
     manifest.parent().unwrap().join("tests/suite")
 }
 
-/// Markdown and HTML of each example of a file.
+/// Markdown and expected HTML of each example in a file.
 pub(crate) fn examples(file: &str) -> Vec<(String, String)> {
     let text = std::fs::read_to_string(suite().join(file)).unwrap();
     let between = |text: &str, name: &str| {
@@ -45,70 +45,70 @@ pub(crate) fn examples(file: &str) -> Vec<(String, String)> {
         .collect()
 }
 
-/// Structure and words, without what we add or leave out everywhere.
-fn essence(html: &str) -> Vec<String> {
-    let mut essence: Vec<String> = vec![];
+/// Structure and text of the HTML, without elements that we add or omit everywhere.
+fn normalized(html: &str) -> Vec<String> {
+    let mut normalized: Vec<String> = vec![];
     let mut hidden = 0_usize;
     let mut stack: Vec<(String, bool)> = vec![];
     for piece in pieces(html) {
         match &piece {
             Piece::Start(name, attributes) => {
-                // Our header of a code block, the host behind a link, the box of a task.
+                // The header of a code block, the host after a link, the checkbox of a task.
                 let hides = name == "figcaption"
                     || ["host", "box"].iter().any(|class| piece.has_class(class));
                 let is_void = ["br", "hr", "img", "input"].contains(&name.as_str());
                 if name == "img"
                     && let Some((_, alt)) = attributes.iter().find(|(name, _)| name == "alt")
                 {
-                    push_words(&mut essence, alt);
+                    push_words(&mut normalized, alt);
                 }
                 if !is_void {
                     stack.push((name.clone(), hides));
                     hidden += usize::from(hides);
                 }
-                if hidden == 0 && is_kept(name, &stack) {
-                    essence.push(format!("<{name}>"));
+                if hidden == 0 && is_compared(name, &stack) {
+                    normalized.push(format!("<{name}>"));
                 } else if name == "p" {
-                    push_words(&mut essence, " ");
+                    push_words(&mut normalized, " ");
                 }
             }
             Piece::End(name) => {
-                if hidden == 0 && is_kept(name, &stack) {
-                    essence.push(format!("</{name}>"));
+                if hidden == 0 && is_compared(name, &stack) {
+                    normalized.push(format!("</{name}>"));
                 }
                 if let Some((_, hid)) = stack.pop() {
                     hidden -= usize::from(hid);
                 }
             }
-            Piece::Text(text) if hidden == 0 => push_words(&mut essence, text),
+            Piece::Text(text) if hidden == 0 => push_words(&mut normalized, text),
             _ => {}
         }
     }
-    for item in &mut essence {
+    for item in &mut normalized {
         if !item.starts_with('<') {
             *item = item.split_whitespace().collect::<Vec<_>>().join(" ");
         }
     }
-    essence.retain(|item| !item.is_empty());
-    // A table without rows, and the cells that fill up a short row.
-    let mut tidy: Vec<String> = vec![];
-    for item in essence {
+    normalized.retain(|item| !item.is_empty());
+    // Drop the empty body of a table without rows and the empty cells of short rows.
+    let mut filled: Vec<String> = vec![];
+    for item in normalized {
         let empty = match item.as_str() {
             "</tbody>" => "<tbody>",
             "</td>" => "<td>",
             _ => "",
         };
-        if !empty.is_empty() && tidy.last().is_some_and(|last| last == empty) {
-            tidy.pop();
+        if !empty.is_empty() && filled.last().is_some_and(|last| last == empty) {
+            filled.pop();
         } else {
-            tidy.push(item);
+            filled.push(item);
         }
     }
-    tidy
+    filled
 }
 
-fn is_kept(name: &str, stack: &[(String, bool)]) -> bool {
-    // Paragraphs directly in an item come and go with how loose a list is.
+fn is_compared(name: &str, stack: &[(String, bool)]) -> bool {
+    // Paragraphs directly in an item depend on whether the list is loose, which we do not track.
     let outer = stack.iter().rev().nth(1).map(|(name, _)| name.as_str());
     match name {
         "p" => outer != Some("li"),
@@ -117,25 +117,25 @@ fn is_kept(name: &str, stack: &[(String, bool)]) -> bool {
     }
 }
 
-fn push_words(essence: &mut Vec<String>, text: &str) {
-    match essence.last_mut() {
+fn push_words(normalized: &mut Vec<String>, text: &str) {
+    match normalized.last_mut() {
         Some(last) if !last.starts_with('<') => last.push_str(text),
-        _ if text.trim().is_empty() => essence.push(" ".to_owned()),
-        _ => essence.push(text.replace('<', "\u{2039}")),
+        _ if text.trim().is_empty() => normalized.push(" ".to_owned()),
+        _ => normalized.push(text.replace('<', "\u{2039}")),
     }
 }
 
-/// Why an example comes out differently on purpose.
+/// Reason for an intended difference from an example.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Reason {
     RawHtml,
-    /// A definition works from where it stands: said twice, the second time comes out as expected.
+    /// A definition applies only to later text, so the second copy of the example renders as expected.
     LateDefinition,
     Other,
 }
 
 fn reason(markdown: &str, expected: &[String], is_known: bool) -> Option<Reason> {
-    let twice = essence(&html(&format!("{markdown}\n\n{markdown}")));
+    let twice = normalized(&html(&format!("{markdown}\n\n{markdown}")));
     match () {
         () if is_known => Some(Reason::Other),
         () if has_raw_html(markdown) => Some(Reason::RawHtml),
@@ -153,19 +153,22 @@ fn has_raw_html(markdown: &str) -> bool {
     })
 }
 
-/// The number of examples, and why some of them differ.
+/// Returns the number of examples and the reasons for those that differ.
 fn compare(file: &str, known: &[(usize, &'static str)]) -> (usize, Vec<Reason>) {
     let examples = examples(file);
     let (mut reasons, mut unexplained) = (vec![], vec![]);
     for (index, (markdown, expected)) in examples.iter().enumerate() {
         let number = index + 1;
-        let excuse = known.iter().find(|(found, _)| *found == number);
-        let (ours, theirs) = (essence(&html(markdown)), essence(expected));
+        let exception = known.iter().find(|(found, _)| *found == number);
+        let (ours, theirs) = (normalized(&html(markdown)), normalized(expected));
         if ours == theirs {
-            assert_eq!(excuse, None, "{file} {number} needs no excuse any more");
+            assert_eq!(
+                exception, None,
+                "{file} {number} now matches: remove its known difference"
+            );
             continue;
         }
-        match reason(markdown, &theirs, excuse.is_some()) {
+        match reason(markdown, &theirs, exception.is_some()) {
             Some(reason) => reasons.push(reason),
             None => unexplained.push(format!(
                 "{number}: {markdown:?}\n  ours   {ours:?}\n  theirs {theirs:?}"
@@ -173,11 +176,15 @@ fn compare(file: &str, known: &[(usize, &'static str)]) -> (usize, Vec<Reason>) 
         }
     }
     let count = unexplained.len();
-    assert!(count == 0, "{count} of {file}:\n{}", unexplained.join("\n"));
+    assert!(
+        count == 0,
+        "{count} unexplained differences in {file}:\n{}",
+        unexplained.join("\n")
+    );
     (examples.len(), reasons)
 }
 
-/// All of them, to be cut into pieces.
+/// Suite files whose examples are also used in `chunking`.
 pub(crate) const FILES: [&str; 5] = [
     "spec.rs",
     "gfm_table.rs",
@@ -187,17 +194,17 @@ pub(crate) const FILES: [&str; 5] = [
 ];
 
 #[test]
-fn commonmark() {
+fn commonmark_examples_match_except_known_differences() {
     let known = [
         (
             216,
-            "an underline below nothing but a definition ends its paragraph",
+            "a setext underline below only a definition ends the paragraph",
         ),
         (
             540,
             "labels are compared in lower case, not by full case folding",
         ),
-        (581, "a picture without words is called one"),
+        (581, "an image without alt text is shown as `image`"),
     ];
     let (count, reasons) = compare("spec.rs", &known);
     let count_of = |reason| reasons.iter().filter(|found| **found == reason).count();
@@ -207,8 +214,8 @@ fn commonmark() {
 }
 
 #[test]
-fn gfm() {
-    let wider = "a table may follow words without a bar in front";
+fn gfm_examples_match_except_known_differences() {
+    let wider = "a table may follow paragraph text without a leading bar";
     for (file, count, known) in [
         ("gfm_table.rs", 9, &[][..]),
         ("gfm_strikethrough.rs", 3, &[]),

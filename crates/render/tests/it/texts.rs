@@ -1,8 +1,8 @@
-//! Texts to try: ordinary, awkward and hostile.
+//! Input texts: ordinary, awkward and hostile.
 
 use proptest::prelude::*;
 
-/// One of everything.
+/// A text with every kind of markdown.
 pub(crate) const LONG: &str = "# Title *with* `code`\n\nA paragraph with **bold**, ~~gone~~, `src/main.rs:12`, https://example.com/a_b?c=1&d=2, and [a link](https://example.com \"t\").\nIts second line.  \nAfter a hard break.\n\nSetext\n===\n\n- one\n- two\n  - nested\n    more\n\n  a paragraph of two\n- [ ] open\n- [x] done\n\n7. seven\n8. eight\n   ```rust\n   fn main() { let s = r#\"raw\"#; /* a */ }\n   ```\n\n> quoted\n> > twice\nlazy\n\n| left | right |\n|:-----|------:|\n| 1 | `a|b` |\n| **2** | x \\| y |\n\n```ts\nconst x: string = `a\n${b}`;\n```\n\n    indented\n\n    code\n\n---\n\n<div onclick=\"x()\">raw</div>\n\nUse[^1] and [ref] and $a_b * c_d$.\n\n[ref]: https://example.com/ref\n\nNow [ref] works.\n\n[^1]: A note.\n    More of it.\n\n![picture](https://example.com/x.png)\n";
 
 pub(crate) fn all() -> Vec<String> {
@@ -13,7 +13,7 @@ pub(crate) fn all() -> Vec<String> {
     texts
 }
 
-/// Where blocks meet: each is small, and cut at every byte.
+/// Small texts with block boundaries, split at every byte by the tests.
 pub(crate) const SMALL: &[&str] = &[
     "a\rb\r\nc\n\rd\r",
     "- a\n\n\n  b\n\n- c\n\n    d\n- - e\n  - f\n-\n\n  g\n-\n  h",
@@ -40,7 +40,7 @@ pub(crate) const SMALL: &[&str] = &[
     "]()[](<>)![]()[[[[]]]] [a](b \"c\" d) [a](<b c>) <a href=\"",
 ];
 
-/// What breaks programs that read strings; our own list.
+/// Strings that often break text processing.
 pub(crate) const NAUGHTY: &[&str] = &[
     "",
     " ",
@@ -70,7 +70,7 @@ pub(crate) const NAUGHTY: &[&str] = &[
     "https://https://https:// www.www. http://[::1]:80/ http://a:b@c:d@e/",
 ];
 
-/// Short strings that mean something in markdown, to be strung together at random.
+/// Short strings with a meaning in markdown, to be concatenated at random.
 pub(crate) fn fragment() -> impl Strategy<Value = String> {
     let pieces = prop::sample::select(vec![
         "\n",

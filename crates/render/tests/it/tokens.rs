@@ -1,4 +1,4 @@
-//! HTML as a browser's tokenizer sees it.
+//! HTML tokens as a browser's tokenizer produces them.
 
 use std::cell::RefCell;
 
@@ -12,7 +12,7 @@ pub(crate) enum Piece {
     Start(String, Vec<(String, String)>),
     End(String),
     Text(String),
-    /// A comment, a doctype, an error: nothing we ever write.
+    /// A comment, doctype or parse error, none of which we write.
     Odd(String),
 }
 
@@ -75,8 +75,8 @@ pub(crate) fn pieces(html: &str) -> Vec<Piece> {
     tokenizer.sink.0.take()
 }
 
-/// Every character a reader sees.
-pub(crate) fn words(html: &str) -> String {
+/// The visible text of the HTML.
+pub(crate) fn visible_text(html: &str) -> String {
     pieces(html)
         .into_iter()
         .filter_map(|piece| match piece {

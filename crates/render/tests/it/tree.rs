@@ -1,4 +1,4 @@
-//! What a page does with parts: a tree to append to, which can say what it holds.
+//! Model of the page: applies parts to a tree and returns its HTML.
 
 use render::Part;
 
@@ -27,7 +27,7 @@ impl Tree {
                         Node::Element { children, .. } => Some(children),
                         Node::Text(_) => None,
                     })
-                    .expect("a part for an element that is not there");
+                    .expect("part refers to a missing element");
                 place = last;
             }
             place.extend(parsed(&part.html));
@@ -57,13 +57,13 @@ impl Tree {
     }
 }
 
-/// Stricter than a browser: what is not balanced is a failure.
+/// Parses balanced HTML. Stricter than a browser: unbalanced markup panics.
 fn parsed(html: &str) -> Vec<Node> {
     let mut stack: Vec<(String, String, Vec<Node>)> = vec![(String::new(), String::new(), vec![])];
     let mut rest = html;
     while !rest.is_empty() {
         let length = match rest.starts_with('<') {
-            true => rest.find('>').expect("a tag that does not end") + 1,
+            true => rest.find('>').expect("unterminated tag") + 1,
             false => rest.find('<').unwrap_or(rest.len()),
         };
         let (piece, after) = rest.split_at(length);

@@ -1,7 +1,7 @@
-//! What programs say at the gateway, and what they hear.
+//! Frames of the gateway, the API for programs.
 //!
-//! First `{"type":"auth","token":…}`, then requests `{id, method, params}`, each answered by `{id, result}` or
-//! `{id, error}`; in between events `{event, data}`.
+//! A client first sends `{"type":"auth","token":…}`, then requests `{id, method, params}`. Each request is
+//! answered by `{id, result}` or `{id, error}`; events `{event, data}` may come in between.
 
 mod params;
 mod results;
@@ -20,14 +20,14 @@ pub use results::{
     QueuedRun, Role, Run, Session, SessionList, SessionWithMessages, Subscribed,
 };
 
-/// The first frame a program sends.
+/// First frame of a client.
 #[derive(Debug, Deserialize)]
 #[serde(tag = "type", rename_all = "lowercase")]
 pub enum Auth {
     Auth { token: String },
 }
 
-/// A request. Its id comes back with the answer.
+/// A request. The response repeats its id.
 #[derive(Debug, Deserialize)]
 pub struct Request {
     pub id: Value,
@@ -36,7 +36,7 @@ pub struct Request {
     pub params: Option<Value>,
 }
 
-/// What is sent to a program.
+/// A frame sent to a client.
 #[derive(Debug, Serialize)]
 #[serde(untagged)]
 pub enum Frame {
@@ -60,7 +60,7 @@ pub enum Frame {
     },
 }
 
-/// Why a request was not carried out.
+/// Error of a failed request.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Problem {
     pub code: i32,
@@ -72,13 +72,13 @@ pub struct Problem {
 impl Problem {
     /// Not JSON.
     pub const PARSE: i32 = -32700;
-    /// JSON, but no request.
+    /// JSON, but not a request.
     pub const INVALID_REQUEST: i32 = -32600;
     pub const UNKNOWN_METHOD: i32 = -32601;
     pub const INVALID_PARAMS: i32 = -32602;
     pub const INTERNAL: i32 = -32603;
     pub const NOT_FOUND: i32 = 404;
-    /// It cannot be done now.
+    /// Not possible in the current state.
     pub const CONFLICT: i32 = 409;
     pub const TOO_MANY: i32 = 429;
 

@@ -1,4 +1,4 @@
-//! Parameters of the gateway's methods. What they must look like is said once, in their types.
+//! Parameters of the gateway's methods. Each type holds both its validation and its schema.
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::Deserialize;
@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 
 use crate::{Position, QuestionAction};
 
-/// A text with a rule, which the schema says too.
+/// Defines a string type with its validation and the matching JSON schema.
 macro_rules! text {
     ($(#[$about:meta])* $name:ident, $schema:tt, $read:expr, $else:literal) => {
         $(#[$about])*
@@ -39,21 +39,21 @@ macro_rules! text {
 }
 
 text!(
-    /// The key of a session.
+    /// Key of a session.
     SessionKey,
     {"type": "string", "format": "uuid"},
     uuid,
     "sessionKey must be a UUID"
 );
 text!(
-    /// A run: one message and everything that answers it.
+    /// Id of a run, which is one message and the turn that answers it.
     RunId,
     {"type": "string", "format": "uuid"},
     uuid,
     "runId must be a UUID"
 );
 text!(
-    /// What a person would say.
+    /// Text of a message.
     MessageText,
     {"type": "string", "minLength": 1, "maxLength": 32000},
     |text| {
@@ -63,7 +63,7 @@ text!(
     "message must have 1 to 32000 characters, and not only blanks"
 );
 text!(
-    /// The same key is the same message, however often it is sent.
+    /// Requests with the same key send the message only once.
     IdempotencyKey,
     {"type": "string", "minLength": 1, "maxLength": 128},
     |text| (1..=128).contains(&text.chars().count()).then_some(text),
@@ -77,7 +77,7 @@ text!(
     "cwd must be an absolute path"
 );
 
-/// Spelled as we spell them: capitals are the same UUID.
+/// Returns the UUID in lower case, or `None` if the text is not a UUID.
 fn uuid(text: String) -> Option<String> {
     let bytes = text.as_bytes();
     let is_uuid = bytes.len() == 36
@@ -88,7 +88,7 @@ fn uuid(text: String) -> Option<String> {
     is_uuid.then(|| text.to_ascii_lowercase())
 }
 
-/// How many messages, 1 to 500.
+/// Maximum number of messages, 1 to 500.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limit(pub u32);
 
@@ -131,13 +131,13 @@ pub struct NoParams {}
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct CreateParams {
-    /// A persona of `AGENTS.md`, or an agent of `agents.list`. Without it, `assistant`.
+    /// A persona of `AGENTS.md` or an agent id from `agents.list`. Default: `assistant`.
     #[serde(default)]
     pub agent_id: Option<String>,
-    /// Where it works. A folder that is no project yet becomes one.
+    /// Working directory. A folder that is not a project yet becomes one.
     #[serde(default)]
     pub cwd: Option<CwdParam>,
-    /// The project it works in, instead of `cwd`. Without either, a scratch folder.
+    /// Project to work in, instead of `cwd`. Default: a scratch folder.
     #[serde(default)]
     pub project_id: Option<String>,
 }
@@ -151,10 +151,10 @@ pub struct KeyParams {
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ListParams {
-    /// Only the archived ones, or only the others. Without it, the others.
+    /// Whether to list the archived sessions instead of the others. Default: `false`.
     #[serde(default)]
     pub archived: bool,
-    /// Only those of this project.
+    /// List only the sessions of this project.
     #[serde(default)]
     pub project_id: Option<String>,
 }
@@ -174,7 +174,7 @@ pub struct HistoryParams {
     pub session_key: SessionKey,
     #[serde(default)]
     pub limit: Limit,
-    /// The `cursor` of the page after the wanted one.
+    /// `cursor` of an earlier response, to get the messages before it.
     #[serde(default)]
     pub before: Option<u64>,
 }
@@ -183,7 +183,7 @@ pub struct HistoryParams {
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct MessageParams {
     pub session_key: SessionKey,
-    /// The `number` of a message that was cut.
+    /// `number` of the message, usually of one that was `cut`.
     pub number: u64,
 }
 
@@ -197,7 +197,7 @@ pub struct AbortParams {
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct SubscribeParams {
     pub session_key: SessionKey,
-    /// Where an earlier connection left off.
+    /// Position of an earlier connection, to receive the events missed since then.
     #[serde(default)]
     pub after: Option<Position>,
 }
@@ -213,7 +213,7 @@ pub struct RenameParams {
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct QueueParams {
     pub session_key: SessionKey,
-    /// A waiting message to take back.
+    /// `queueId` of a queued message to remove.
     #[serde(default)]
     pub remove: Option<String>,
     /// Sends the messages of a paused queue, one turn after the other.
@@ -235,7 +235,7 @@ pub struct AnswerQuestionParams {
     pub session_key: SessionKey,
     pub question_id: String,
     pub action: QuestionAction,
-    /// To accept a form: what was filled in, by the names of its fields.
+    /// Form values by field name, for `accept`.
     #[serde(default)]
     pub content: Option<Map<String, Value>>,
 }

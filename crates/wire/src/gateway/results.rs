@@ -1,4 +1,4 @@
-//! What the gateway's methods answer.
+//! Results of the gateway's methods.
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -29,27 +29,27 @@ pub struct AgentList {
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Agent {
-    /// For `sessions.create`.
+    /// `agentId` for `sessions.create`.
     pub id: String,
     pub name: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
-    /// Whether it can be started here.
+    /// Whether the agent can be started on this machine.
     pub found: bool,
     pub state: AgentReadiness,
-    /// Why it is broken, or that this machine's Node is too old for it.
+    /// Why the agent is `broken`, cannot be installed, or needs a newer Node.js.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub problem: Option<String>,
-    /// How to install it, while it is not.
+    /// How to install the agent, if it is not installed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub install: Option<String>,
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct MemoryList {
-    /// Of the agents that run.
+    /// Memory use of the running agents.
     pub agents: Vec<AgentMemory>,
 }
 
@@ -70,16 +70,16 @@ pub struct SessionList {
 pub struct Session {
     pub key: String,
     pub agent_id: String,
-    /// Milliseconds since 1970.
+    /// Unix time in milliseconds.
     pub created_at: i64,
     pub updated_at: i64,
-    /// Its title, once it has one.
+    /// Title of the session, if it has one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub label: Option<String>,
-    /// `{cliType}:{the agent's own id}`, as the browser names it.
+    /// `{cliType}:{the agent's own session id}`, the id in the browser API.
     pub id: String,
     pub project_id: String,
-    /// `idle`, `running`, `waiting` for an answer, or `failed`.
+    /// `idle`, `running`, `waiting` (for the user's answer) or `failed`.
     pub state: &'static str,
     pub archived: bool,
 }
@@ -89,7 +89,7 @@ pub struct Session {
 pub struct SessionWithMessages {
     pub session: Session,
     pub messages: Vec<Message>,
-    /// For `chat.history`: what is older. Missing when nothing is.
+    /// `before` for `chat.history`, to get older messages. Missing if there are none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cursor: Option<u64>,
 }
@@ -98,7 +98,7 @@ pub struct SessionWithMessages {
 #[serde(rename_all = "camelCase")]
 pub struct Messages {
     pub messages: Vec<Message>,
-    /// What is older: `before` of the next request. Missing when nothing is.
+    /// `before` of the next request, to get older messages. Missing if there are none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cursor: Option<u64>,
 }
@@ -116,15 +116,15 @@ pub enum Role {
 pub struct Message {
     pub role: Role,
     pub content: String,
-    /// Milliseconds since 1970.
+    /// Unix time in milliseconds.
     pub timestamp: i64,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub run_id: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tool_name: Option<String>,
-    /// Its place in the conversation, for `chat.message`.
+    /// Number of the message in the transcript, for `chat.message`.
     pub number: u64,
-    /// Whether `content` was too long and was cut; `chat.message` has all of it.
+    /// Whether `content` was too long and was cut; `chat.message` returns the whole message.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub cut: bool,
 }
@@ -143,11 +143,11 @@ pub struct Run {
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Subscribed {
-    /// A later connection passes it in `after`, with the `seq` of the last event it has heard.
+    /// For `after` on a later connection, together with the `seq` of the last received event.
     pub boot_id: String,
     /// Events with higher numbers follow.
     pub seq: u64,
-    /// Whether they go on right after `after`. If not, something was missed, and `chat.history` has it.
+    /// Whether the events continue at `after`. If not, `chat.history` has the missed messages.
     pub resumed: bool,
 }
 
@@ -179,7 +179,7 @@ pub struct Permission {
     pub session_key: String,
     pub permission_id: String,
     pub title: String,
-    /// As the agent offers them: `optionId`, `name`, `kind`.
+    /// Options offered by the agent, each with `optionId`, `name` and `kind`.
     pub options: Vec<Value>,
 }
 
