@@ -61,7 +61,7 @@ impl Earlier {
 }
 
 /// Changes an entry of a turn that has ended. False if the update does not fit the entry.
-pub(crate) fn amend(entry: &mut ChatEntry, update: Update) -> bool {
+pub fn amend(entry: &mut ChatEntry, update: Update) -> bool {
     match (entry, update) {
         (
             ChatEntry::Assistant { content, .. } | ChatEntry::Thinking { content, .. },

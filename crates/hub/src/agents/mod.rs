@@ -4,7 +4,7 @@ mod agent_session;
 mod answers;
 mod catalog;
 mod connection;
-pub(crate) mod earlier;
+pub mod earlier;
 pub mod elicitation;
 pub mod entries;
 mod error_reason;

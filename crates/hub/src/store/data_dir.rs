@@ -58,24 +58,24 @@ impl DataDir {
         self.path.join(names::SCRATCH_FOLDER)
     }
 
-    pub(crate) fn audit_file(&self) -> PathBuf {
+    pub fn audit_file(&self) -> PathBuf {
         self.path.join(names::AUDIT)
     }
 
-    pub(crate) fn projects_file(&self) -> PathBuf {
+    pub fn projects_file(&self) -> PathBuf {
         self.path.join(names::PROJECTS)
     }
 
-    pub(crate) fn sessions_file(&self) -> PathBuf {
+    pub fn sessions_file(&self) -> PathBuf {
         self.path.join(names::SESSIONS)
     }
 
     /// Where the transcripts are; made if need be.
-    pub(crate) fn sessions_folder(&self) -> Result<PathBuf, OpenError> {
+    pub fn sessions_folder(&self) -> Result<PathBuf, OpenError> {
         self.folder(names::SESSIONS_FOLDER)
     }
 
-    pub(crate) fn uploads_folder(&self) -> Result<PathBuf, OpenError> {
+    pub fn uploads_folder(&self) -> Result<PathBuf, OpenError> {
         self.folder(names::UPLOADS_FOLDER)
     }
 

@@ -23,14 +23,14 @@ use crate::error::HubError;
 const WAITING_MAX: usize = 1024;
 
 /// The content of a versioned file, without its version.
-pub(crate) trait Versioned:
+pub trait Versioned:
     Clone + Default + Serialize + DeserializeOwned + Send + Sync + 'static
 {
     const MIGRATIONS: &'static [Migration];
     const VERSION: u64 = Self::MIGRATIONS.len() as u64;
 }
 
-pub(crate) struct Document<T> {
+pub struct Document<T> {
     current: Arc<RwLock<Arc<T>>>,
     changes: mpsc::Sender<Message<T>>,
 }
@@ -46,12 +46,12 @@ type Finish = Box<dyn FnOnce(&Result<(), Arc<io::Error>>) + Send>;
 
 impl<T: Versioned> Document<T> {
     /// Reads the file, or starts empty. One that cannot be understood is set aside with a notice.
-    pub(crate) fn open(path: PathBuf, notices: &mut Vec<String>) -> Result<Self, OpenError> {
+    pub fn open(path: PathBuf, notices: &mut Vec<String>) -> Result<Self, OpenError> {
         Self::open_with(path, notices, |_, _| false)
     }
 
     /// The same; `repair` may change what was read, and says whether it did.
-    pub(crate) fn open_with(
+    pub fn open_with(
         path: PathBuf,
         notices: &mut Vec<String>,
         repair: impl FnOnce(&mut T, &mut Vec<String>) -> bool,
@@ -75,7 +75,7 @@ impl<T: Versioned> Document<T> {
         Ok(Self { current, changes })
     }
 
-    pub(crate) fn read(&self) -> Arc<T> {
+    pub fn read(&self) -> Arc<T> {
         self.current
             .read()
             .unwrap_or_else(PoisonError::into_inner)
@@ -84,7 +84,7 @@ impl<T: Versioned> Document<T> {
 
     /// Lets `decide` change the content. Once the change is on disk, `committed` runs, in the order
     /// of the changes, and then this returns. A refusal or a failed write changes nothing.
-    pub(crate) async fn change<R: Send + 'static>(
+    pub async fn change<R: Send + 'static>(
         &self,
         decide: impl FnOnce(&mut T) -> Result<R, HubError> + Send + 'static,
         committed: impl FnOnce(&R) + Send + 'static,
@@ -111,7 +111,7 @@ impl<T: Versioned> Document<T> {
     }
 
     /// Stops taking changes and waits for the ones under way.
-    pub(crate) async fn close(&self) {
+    pub async fn close(&self) {
         let (done, finished) = oneshot::channel();
         if self.changes.send(Message::Close(done)).await.is_ok() {
             let _ = finished.await;
@@ -203,7 +203,7 @@ fn to_text<T: Versioned>(content: &T) -> Result<String, serde_json::Error> {
 }
 
 /// Why the file at `path` would not be read at the next start, without touching it.
-pub(crate) fn problem<T: Versioned>(path: &Path) -> Option<String> {
+pub fn problem<T: Versioned>(path: &Path) -> Option<String> {
     let bytes = match std::fs::read(path) {
         Ok(bytes) => bytes,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return None,

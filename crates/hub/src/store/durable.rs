@@ -41,7 +41,7 @@ pub fn create_private_dir(path: &Path) -> io::Result<()> {
 }
 
 /// Replaces the file's content, durably. After a crash or an error the file is the old one or the new one, whole.
-pub(crate) fn replace(path: &Path, content: &[u8]) -> io::Result<()> {
+pub fn replace(path: &Path, content: &[u8]) -> io::Result<()> {
     // If the directory is exchanged after this, the temporary file is not there to be renamed.
     ownership::check(path)?;
     let temporary = beside(path, TEMPORARY);
@@ -67,7 +67,7 @@ fn write_new(path: &Path, content: &[u8]) -> io::Result<()> {
 }
 
 /// Opens a private file for reading and writing, creating it if need be, its content untouched.
-pub(crate) fn open_private(path: &Path) -> io::Result<File> {
+pub fn open_private(path: &Path) -> io::Result<File> {
     let file = OpenOptions::new()
         .read(true)
         .write(true)
@@ -85,7 +85,7 @@ pub fn make_private(path: &Path) -> io::Result<()> {
 }
 
 /// Renames the file out of the way, durably and with its bytes untouched, and returns its new path.
-pub(crate) fn set_aside(path: &Path) -> io::Result<PathBuf> {
+pub fn set_aside(path: &Path) -> io::Result<PathBuf> {
     let stamp = jiff::Timestamp::now()
         .strftime("%Y%m%dT%H%M%SZ")
         .to_string();
@@ -102,7 +102,7 @@ pub(crate) fn set_aside(path: &Path) -> io::Result<PathBuf> {
 }
 
 /// Gives the file a second name beside it, under which it stays when the first is removed.
-pub(crate) fn keep_beside(path: &Path) -> io::Result<PathBuf> {
+pub fn keep_beside(path: &Path) -> io::Result<PathBuf> {
     let stamp = jiff::Timestamp::now().as_millisecond();
     let kept = beside(path, &format!("{SET_ASIDE}{stamp}"));
     fs::hard_link(path, &kept)?;
@@ -116,7 +116,7 @@ fn beside(path: &Path, suffix: &str) -> PathBuf {
 }
 
 /// Renames a file, durably. Fails with `AlreadyExists` where there is a file at `to`: what is there is never replaced.
-pub(crate) fn rename_new(from: &Path, to: &Path) -> io::Result<()> {
+pub fn rename_new(from: &Path, to: &Path) -> io::Result<()> {
     ownership::check(to)?;
     rename_no_replace(from, to)?;
     // Where it is now first: a cut between the two leaves both names rather than none.
@@ -152,7 +152,7 @@ fn rename_if_absent(from: &Path, to: &Path) -> io::Result<()> {
 }
 
 /// Makes the name of a file durable, or its removal.
-pub(crate) fn sync_directory_of(path: &Path) -> io::Result<()> {
+pub fn sync_directory_of(path: &Path) -> io::Result<()> {
     match path.parent() {
         Some(directory) if directory.as_os_str().is_empty() => File::open(".")?.sync_all(),
         Some(directory) => File::open(directory)?.sync_all(),

@@ -6,10 +6,10 @@
 
 use serde_json::{Value, json};
 
-pub(crate) type Migration = fn(Value) -> Result<Value, String>;
+pub type Migration = fn(Value) -> Result<Value, String>;
 
-pub(crate) const PROJECTS: &[Migration] = &[wrap_bare_projects];
-pub(crate) const SESSIONS: &[Migration] = &[no_older_sessions];
+pub const PROJECTS: &[Migration] = &[wrap_bare_projects];
+pub const SESSIONS: &[Migration] = &[no_older_sessions];
 
 /// Version 0 was a bare list, from before files had a version.
 fn wrap_bare_projects(old: Value) -> Result<Value, String> {

@@ -6,18 +6,18 @@
 
 mod data_dir;
 mod document;
-pub(crate) mod durable;
-pub(crate) mod migrations;
+pub mod durable;
+pub mod migrations;
 pub mod names;
-pub(crate) mod ownership;
-pub(crate) mod transcript;
+pub mod ownership;
+pub mod transcript;
 mod uploads;
 
 use std::io;
 use std::path::PathBuf;
 
 pub use data_dir::DataDir;
-pub(crate) use document::{Document, Versioned, problem};
+pub use document::{Document, Versioned, problem};
 pub use durable::{create_private_dir, make_private};
 pub use ownership::{Holding, Lock, address_of_server, look};
 #[cfg(fuzzing)]

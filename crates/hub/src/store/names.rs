@@ -11,16 +11,16 @@ use std::path::Path;
 use super::ownership::Holder;
 
 pub(super) const LOCK: &str = "lock";
-pub(crate) const PROJECTS: &str = "projects.json";
-pub(crate) const SESSIONS: &str = "sessions.json";
-pub(crate) const SESSIONS_FOLDER: &str = "sessions";
-pub(crate) const UPLOADS_FOLDER: &str = "uploads";
-pub(crate) const TRASH_FOLDER: &str = "trash";
-pub(crate) const AGENTS: &str = "agents.json";
-pub(crate) const AGENTS_FOLDER: &str = "agents";
-pub(crate) const AUDIT: &str = "audit.jsonl";
+pub const PROJECTS: &str = "projects.json";
+pub const SESSIONS: &str = "sessions.json";
+pub const SESSIONS_FOLDER: &str = "sessions";
+pub const UPLOADS_FOLDER: &str = "uploads";
+pub const TRASH_FOLDER: &str = "trash";
+pub const AGENTS: &str = "agents.json";
+pub const AGENTS_FOLDER: &str = "agents";
+pub const AUDIT: &str = "audit.jsonl";
 /// The audit before the last rotation.
-pub(crate) const AUDIT_BEFORE: &str = "audit.1.jsonl";
+pub const AUDIT_BEFORE: &str = "audit.1.jsonl";
 pub const TOKEN: &str = "token";
 pub const OPEN_PAGE: &str = "open.html";
 /// Where sessions work that a program started without naming a folder.

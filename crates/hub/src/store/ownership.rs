@@ -213,7 +213,7 @@ impl Drop for Lock {
 
 /// Fails when the path is in a data directory that this process had locked and that is not its own any more. Looks at the
 /// disk.
-pub(crate) fn check(path: &Path) -> io::Result<()> {
+pub fn check(path: &Path) -> io::Result<()> {
     match holding(path) {
         Some(ownership) => ownership.check(),
         None => Ok(()),
@@ -221,7 +221,7 @@ pub(crate) fn check(path: &Path) -> io::Result<()> {
 }
 
 /// The same as of the last look, which is at most a second old.
-pub(crate) fn check_known(path: &Path) -> io::Result<()> {
+pub fn check_known(path: &Path) -> io::Result<()> {
     match holding(path).and_then(|ownership| ownership.known_trouble()) {
         Some(trouble) => Err(io::Error::other(trouble)),
         None => Ok(()),

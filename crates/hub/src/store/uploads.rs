@@ -45,7 +45,7 @@ pub struct Upload {
 }
 
 impl Uploads {
-    pub(crate) fn open(dir: &DataDir) -> Result<Self, OpenError> {
+    pub fn open(dir: &DataDir) -> Result<Self, OpenError> {
         let folder = dir.uploads_folder()?;
         Ok(Self { folder })
     }

@@ -2,13 +2,13 @@
 
 /// Turns bytes into text, however they were cut. What is not UTF-8 becomes U+FFFD.
 #[derive(Default)]
-pub(in crate::agents) struct Decoder {
+pub struct Decoder {
     /// The beginning of a character whose rest has not come yet.
     begun: Vec<u8>,
 }
 
 impl Decoder {
-    pub(in crate::agents) fn decode(&mut self, bytes: &[u8]) -> String {
+    pub fn decode(&mut self, bytes: &[u8]) -> String {
         self.begun.extend_from_slice(bytes);
         let mut text = String::with_capacity(self.begun.len());
         let mut rest = self.begun.as_slice();

@@ -52,7 +52,7 @@ impl Keepers {
     }
 
     /// The program that keeps a command, and its arguments before the command's own words.
-    pub(in crate::agents) fn command(&self) -> (OsString, Vec<OsString>) {
+    pub fn command(&self) -> (OsString, Vec<OsString>) {
         let mut words = self.0.command.clone();
         let program = words.remove(0);
         let parent = std::process::id().to_string().into();
@@ -61,7 +61,7 @@ impl Keepers {
     }
 
     /// Takes charge of a keeper that was just started, and of everything below it.
-    pub(in crate::agents) fn take(&self, mut child: Child) -> Kept {
+    pub fn take(&self, mut child: Child) -> Kept {
         let (ended, end) = watch::channel(None);
         let ender = Ender(watch::Sender::default());
         let kept = Kept {
@@ -82,13 +82,13 @@ impl Keepers {
     }
 
     /// Kills what an earlier server of this data directory left. The data directory must be locked.
-    pub(crate) fn clean_up(&self) {
+    pub fn clean_up(&self) {
         let killed = end_left_in(self.0.store, &[], KILL_DEADLINE);
         report(killed, "an earlier server left these");
     }
 
     /// Ends every keeper and everything below it.
-    pub(in crate::agents) async fn end_all(&self) {
+    pub async fn end_all(&self) {
         for ender in self.0.running.borrow().values() {
             ender.end();
         }
@@ -100,7 +100,7 @@ impl Keepers {
     }
 
     /// Kills every keeper and everything below it. It blocks, for half a second at most.
-    pub(in crate::agents) fn kill_all(&self) {
+    pub fn kill_all(&self) {
         let running: Vec<u32> = self.0.running.borrow().keys().copied().collect();
         for pid in &running {
             if let Some(pid) = i32::try_from(*pid).ok().and_then(Pid::from_raw) {
@@ -113,11 +113,11 @@ impl Keepers {
 }
 
 /// A running keeper, for the code that started it. It ends when this is dropped.
-pub(in crate::agents) struct Kept {
-    pub(in crate::agents) pid: Option<u32>,
-    pub(in crate::agents) stdin: Option<ChildStdin>,
-    pub(in crate::agents) stdout: Option<ChildStdout>,
-    pub(in crate::agents) stderr: Option<ChildStderr>,
+pub struct Kept {
+    pub pid: Option<u32>,
+    pub stdin: Option<ChildStdin>,
+    pub stdout: Option<ChildStdout>,
+    pub stderr: Option<ChildStderr>,
     ender: Ender,
     end: End,
 }
@@ -127,16 +127,16 @@ type End = watch::Receiver<Option<Option<ExitStatus>>>;
 
 impl Kept {
     /// Ends the keeper and everything below it.
-    pub(in crate::agents) fn end(&self) {
+    pub fn end(&self) {
         self.ender.end();
     }
 
-    pub(in crate::agents) fn ender(&self) -> Ender {
+    pub fn ender(&self) -> Ender {
         self.ender.clone()
     }
 
     /// Waits until the keeper and everything below it has ended.
-    pub(in crate::agents) fn wait(&self) -> impl Future<Output = Option<ExitStatus>> + use<> {
+    pub fn wait(&self) -> impl Future<Output = Option<ExitStatus>> + use<> {
         let mut end = self.end.clone();
         async move {
             match end.wait_for(Option::is_some).await {
@@ -156,11 +156,11 @@ impl Drop for Kept {
 
 /// Ends a keeper. Clones end the same one.
 #[derive(Clone)]
-pub(in crate::agents) struct Ender(watch::Sender<bool>);
+pub struct Ender(watch::Sender<bool>);
 
 impl Ender {
     /// Ends the keeper and everything below it.
-    pub(in crate::agents) fn end(&self) {
+    pub fn end(&self) {
         self.0.send_replace(true);
     }
 }

@@ -40,7 +40,7 @@ fn process(pid: i32) -> Option<Process> {
 }
 
 /// Everything started by this process or by what it started.
-pub(in crate::agents) fn descendants(ancestor: Pid) -> Vec<Pid> {
+pub fn descendants(ancestor: Pid) -> Vec<Pid> {
     let ancestor = ancestor.as_raw_nonzero().get();
     let mut found = with_descendants(&processes(), vec![ancestor], &HashSet::new());
     found.retain(|pid| pid.as_raw_nonzero().get() != ancestor);

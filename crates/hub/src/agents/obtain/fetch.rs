@@ -13,7 +13,7 @@ use super::listing::{LIST_BYTES_MAX, is_address};
 const DEADLINE: Duration = Duration::from_secs(30);
 
 /// The list's text. `curl` is where that program is, if it is anywhere.
-pub(crate) async fn fetch(from: &str, curl: Option<&Path>) -> Result<String, String> {
+pub async fn fetch(from: &str, curl: Option<&Path>) -> Result<String, String> {
     if from.contains("://") {
         if !is_address(from) {
             return Err("Only an https address can be used, or a file.".to_owned());

@@ -55,7 +55,7 @@ pub enum NotInstalled {
 
 /// The installations under way.
 #[derive(Clone, Default)]
-pub(crate) struct Installs {
+pub struct Installs {
     jobs: Arc<Mutex<HashMap<String, Job>>>,
 }
 
@@ -99,7 +99,7 @@ impl Output {
 
 impl Installs {
     /// Begins, unless that one is under way already, in which case what it has said so far is returned.
-    pub(crate) fn begin(
+    pub fn begin(
         &self,
         cli_type: &str,
         plan: Plan,
@@ -138,18 +138,18 @@ impl Installs {
         Ok(String::new())
     }
 
-    pub(crate) fn is_running(&self, cli_type: &str) -> bool {
+    pub fn is_running(&self, cli_type: &str) -> bool {
         self.lock().contains_key(cli_type)
     }
 
     /// Ends it, if it is under way; that it has ended is told as news.
-    pub(crate) fn cancel(&self, cli_type: &str) {
+    pub fn cancel(&self, cli_type: &str) {
         if let Some(job) = self.lock().get(cli_type) {
             job.stop.send_replace(true);
         }
     }
 
-    pub(crate) fn cancel_all(&self) {
+    pub fn cancel_all(&self) {
         for job in self.lock().values() {
             job.stop.send_replace(true);
         }

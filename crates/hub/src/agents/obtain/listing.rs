@@ -21,15 +21,15 @@ const SHIPPED: &str = include_str!("shipped.json");
 
 /// One agent of the list.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Listed {
-    pub(crate) id: String,
-    pub(crate) name: String,
-    pub(crate) about: String,
-    pub(crate) version: String,
+pub struct Listed {
+    pub id: String,
+    pub name: String,
+    pub about: String,
+    pub version: String,
     /// How it can be brought here, the best first; never empty.
     pub(super) ways: Vec<Way>,
     /// What it is called on `PATH`, where that name cannot mean anything else.
-    pub(crate) program: Option<String>,
+    pub program: Option<String>,
     /// What it asks of Node, as far as the list knows.
     pub(super) node: Option<String>,
 }
@@ -88,27 +88,27 @@ impl Way {
 
 impl Listed {
     /// What we call it.
-    pub(crate) fn our_id(&self) -> &str {
+    pub fn our_id(&self) -> &str {
         our_id(&self.id)
     }
 
-    pub(crate) fn node(&self) -> Option<&str> {
+    pub fn node(&self) -> Option<&str> {
         self.node.as_deref()
     }
 
     /// What it is started with, whichever way it came.
-    pub(crate) fn args(&self) -> Vec<String> {
+    pub fn args(&self) -> Vec<String> {
         self.ways
             .first()
             .map_or(vec![], |way| way.args().to_owned())
     }
 
-    pub(crate) fn env(&self) -> Vec<(String, String)> {
+    pub fn env(&self) -> Vec<(String, String)> {
         self.ways.first().map_or(vec![], |way| way.env().to_owned())
     }
 
     /// Two letters for narrow places.
-    pub(crate) fn badge(&self) -> String {
+    pub fn badge(&self) -> String {
         let words = self.name.split([' ', '-']).filter(|word| !word.is_empty());
         let initials: String = words
             .filter_map(|word| word.chars().next())

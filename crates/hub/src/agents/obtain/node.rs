@@ -16,13 +16,13 @@ type Version = (u32, u32);
 
 /// What is known of this machine's Node.
 #[derive(Debug, Default)]
-pub(crate) struct Node {
+pub struct Node {
     seen: Mutex<Option<(Instant, Option<Version>)>>,
 }
 
 impl Node {
     /// Asks it for its version, unless that was done a moment ago. True if something new was learnt.
-    pub(crate) async fn look(&self, program: Option<&Path>) -> bool {
+    pub async fn look(&self, program: Option<&Path>) -> bool {
         let known = *self.lock();
         if known.is_some_and(|(at, _)| at.elapsed() < KNOWN_FOR) {
             return false;
@@ -36,7 +36,7 @@ impl Node {
     }
 
     /// Why it is not enough, in words; nothing while nobody has looked.
-    pub(crate) fn too_old(&self, name: &str, range: &str) -> Option<String> {
+    pub fn too_old(&self, name: &str, range: &str) -> Option<String> {
         let (_, has) = (*self.lock())?;
         let needs = lowest(range)?;
         let wanted = match needs {

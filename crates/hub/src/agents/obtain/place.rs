@@ -20,7 +20,7 @@ type List = Arc<Vec<Arc<Listed>>>;
 
 /// The agents there are in the list, and which of them are here.
 #[derive(Debug)]
-pub(crate) struct Shelf {
+pub struct Shelf {
     data_dir: PathBuf,
     /// The list, and when the file was written that it was read from.
     kept: Mutex<Option<(Option<SystemTime>, List)>>,
@@ -28,16 +28,16 @@ pub(crate) struct Shelf {
 
 /// One that is here.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Here {
-    pub(crate) program: PathBuf,
-    pub(crate) args: Vec<String>,
-    pub(crate) version: Option<String>,
+pub struct Here {
+    pub program: PathBuf,
+    pub args: Vec<String>,
+    pub version: Option<String>,
     /// What it asks of Node.
-    pub(crate) node: Option<String>,
+    pub node: Option<String>,
 }
 
 impl Shelf {
-    pub(crate) fn new(data_dir: &Path) -> Self {
+    pub fn new(data_dir: &Path) -> Self {
         Self {
             data_dir: data_dir.to_owned(),
             kept: Mutex::default(),
@@ -45,7 +45,7 @@ impl Shelf {
     }
 
     /// Our list, with what a newer one has more or newer.
-    pub(crate) fn listed(&self) -> List {
+    pub fn listed(&self) -> List {
         let path = self.data_dir.join(names::AGENTS);
         let stamp = path.metadata().and_then(|file| file.modified()).ok();
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
@@ -66,7 +66,7 @@ impl Shelf {
     }
 
     /// The one we call this.
-    pub(crate) fn find(&self, cli_type: &str) -> Option<Arc<Listed>> {
+    pub fn find(&self, cli_type: &str) -> Option<Arc<Listed>> {
         let list = self.listed();
         list.iter()
             .find(|listed| listing::our_id(&listed.id) == cli_type)
@@ -74,7 +74,7 @@ impl Shelf {
     }
 
     /// Takes a newer list in place of the one before. Agents that are here stay in it.
-    pub(crate) fn keep(&self, text: &str) -> Result<Refreshed, String> {
+    pub fn keep(&self, text: &str) -> Result<Refreshed, String> {
         let (mut agents, left_out) = listing::read(text)?;
         for known in self.listed().iter() {
             let gone = agents.iter().all(|agent| agent.id != known.id);
@@ -94,14 +94,14 @@ impl Shelf {
         })
     }
 
-    pub(crate) fn folder(&self, listed: &Listed) -> PathBuf {
+    pub fn folder(&self, listed: &Listed) -> PathBuf {
         self.data_dir
             .join(names::AGENTS_FOLDER)
             .join(listing::our_id(&listed.id))
     }
 
     /// How it would be started, if it was brought here.
-    pub(crate) fn here(&self, listed: &Listed) -> Option<Here> {
+    pub fn here(&self, listed: &Listed) -> Option<Here> {
         let folder = self.folder(listed);
         if !folder.is_dir() || folder.join(UNFINISHED).exists() {
             return None;

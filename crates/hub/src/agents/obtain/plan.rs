@@ -9,9 +9,9 @@ use super::place::{self, Shelf};
 
 /// How one agent would be brought here.
 #[derive(Debug, Clone)]
-pub(crate) struct Plan {
+pub struct Plan {
     /// What is run, as one would type it.
-    pub(crate) shown: String,
+    pub shown: String,
     pub(super) folder: PathBuf,
     pub(super) way: Way,
     pub(super) steps: Vec<Step>,
@@ -25,7 +25,7 @@ pub(super) struct Step {
 }
 
 /// The best way that can be gone on this machine, or what is missing for it.
-pub(crate) fn plan(
+pub fn plan(
     listed: &Listed,
     shelf: &Shelf,
     find: &dyn Fn(&str) -> Option<PathBuf>,

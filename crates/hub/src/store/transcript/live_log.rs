@@ -235,6 +235,6 @@ impl LiveLog {
 }
 
 /// The path of the live log beside a transcript.
-pub(crate) fn live_path(transcript: &Path) -> PathBuf {
+pub fn live_path(transcript: &Path) -> PathBuf {
     transcript.with_extension("live.jsonl")
 }

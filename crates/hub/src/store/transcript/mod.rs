@@ -27,7 +27,7 @@ use wire::{ChatEntry, NoticeSeverity, PermissionPolicy, QueuedMessage};
 use self::lines::{Appending, SCAN_BYTES, append, append_to_existing, scan, seal};
 use self::live::Live;
 use self::live_log::LiveLog;
-pub(crate) use self::live_log::live_path;
+pub use self::live_log::live_path;
 use super::{durable, ownership};
 use crate::agents::entries::{EntryChange, entry_number};
 
@@ -46,21 +46,21 @@ const ENTRY_BEGINS: &[u8] = b"{\"n\":";
 /// The first line of a transcript: enough to list the session if the index is lost.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct Header {
-    pub(crate) version: u64,
-    pub(crate) key: String,
+pub struct Header {
+    pub version: u64,
+    pub key: String,
     /// Canonical.
-    pub(crate) session: String,
-    pub(crate) cli_type: String,
+    pub session: String,
+    pub cli_type: String,
     /// The agent's name for the program that created the session, if it differs from the agent's own id.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) agent_id: Option<String>,
-    pub(crate) project_id: String,
-    pub(crate) project_path: String,
-    pub(crate) created_at: String,
+    pub agent_id: Option<String>,
+    pub project_id: String,
+    pub project_path: String,
+    pub created_at: String,
     /// How often the conversation was replaced by its agent's; entry numbers of an earlier edition mean nothing.
     #[serde(default, skip_serializing_if = "is_zero")]
-    pub(crate) edition: u64,
+    pub edition: u64,
 }
 
 fn is_zero(number: &u64) -> bool {
@@ -70,23 +70,23 @@ fn is_zero(number: &u64) -> bool {
 /// A change of a session's properties. Missing fields are unchanged.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct Note {
+pub struct Note {
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) title: Option<String>,
+    pub title: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) archived: Option<bool>,
+    pub archived: Option<bool>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) policy: Option<PermissionPolicy>,
+    pub policy: Option<PermissionPolicy>,
     /// The user's choices among the agent's options.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) chosen: Option<Chosen>,
+    pub chosen: Option<Chosen>,
     /// The whole queue.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) queue: Option<Vec<QueuedMessage>>,
+    pub queue: Option<Vec<QueuedMessage>>,
 }
 
 impl Note {
-    pub(crate) fn update(&mut self, later: Self) {
+    pub fn update(&mut self, later: Self) {
         self.title = later.title.or(self.title.take());
         self.archived = later.archived.or(self.archived);
         self.policy = later.policy.or(self.policy);
@@ -97,12 +97,12 @@ impl Note {
 
 /// The user's choices among an agent's options, for an agent process that no longer knows them.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Chosen {
+pub struct Chosen {
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) mode: Option<String>,
+    pub mode: Option<String>,
     /// In the order of choosing: one may change what the next one means.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub(crate) options: Vec<(String, Value)>,
+    pub options: Vec<(String, Value)>,
 }
 
 /// A line of a transcript that is not an entry.
@@ -121,17 +121,17 @@ struct Line {
 
 /// What a transcript holds beside its finished entries.
 #[derive(Debug, Default)]
-pub(crate) struct Found {
-    pub(crate) header: Option<Header>,
-    pub(crate) note: Note,
+pub struct Found {
+    pub header: Option<Header>,
+    pub note: Note,
     /// Entries that are only in the live log.
-    pub(crate) in_flight: BTreeMap<u64, ChatEntry>,
+    pub in_flight: BTreeMap<u64, ChatEntry>,
     /// A turn began and has no end.
-    pub(crate) interrupted: bool,
+    pub interrupted: bool,
 }
 
 #[derive(Debug)]
-pub(crate) struct Transcript {
+pub struct Transcript {
     path: PathBuf,
     file: File,
     size: u64,
@@ -147,7 +147,7 @@ pub(crate) struct Transcript {
 
 impl Transcript {
     /// Creates a conversation, durably.
-    pub(crate) fn create(path: &Path, header: &Header) -> io::Result<Self> {
+    pub fn create(path: &Path, header: &Header) -> io::Result<Self> {
         let line = aside(&Aside::Session(header.clone()))?;
         durable::replace(path, &line)?;
         Ok(Self {
@@ -162,7 +162,7 @@ impl Transcript {
     }
 
     /// Reads the conversation. Works on a disk that cannot be written, and creates nothing.
-    pub(crate) fn open(path: &Path) -> io::Result<(Self, Found)> {
+    pub fn open(path: &Path) -> io::Result<(Self, Found)> {
         let mut found = Found::default();
         let mut lines: Vec<Line> = vec![];
         let (mut file, writable) = match append_to_existing(path) {
@@ -216,12 +216,12 @@ impl Transcript {
     }
 
     /// The number of finished entries.
-    pub(crate) fn total(&self) -> u64 {
+    pub fn total(&self) -> u64 {
         self.lines.len() as u64
     }
 
     /// Finished entries `from..to`, counted from 0.
-    pub(crate) fn read(&self, from: u64, to: u64) -> io::Result<Vec<ChatEntry>> {
+    pub fn read(&self, from: u64, to: u64) -> io::Result<Vec<ChatEntry>> {
         let last = to.min(self.total());
         let mut entries = Vec::with_capacity(last.saturating_sub(from) as usize);
         let mut buffer = vec![];
@@ -254,56 +254,52 @@ impl Transcript {
     }
 
     /// Appends a note, durably.
-    pub(crate) fn note(&mut self, note: Note) -> io::Result<()> {
+    pub fn note(&mut self, note: Note) -> io::Result<()> {
         let line = aside(&Aside::Note(note))?;
         self.append(|text| text.write_all(&line))?;
         Ok(())
     }
 
     /// Appends changes to the live log. They survive the end of this process when this returns.
-    pub(crate) fn write_live(
-        &mut self,
-        changes: &[EntryChange],
-        begins_turn: bool,
-    ) -> io::Result<()> {
+    pub fn write_live(&mut self, changes: &[EntryChange], begins_turn: bool) -> io::Result<()> {
         let bytes = self.bytes()?;
         self.live.write(changes, begins_turn, bytes)
     }
 
     /// Waits until the live log is on disk, for changes that are final or acknowledged.
-    pub(crate) fn sync_live(&mut self) -> io::Result<()> {
+    pub fn sync_live(&mut self) -> io::Result<()> {
         self.live.sync()
     }
 
     /// Whether a turn runs that is not in the transcript yet.
-    pub(crate) fn has_live_turn(&self) -> bool {
+    pub fn has_live_turn(&self) -> bool {
         self.live.has_turn()
     }
 
     /// Whether the live log has to be rewritten before it is used again.
-    pub(crate) fn live_is_doubtful(&self) -> bool {
+    pub fn live_is_doubtful(&self) -> bool {
         self.live.is_doubtful()
     }
 
     /// Whether a rewrite would make the live log much shorter.
-    pub(crate) fn live_is_long(&self) -> bool {
+    pub fn live_is_long(&self) -> bool {
         self.live.is_long()
     }
 
     /// Makes the live log hold these entries and nothing else, durably.
-    pub(crate) fn rewrite_live(&mut self, entries: &BTreeMap<u64, ChatEntry>) -> io::Result<()> {
+    pub fn rewrite_live(&mut self, entries: &BTreeMap<u64, ChatEntry>) -> io::Result<()> {
         let bytes = self.bytes()?;
         self.live.rewrite(entries, bytes)
     }
 
     /// The same, to make it shorter.
-    pub(crate) fn shorten_live(&mut self, entries: &BTreeMap<u64, ChatEntry>) -> io::Result<()> {
+    pub fn shorten_live(&mut self, entries: &BTreeMap<u64, ChatEntry>) -> io::Result<()> {
         let bytes = self.bytes()?;
         self.live.shorten(entries, bytes)
     }
 
     /// Moves finished entries into the transcript, durably, and removes the live log.
-    pub(crate) fn fold(&mut self, entries: &BTreeMap<u64, ChatEntry>) -> io::Result<()> {
+    pub fn fold(&mut self, entries: &BTreeMap<u64, ChatEntry>) -> io::Result<()> {
         if !entries.is_empty() {
             let (offset, lines) =
                 self.append(|text| write_entries(text, Appending::bytes, entries))?;
@@ -318,7 +314,7 @@ impl Transcript {
     /// Replaces the whole conversation, at once or not at all. The one before is kept in `kept`.
     ///
     /// The entries of a turn that runs are those from number `running` on.
-    pub(crate) fn replace(
+    pub fn replace(
         &mut self,
         header: &Header,
         note: Note,
