@@ -3,9 +3,9 @@
 
 use std::hint::black_box;
 
+use agents::from_acp;
 use anyhow::{Context, Result, bail};
-use hub::agents::entries::Entries;
-use hub::agents::from_acp;
+use conversation::Entries;
 use serde_json::{Value, json};
 use testkit::{Person, ServerSetup};
 use wire::ServerMessage;
@@ -62,7 +62,7 @@ pub(crate) fn run(what: &str) -> Result<()> {
 /// window to the agent with its answer back, and everything stored.
 pub(crate) async fn messages(count: usize) -> Result<f64> {
     let program = sibling_program("liminal")?;
-    let setup = ServerSetup::new(program.to_str().context("a path")?)?
+    let setup = ServerSetup::of(program.to_str().context("a path")?)?
         .env("CLAUDE_ACP_CMD", sibling_program("scripted-agent")?)
         .env("LIMINAL_WARM_START", "false");
     let counter = "valgrind --tool=callgrind --callgrind-out-file=/dev/null --log-file=counted";

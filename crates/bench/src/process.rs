@@ -23,7 +23,7 @@ pub(crate) fn sibling_program(name: &str) -> Result<PathBuf> {
 /// A server with a new home, whose Claude Code is the scripted agent.
 pub(crate) fn setup() -> Result<ServerSetup> {
     let program = sibling_program("liminal")?;
-    let setup = ServerSetup::new(program.to_str().context("a path")?)?;
+    let setup = ServerSetup::of(program.to_str().context("a path")?)?;
     Ok(setup
         .env("CLAUDE_ACP_CMD", sibling_program("scripted-agent")?)
         .env("LIMINAL_WARM_START", "false"))

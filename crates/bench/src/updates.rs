@@ -7,9 +7,9 @@ use std::time::{Duration, Instant};
 
 use agent_client_protocol::{Client, Lines, UntypedMessage};
 use agent_client_protocol_schema::v1::SessionNotification;
+use agents::{AgentEvent, Keepers, Launch, Start, connect};
 use anyhow::{Context, Result};
 use futures_util::{StreamExt, sink, stream};
-use hub::agents::{AgentEvent, Keepers, Launch, Start, connect};
 use serde::Deserialize;
 use serde_json::json;
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, Lines as TokioLines};

@@ -3,8 +3,8 @@ use std::sync::Arc;
 
 use wire::ErrorCode;
 
-use crate::agents::{AgentError, NotInstalled};
-use crate::store::OpenError;
+use agents::{AgentError, NotInstalled};
+use store::{ChangeError, OpenError};
 
 /// What can go wrong behind the doors. The text is for people, the code for programs.
 #[derive(Debug, thiserror::Error)]
@@ -39,6 +39,15 @@ pub enum HubError {
     Open(#[from] OpenError),
     #[error("The server is stopping")]
     Closed,
+}
+
+impl From<ChangeError> for HubError {
+    fn from(error: ChangeError) -> Self {
+        match error {
+            ChangeError::Write(error) => Self::Write(error),
+            ChangeError::Closed => Self::Closed,
+        }
+    }
 }
 
 impl HubError {

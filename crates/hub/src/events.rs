@@ -3,7 +3,7 @@
 use tokio::sync::broadcast;
 use wire::{AgentState, AgentSummary, Project, SessionListItem, SessionState, SignInShown};
 
-use crate::agents::News;
+use agents::News;
 
 /// How many events a subscriber may fall behind before it has to start over from a fresh list.
 const SUBSCRIBER_BACKLOG_MAX: usize = 1024;

@@ -3,23 +3,18 @@
 //! A door holds one cheap [`Hub`] clone. It asks through the methods here and hears of every change
 //! through [`Hub::subscribe`]. An event is published only after the change is on disk.
 
-#[allow(unreachable_pub, reason = "becomes a crate")]
-pub mod agents;
 mod error;
 mod events;
 mod files;
 mod folders;
-mod json_bytes;
 mod projects;
 mod session;
-#[allow(unreachable_pub, reason = "becomes a crate")]
-pub mod store;
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
-use agents::{AgentKind, AgentSetup, Agents, Audit, News, REGISTRY_URL, Refreshed, Traffic};
+use agents::{AgentKind, AgentSetup, Agents, News, REGISTRY_URL, Refreshed, Traffic};
 use uuid::Uuid;
 
 use tokio::sync::broadcast;
@@ -35,7 +30,7 @@ pub use session::{
     Done, Fed, Feed, FeedReader, Named, Page, SessionEvent, SessionRules, Sessions, Shown, TooSlow,
     UNTITLED, feed,
 };
-use store::{DataDir, Lock, OpenError, Uploads};
+use store::{Audit, DataDir, Lock, OpenError, Uploads};
 
 /// How often the hub looks whether the data directory is still its own.
 const OWNERSHIP_CHECK: Duration = Duration::from_secs(1);

@@ -13,7 +13,7 @@ use wire::Project;
 
 use crate::error::HubError;
 use crate::events::{Events, Origin, What};
-use crate::store::{self, DataDir, Document, Versioned, migrations};
+use store::{self, DataDir, Document, Versioned, migrations};
 
 /// How many removed projects are remembered.
 const REMOVED_MAX: usize = 1000;

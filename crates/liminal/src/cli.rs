@@ -3,8 +3,8 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
+use agents::keeper::StoreId;
 use clap::{Args, Parser, Subcommand, ValueEnum};
-use hub::agents::keeper::StoreId;
 use wire::PermissionPolicy;
 
 use crate::config::{GatewayPort, Host, Port, StallAction};
@@ -119,7 +119,7 @@ answer short, and 130 after Ctrl+C. Without a message, or with `-`, it is read f
         #[arg(long)]
         json: bool,
         /// First take the newest list of agents: from the public ACP registry, another https address, or a file
-        #[arg(long, value_name = "FROM", num_args = 0..=1, default_missing_value = hub::agents::REGISTRY_URL)]
+        #[arg(long, value_name = "FROM", num_args = 0..=1, default_missing_value = agents::REGISTRY_URL)]
         refresh: Option<String>,
         /// Install this one, or bring it up to date
         #[arg(long, value_name = "AGENT", conflicts_with_all = ["json", "refresh"])]

@@ -11,8 +11,8 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use hub::agents::{self, AgentEntry, AgentSetup, Catalog};
-use hub::store::{self, Holding};
+use agents::{self, AgentEntry, AgentSetup, Catalog};
+use store::{self, Holding};
 
 use crate::config::Settings;
 use crate::token::Token;

@@ -273,7 +273,7 @@ mod tests {
 
     fn door(bound: impl Into<IpAddr>, port: u16) -> Door {
         let root = tempfile::tempdir().unwrap();
-        let dir = hub::store::DataDir::prepare(&root.path().join("data")).unwrap();
+        let dir = store::DataDir::prepare(&root.path().join("data")).unwrap();
         let token = Token::obtain(&dir, Some("mysecrettoken")).ok().unwrap();
         let token = Arc::new(CurrentToken::new(token, None));
         Door::new(bound.into(), port, token)

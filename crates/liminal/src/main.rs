@@ -27,13 +27,13 @@ mod token;
 use std::env::VarError::NotUnicode;
 use std::process::ExitCode;
 
+use agents::keeper;
 use anyhow::Context;
 use clap::{CommandFactory, Parser};
 use cli::{Cli, Command, GatewayCommand};
 use config::Settings;
 use hub::HubError;
-use hub::agents::keeper;
-use hub::store::{DataDir, OpenError};
+use store::{DataDir, OpenError};
 use terminal::print;
 use token::Token;
 

@@ -6,7 +6,7 @@
 use std::io::IsTerminal;
 use std::process::{Command, Stdio};
 
-use hub::store::DataDir;
+use store::DataDir;
 
 const OPENERS: &[&str] = if cfg!(target_os = "macos") {
     &["open"]

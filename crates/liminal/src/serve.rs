@@ -7,9 +7,9 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use hub::agents::{AgentEntry, AgentSetup, Backoff, Catalog, Keepers};
-use hub::store::DataDir;
+use agents::{AgentEntry, AgentSetup, Backoff, Catalog, Keepers};
 use hub::{Hub, HubConfig, SessionRules};
+use store::DataDir;
 use tokio::io::AsyncReadExt;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::Semaphore;

@@ -5,8 +5,8 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use hmac::{Hmac, KeyInit, Mac};
-use hub::store::{DataDir, OpenError};
 use sha2::Sha256;
+use store::{DataDir, OpenError};
 use subtle::ConstantTimeEq;
 use tokio::sync::watch;
 
@@ -54,8 +54,7 @@ impl Token {
             Ok(text) => {
                 let token =
                     Self::parse(text.trim()).ok_or_else(|| TokenError::File(path.clone()))?;
-                hub::store::make_private(&path)
-                    .map_err(|source| TokenError::Read { path, source })?;
+                durable::make_private(&path).map_err(|source| TokenError::Read { path, source })?;
                 Ok(token)
             }
             Err(error) if error.kind() == io::ErrorKind::NotFound => Self::make(dir),
@@ -79,7 +78,7 @@ impl Token {
             let usable = Self::parse(text).map(|_| "LIMINAL_TOKEN");
             return usable.ok_or_else(|| TokenError::Unusable("LIMINAL_TOKEN").to_string());
         }
-        let path = data_dir.join(hub::store::names::TOKEN);
+        let path = data_dir.join(store::names::TOKEN);
         match std::fs::read_to_string(&path) {
             Ok(text) => match Self::parse(text.trim()) {
                 Some(_) => Ok("the file `token` in the data directory"),

@@ -2,24 +2,26 @@
 //!
 //! Only for tests. Every wait has a generous guard, so that a hang is a failure and not a stuck run.
 
-mod agent;
 mod conversation;
+mod files;
 mod fire;
 mod http;
 pub mod model;
 mod person;
 mod program;
+mod programs;
 mod server;
 mod socket;
 
 use std::time::Duration;
 
-pub use agent::scripted_agent;
 pub use conversation::Conversation;
+pub use files::files_in;
 pub use fire::{not_run, times};
 pub use http::{HttpResponse, http};
 pub use person::{Person, count_turns};
 pub use program::{Program, ends, heard_text};
+pub use programs::{liminal, scripted_agent};
 pub use server::{Server, ServerSetup};
 pub use socket::{Refused, Socket};
 

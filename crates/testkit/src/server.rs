@@ -24,8 +24,13 @@ pub struct ServerSetup {
 }
 
 impl ServerSetup {
-    /// `program` is the test's `env!("CARGO_BIN_EXE_liminal")`.
-    pub fn new(program: &str) -> anyhow::Result<Self> {
+    /// A server of the binary of this build.
+    pub fn new() -> anyhow::Result<Self> {
+        Self::of(&crate::liminal()?)
+    }
+
+    /// A server of this program.
+    pub fn of(program: &str) -> anyhow::Result<Self> {
         Ok(Self {
             program: program.into(),
             home: tempfile::tempdir()?,

@@ -12,7 +12,7 @@ use tokio::sync::mpsc;
 use wire::{ChatEntry, SessionInfo};
 
 use crate::events::Origin;
-use crate::json_bytes::json_bytes;
+use conversation::json_bytes;
 
 /// What may wait for one reader.
 const WAITING_BYTES_MAX: usize = 8 * 1024 * 1024;

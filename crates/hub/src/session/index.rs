@@ -17,10 +17,9 @@ use super::grouped::Grouped;
 use super::title::{self, UNTITLED};
 use crate::error::HubError;
 use crate::events::{Events, Origin, What};
-use crate::store::transcript::{Header, Note, Transcript, live_path};
-use crate::store::{
-    DataDir, Document, Versioned, create_private_dir, durable, migrations, names, ownership,
-};
+use durable::{create_private_dir, ownership};
+use store::transcript::{Header, Note, Transcript, live_path};
+use store::{DataDir, Document, Versioned, migrations, names};
 
 /// Deleted sessions that can be brought back.
 const DELETED_MAX: usize = 1000;
@@ -92,7 +91,7 @@ impl Versioned for SessionsFile {
 
 /// What is wrong with the index in this data directory, if anything, without touching it.
 pub(crate) fn problem(data_dir: &Path) -> Option<String> {
-    crate::store::problem::<SessionsFile>(&data_dir.join(names::SESSIONS))
+    store::problem::<SessionsFile>(&data_dir.join(names::SESSIONS))
 }
 
 pub(crate) struct Index {

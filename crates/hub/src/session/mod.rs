@@ -35,11 +35,11 @@ pub(crate) use index::problem;
 use state::{Choice, Input};
 pub use title::UNTITLED;
 
-use crate::agents::{Agents, Audit, HostSetup, Keepers};
 use crate::error::HubError;
 use crate::events::{Events, Origin};
-use crate::store::transcript::Transcript;
-use crate::store::{DataDir, Uploads};
+use agents::{Agents, Auditor, HostSetup, Keepers};
+use store::transcript::Transcript;
+use store::{Audit, DataDir, Uploads};
 
 /// The longest title a person can give.
 const TITLE_CHARS_MAX: usize = 200;
@@ -475,6 +475,7 @@ impl Sessions {
             boot_id: self.boot_id.clone(),
             index: self.index.clone(),
             host: self.host_of(&meta),
+            audit: self.hosting.audit.clone(),
             uploads: self.hosting.uploads.clone(),
             meta,
             policy: self.rules.policy,
@@ -500,7 +501,7 @@ impl Sessions {
             session_id: meta.id.clone(),
             keepers: self.hosting.keepers.clone(),
             env: self.hosting.env.clone(),
-            audit: self.hosting.audit.clone(),
+            audit: auditor(&self.hosting.audit),
             output,
         }
     }
@@ -508,6 +509,11 @@ impl Sessions {
     fn running(&self) -> MutexGuard<'_, HashMap<String, mpsc::Sender<Command>>> {
         self.running.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+fn auditor(audit: &Audit) -> Auditor {
+    let audit = audit.clone();
+    Auditor::new(move |session_id, event| audit.record(session_id, event))
 }
 
 async fn stop(session: &mpsc::Sender<Command>, for_good: bool) {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use hub::agents::{Ended, News};
+use agents::{Ended, News};
 use hub::{Event, Fed, Origin, SessionEvent, What};
 use wire::{ErrorCode, InstallState, ServerMessage};
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use hub::agents::{AgentKind, Traffic};
+use agents::{AgentKind, Traffic};
 use hub::{Done, Feed, Hub, HubError, Origin, Search};
 use wire::{ClientMessage, InstallState, Project, ServerMessage};
 

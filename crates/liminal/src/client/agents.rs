@@ -5,10 +5,10 @@
 use std::io::Write as _;
 use std::process::ExitCode;
 
+use agents::{self, Agents, Ended, News};
 use anyhow::bail;
-use hub::agents::{self, Agents, Ended, News};
-use hub::store::{DataDir, address_of_server};
 use serde_json::{Value, json};
+use store::{DataDir, address_of_server};
 use tokio::sync::mpsc;
 
 use super::link::Link;

@@ -11,8 +11,8 @@ mod send;
 use std::process::ExitCode;
 
 use anyhow::{Context, bail};
-use hub::store::{DataDir, address_of_server};
 use serde_json::{Value, json};
+use store::{DataDir, address_of_server};
 use unicode_width::UnicodeWidthStr;
 
 use crate::cli::Talk;

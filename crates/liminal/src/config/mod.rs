@@ -8,7 +8,7 @@ use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
-use hub::agents::Catalog;
+use agents::Catalog;
 use serde::Deserialize;
 use wire::PermissionPolicy;
 

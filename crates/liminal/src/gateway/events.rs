@@ -5,7 +5,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use hub::agents::entries::entry_number;
+use conversation::entry_number;
 use hub::{Fed, SessionEvent};
 use serde_json::{Value, json};
 use wire::{ChatEntry, SessionInfo, ToolCallEntry, TurnEntry, TurnOutcome};

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use hub::store::create_private_dir;
+use durable::create_private_dir;
 use hub::{Named, UNTITLED};
 use jiff::Timestamp;
 use serde_json::json;
@@ -17,7 +17,7 @@ use super::messages;
 use super::projects::personas;
 
 /// The agent whose personas these are.
-const BUILT_IN: &str = hub::agents::Catalog::LIMINAL;
+const BUILT_IN: &str = agents::Catalog::LIMINAL;
 
 pub(super) async fn create(caller: Caller, params: CreateParams) -> Result<NewSession, Problem> {
     let wanted = params.agent_id.as_deref().unwrap_or("assistant");

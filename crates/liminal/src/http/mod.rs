@@ -20,8 +20,8 @@ use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{any, get, post};
 use axum::{Extension, Json, Router};
-use hub::store::{NotTaken, PICTURE_BYTES_MAX};
 use serde::Deserialize;
+use store::{NotTaken, PICTURE_BYTES_MAX};
 
 use crate::browser::Wishes;
 use crate::door::{Door, Refusal};

@@ -6,9 +6,9 @@ use tokio::sync::oneshot;
 
 use super::command::Done;
 use super::{Actor, Own};
-use crate::agents::{AgentError, AgentSession};
 use crate::error::HubError;
 use crate::session::state::{Choice, Input};
+use agents::{AgentError, AgentSession};
 
 /// How many may wait for the agent.
 const WISHES_MAX: usize = 16;

@@ -13,15 +13,15 @@ use wire::{ChatEntry, Position, QuestionOutcome, SessionInfo, ToolStatus, TurnEn
 use super::audience::{Audience, texts_before};
 use super::command::{Page, Shown};
 use super::record::Record;
-use crate::agents::earlier::amend;
-use crate::agents::entries::{EntryChange, entry_number};
-use crate::agents::from_acp::Update;
 use crate::error::HubError;
 use crate::events::Origin;
-use crate::json_bytes::json_bytes;
 use crate::session::feed::{Feed, SessionEvent};
 use crate::session::state::stamp;
-use crate::store::transcript::{Header, Note};
+use conversation::Update;
+use conversation::amend;
+use conversation::json_bytes;
+use conversation::{EntryChange, entry_number};
+use store::transcript::{Header, Note};
 
 /// Entries that everybody gets when all is different.
 const TAIL: u64 = 200;

@@ -7,9 +7,9 @@ use serde_json::Value;
 use wire::{PermissionOption, ToolContent, ToolKind, ToolStatus};
 
 use super::{Actor, Own};
-use crate::agents::Answer;
-use crate::agents::from_acp::{ToolCallPatch, Update};
 use crate::session::state::Input;
+use agents::Answer;
+use conversation::{ToolCallPatch, Update};
 
 pub(super) const AGREE: &str = "liminal-write";
 const REFUSE: &str = "liminal-leave";

@@ -12,17 +12,18 @@ use wire::{AttachProblem, ChatEntry, QuestionOutcome, TurnPhase};
 use super::guarded::{AGREE, Guarded, Waiting};
 use super::record::keep;
 use super::{Actor, Own};
-use crate::agents::elicitation;
-use crate::agents::entries::{Entries, entry_number};
-use crate::agents::from_acp::{self, Update};
-use crate::agents::{
-    AgentError, Answer, Attach, AuditWhat, DecidedBy, FromAgent, Host, Picture, Routed, would_write,
-};
 use crate::error::HubError;
 use crate::session::index::trash;
 use crate::session::reconcile::{Reconciled, reconcile};
 use crate::session::state::{Input, stamp};
-use crate::store::Uploads;
+use agents::elicitation;
+use agents::from_acp;
+use agents::{
+    AgentError, Answer, Attach, AuditWhat, DecidedBy, FromAgent, Host, Picture, Routed, would_write,
+};
+use conversation::Update;
+use conversation::{Entries, entry_number};
+use store::Uploads;
 
 /// Questions of one session that may be open at once.
 const QUESTIONS_MAX: usize = 16;

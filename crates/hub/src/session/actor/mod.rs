@@ -41,13 +41,13 @@ use super::feed::{Feed, SessionEvent};
 use super::index::{Index, SessionMeta};
 use super::state::{Choice, Effect, Input, Known, Now, Refused, State};
 use super::title::UNTITLED;
-use crate::agents::{
-    AgentError, AgentKind, AgentSession, Answer, Host, HostSetup, Routed, TerminalOutput,
-};
 use crate::error::HubError;
 use crate::events::Origin;
-use crate::store::Uploads;
-use crate::store::transcript::{Found, Header, Note, Transcript};
+use agents::{
+    AgentError, AgentKind, AgentSession, Answer, Host, HostSetup, Routed, TerminalOutput,
+};
+use store::transcript::{Found, Header, Note, Transcript};
+use store::{Audit, Uploads};
 
 /// Requests that may wait for the task.
 const COMMANDS_MAX: usize = 256;
@@ -72,6 +72,7 @@ pub(crate) struct Setup {
     pub(crate) kind: Option<AgentKind>,
     pub(crate) index: Arc<Index>,
     pub(crate) host: HostSetup,
+    pub(crate) audit: Audit,
     pub(crate) uploads: Uploads,
     pub(crate) policy: PermissionPolicy,
     pub(crate) quiet_after: Duration,

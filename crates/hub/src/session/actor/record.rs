@@ -8,8 +8,8 @@ use std::path::PathBuf;
 
 use wire::ChatEntry;
 
-use crate::agents::entries::{EntryChange, entry_number, extend};
-use crate::store::transcript::{Found, Header, Note, Transcript};
+use conversation::{EntryChange, entry_number, extend};
+use store::transcript::{Found, Header, Note, Transcript};
 
 pub(super) struct Record {
     /// Missing only while a blocking task has it.

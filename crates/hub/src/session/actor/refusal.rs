@@ -12,7 +12,7 @@ use super::{Actor, COMMANDS_MAX, Command, Done, Own, Subscribe};
 use crate::error::HubError;
 use crate::session::feed::SessionEvent;
 use crate::session::state::{Effect, Input};
-use crate::store::transcript::Note;
+use store::transcript::Note;
 
 const WRITE_AGAIN: Duration = Duration::from_secs(1);
 /// How long the end of a turn waits for the audit.
@@ -75,7 +75,7 @@ impl Actor {
         if self.conversation.ends_turn() {
             // What was allowed in a turn is in the audit before a client sees its end. A disk that hangs holds up the
             // commit below anyway.
-            let flushed = self.setup.host.audit.flush();
+            let flushed = self.setup.audit.flush();
             let _ = tokio::time::timeout(AUDIT_DEADLINE, flushed).await;
         }
         let mut told = false;

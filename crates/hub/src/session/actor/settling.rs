@@ -8,7 +8,7 @@ use serde_json::Value;
 use tokio::time::Instant;
 
 use super::Actor;
-use crate::agents::AgentSession;
+use agents::AgentSession;
 
 const QUIET: Duration = Duration::from_millis(200);
 const AT_MOST: Duration = Duration::from_secs(2);

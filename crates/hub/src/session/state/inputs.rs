@@ -8,11 +8,11 @@ use wire::{
 };
 
 use super::offer::Choice;
-use crate::agents::TerminalOutput;
-use crate::agents::elicitation::Asked;
-use crate::agents::entries::EntryChange;
-use crate::agents::from_acp::{ToolCallPatch, Update};
-use crate::store::transcript::Chosen;
+use agents::TerminalOutput;
+use agents::elicitation::Asked;
+use conversation::EntryChange;
+use conversation::{ToolCallPatch, Update};
+use store::transcript::Chosen;
 
 /// What happens to a session.
 #[derive(Debug)]

@@ -28,10 +28,10 @@ use self::offer::Offer;
 use self::questions::Questions;
 use self::queue::Queue;
 use self::turn::{Turn, outcome, said};
-use crate::agents::TerminalOutput;
-use crate::agents::entries::{Entries, EntryChange};
-use crate::agents::from_acp::{SessionChange, Update};
-use crate::store::transcript::Chosen;
+use agents::TerminalOutput;
+use conversation::{Entries, EntryChange};
+use conversation::{SessionChange, Update};
+use store::transcript::Chosen;
 
 /// What an agent may say in one turn. Nobody reads that much: one that says more runs in circles.
 const TURN_TEXT_MAX: usize = 16 * 1024 * 1024;

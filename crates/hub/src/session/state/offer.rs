@@ -3,8 +3,9 @@
 use serde_json::Value;
 use wire::{ContextUsage, Modes, SlashCommand};
 
-use crate::agents::from_acp::{self, SessionChange};
-use crate::store::transcript::Chosen;
+use agents::from_acp;
+use conversation::SessionChange;
+use store::transcript::Chosen;
 
 #[derive(Debug, Clone, Default)]
 pub(super) struct Offer {

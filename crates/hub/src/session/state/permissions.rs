@@ -3,7 +3,7 @@
 use wire::{ErrorCode, PermissionOption, PermissionPolicy, PermissionQuestion, TurnPhase};
 
 use super::{Effect, Now, Refused, State, stamp};
-use crate::agents::from_acp::{ToolCallPatch, Update};
+use conversation::{ToolCallPatch, Update};
 
 impl State {
     pub(super) fn asked(

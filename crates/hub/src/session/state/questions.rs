@@ -8,8 +8,8 @@ use wire::{
 
 use super::inputs::{Effect, Refused};
 use super::{Now, State, stamp};
-use crate::agents::elicitation;
-use crate::agents::entries::EntryChange;
+use agents::elicitation;
+use conversation::EntryChange;
 
 /// What a list shows of a question; the entry has all of it.
 const SHOWN_CHARS: usize = 500;

@@ -8,8 +8,8 @@ use wire::{
 };
 
 use super::{Effect, Now, Refused, State, stamp};
-use crate::agents::entries::EntryChange;
 use crate::session::title;
+use conversation::EntryChange;
 
 #[derive(Debug, Clone)]
 pub(super) struct Turn {

@@ -1,0 +1,299 @@
+//! What a person sees without a model.
+
+use std::sync::{Arc, Mutex};
+
+use serde_json::{Value, json};
+
+use crate::agent_stdio::client::{Place, permitting, prompt};
+
+#[tokio::test]
+async fn hello_is_answered_with_what_it_is_what_is_here_and_what_to_do_next() {
+    let place = Place::new();
+    let mut agent = place.greeted().await;
+    let session = agent.new_session(&place.project).await;
+    let reply = agent.prompt(&session, "Hello there").await;
+    assert_eq!(reply.result["stopReason"], "end_turn");
+    assert!(
+        reply.of_kind("agent_message_chunk").len() > 20,
+        "it comes in pieces"
+    );
+    assert_eq!(reply.of_kind("tool_call")[0]["name"], "list_files");
+    assert_eq!(
+        reply.of_kind("session_info_update")[0]["title"],
+        "Hello there"
+    );
+    let text = reply.text();
+    for expected in [
+        "I am the agent that comes with Liminal Builder",
+        "This is **project**, with one file at the top level.",
+        "I have no language model yet",
+        "/tour",
+        "LIMINAL_AGENT_MODEL=anthropic/",
+        "openai-compatible/",
+    ] {
+        assert!(text.contains(expected), "{expected} is not in {text}");
+    }
+    let again = agent.prompt(&session, "What is my name?").await.text();
+    assert!(
+        again.contains("I only understand commands") && again.len() < 300,
+        "{again}"
+    );
+    let unknown = agent.prompt(&session, "/dance now").await.text();
+    assert!(unknown.starts_with("I do not know `/dance`."));
+}
+
+#[tokio::test]
+async fn the_tour_shows_text_a_tool_call_a_plan_a_diff_and_a_question() {
+    let place = Place::new();
+    let mut agent = place.greeted().await;
+    let session = agent.new_session(&place.project).await;
+    let reply = agent.prompt(&session, "/tour").await;
+    let plans = reply.of_kind("plan");
+    assert_eq!(plans.len(), 4);
+    assert!(
+        plans[3]["entries"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .all(|entry| entry["status"] == "completed")
+    );
+    assert!(
+        reply
+            .updates
+            .iter()
+            .any(|update| update["content"][0]["type"] == "diff")
+    );
+    let asked: Vec<_> = agent
+        .asked
+        .iter()
+        .map(|(_, params)| &params["toolCall"])
+        .collect();
+    assert_eq!(asked.len(), 2);
+    assert_eq!(
+        asked[0]["content"][0]["type"], "diff",
+        "the question shows what it is about"
+    );
+    assert_eq!(asked[1]["kind"], "execute");
+    assert!(
+        place
+            .read("liminal-tour.md")
+            .contains("Delete it whenever you like")
+    );
+}
+
+#[tokio::test]
+async fn a_refused_tour_changes_nothing() {
+    let place = Place::new();
+    let mut agent = place.greeted().await;
+    let session = agent.new_session(&place.project).await;
+    agent.answer_with(permitting("reject_once"));
+    let reply = agent.prompt(&session, "/tour").await;
+    assert_eq!(reply.result["stopReason"], "end_turn");
+    assert!(reply.text().contains("your project is unchanged"));
+    assert_eq!(std::fs::read_dir(&place.project).unwrap().count(), 1);
+}
+
+#[tokio::test]
+async fn each_command_does_its_work_in_the_project() {
+    let place = Place::new();
+    place.write("a.txt", "one\ntwo\nthree\n");
+    let mut agent = place.greeted().await;
+    let session = agent.new_session(&place.project).await;
+    let mut output = async |command: &str| {
+        let reply = agent.prompt(&session, command).await;
+        let last = reply
+            .of_kind("tool_call_update")
+            .last()
+            .map(|update| (*update).clone());
+        let last = last.unwrap_or_default();
+        (
+            last["status"].clone(),
+            last["rawOutput"].as_str().unwrap_or_default().to_owned(),
+            reply.text(),
+        )
+    };
+    assert_eq!(output("/files").await.1, "README.md\na.txt");
+    assert_eq!(output("/read a.txt 2-3").await.1, "two\nthree\n");
+    assert_eq!(output("/search NEEDLE").await.1, "Nothing found.");
+    assert_eq!(
+        output("/search needle").await.1,
+        "README.md:2: with a needle in it"
+    );
+    assert_eq!(
+        output("/run printf hi; pwd >&2").await.1,
+        format!("hi{}", place.project.display())
+    );
+    let (status, text, said) = output("/run exit 7").await;
+    assert_eq!(status, "failed");
+    assert_eq!(text, "The command failed with exit code 7.");
+    assert!(said.contains("did not work"));
+    output("/edit a.txt two => zwei").await;
+    output("/edit new/file.txt\nline one\nline two").await;
+    assert_eq!(place.read("a.txt"), "one\nzwei\nthree\n");
+    assert_eq!(place.read("new/file.txt"), "line one\nline two\n");
+    let (status, text, _) = output("/edit a.txt four => vier").await;
+    assert_eq!(
+        (status, text.as_str()),
+        (json!("failed"), "The old text is not in the file.")
+    );
+    for outside in [
+        "/read ../data/token",
+        "/read /etc/passwd",
+        "/files ..",
+        "/edit ../x.txt\nhi",
+        "/search-not",
+    ] {
+        let (status, text, said) = output(outside).await;
+        assert_ne!(status, "completed", "{outside}: {text}");
+        assert!(
+            said.contains("outside of this project") || said.contains("I do not know"),
+            "{outside}: {said}"
+        );
+    }
+    assert!(output("/help").await.2.contains("/search"));
+    assert!(output("/read").await.2.contains("/read some/file"));
+    assert!(output("/plan").await.2.contains("no plan yet"));
+    assert!(output("/plan a; b").await.2.contains("Here is the plan"));
+    assert!(output("/plan done 9").await.2.contains("no step 9"));
+    assert!(output("/plan done 2").await.2.contains("one step to go"));
+}
+
+#[tokio::test]
+async fn an_edit_that_was_refused_leaves_the_file_alone() {
+    let place = Place::new();
+    let mut agent = place.greeted().await;
+    let session = agent.new_session(&place.project).await;
+    agent.answer_with(permitting("reject_once"));
+    let before = place.read("README.md");
+    let reply = agent
+        .prompt(&session, "/edit README.md needle => pin")
+        .await;
+    assert_eq!(place.read("README.md"), before);
+    let diff = reply.updates.iter().find_map(|update| {
+        let content = &update["content"][0];
+        (content["type"] == "diff").then(|| content.clone())
+    });
+    let diff = diff.unwrap();
+    assert_eq!(diff["oldText"], before);
+    assert_eq!(diff["newText"], before.replace("needle", "pin"));
+    assert_eq!(
+        reply.of_kind("tool_call_update").last().unwrap()["status"],
+        "failed"
+    );
+}
+
+#[tokio::test]
+async fn files_go_through_a_client_that_offers_them() {
+    let place = Place::new();
+    let mut agent = place.start();
+    agent
+        .greet(json!({"fs": {"readTextFile": true, "writeTextFile": true}}))
+        .await;
+    let session = agent.new_session(&place.project).await;
+    let written = Arc::new(Mutex::new(Value::Null));
+    let keep = written.clone();
+    agent.answer_with(Box::new(move |method, params| match method {
+        "fs/read_text_file" => Ok(json!({"content": "unsaved text\n"})),
+        "fs/write_text_file" => {
+            *keep.lock().unwrap() = params.clone();
+            Ok(json!({}))
+        }
+        _ => Ok(json!({"outcome": {"outcome": "selected", "optionId": "allow_once"}})),
+    }));
+    let reply = agent.prompt(&session, "/read README.md 1-5").await;
+    assert_eq!(
+        reply.of_kind("tool_call_update").last().unwrap()["rawOutput"],
+        "unsaved text\n"
+    );
+    assert_eq!(
+        agent.asked[0].1["path"],
+        json!(place.project.join("README.md"))
+    );
+    assert_eq!(agent.asked[0].1["limit"], 5);
+    agent
+        .prompt(&session, "/edit README.md unsaved => saved")
+        .await;
+    assert_eq!(written.lock().unwrap()["content"], "saved text\n");
+    assert!(
+        place.read("README.md").contains("needle"),
+        "only the client writes"
+    );
+    agent.answer_with(Box::new(|_, _| Err("disk on fire".to_owned())));
+    let said = agent.prompt(&session, "/read README.md").await.text();
+    assert!(said.contains("disk on fire"), "{said}");
+}
+
+#[tokio::test]
+async fn commands_run_in_the_terminal_of_a_client_that_has_one() {
+    let place = Place::new();
+    let mut agent = place.start();
+    agent.greet(json!({"terminal": true})).await;
+    let session = agent.new_session(&place.project).await;
+    agent.answer_with(Box::new(|method, _| {
+        Ok(match method {
+            "terminal/create" => json!({"terminalId": "t1"}),
+            "terminal/wait_for_exit" => json!({"exitCode": 0}),
+            "terminal/output" => json!({"output": "from the terminal", "truncated": false}),
+            "session/request_permission" => {
+                json!({"outcome": {"outcome": "selected", "optionId": "allow_once"}})
+            }
+            _ => json!({}),
+        })
+    }));
+    let reply = agent.prompt(&session, "/run make it so").await;
+    let shown =
+        |update: &&Value| update["content"][0] == json!({"type": "terminal", "terminalId": "t1"});
+    assert!(reply.updates.iter().any(|update| shown(&update)));
+    assert_eq!(
+        reply.of_kind("tool_call_update").last().unwrap()["rawOutput"],
+        "from the terminal"
+    );
+    let methods: Vec<_> = agent
+        .asked
+        .iter()
+        .map(|(method, _)| method.as_str())
+        .collect();
+    assert_eq!(
+        methods,
+        [
+            "session/request_permission",
+            "terminal/create",
+            "terminal/wait_for_exit",
+            "terminal/output",
+            "terminal/release"
+        ]
+    );
+    assert_eq!(agent.asked[1].1["args"], json!(["-c", "make it so"]));
+    assert_eq!(agent.asked[1].1["cwd"], json!(place.project));
+
+    // A cancel in the middle leaves no terminal behind.
+    agent.asked.clear();
+    agent.answer_with(Box::new(|method, _| {
+        Ok(match method {
+            "terminal/create" => json!({"terminalId": "t2"}),
+            "terminal/wait_for_exit" => Value::Null,
+            "session/request_permission" => {
+                json!({"outcome": {"outcome": "selected", "optionId": "allow_once"}})
+            }
+            _ => json!({}),
+        })
+    }));
+    let id = agent
+        .send("session/prompt", prompt(&session, "/run sleep 600"))
+        .await;
+    while agent.message().await["method"] != "terminal/wait_for_exit" {}
+    agent
+        .notify("session/cancel", json!({"sessionId": session}))
+        .await;
+    assert_eq!(agent.answer(id).await.result["stopReason"], "cancelled");
+    agent.load(&session, &place.project).await;
+    let methods: Vec<_> = agent
+        .asked
+        .iter()
+        .map(|(method, _)| method.as_str())
+        .collect();
+    assert!(
+        methods.ends_with(&["terminal/kill", "terminal/release"]),
+        "{methods:?}"
+    );
+}

@@ -1,0 +1,543 @@
+//! Sessions: ids, validation, loading, listing, closing, cancelling.
+
+use std::collections::BTreeSet;
+
+use serde_json::{Value, json};
+
+use crate::agent_stdio::client::{Place, permitting, prompt};
+
+#[tokio::test]
+async fn initialize_negotiates_down_and_tells_the_truth() {
+    let place = Place::new();
+    for asked in [1, 2, 65535] {
+        let mut agent = place.start();
+        let params = json!({"protocolVersion": asked, "clientCapabilities": {}});
+        let reply = agent.call("initialize", params).await;
+        assert_eq!(reply.result["protocolVersion"], 1, "asked for {asked}");
+        let capabilities = &reply.result["agentCapabilities"];
+        assert_eq!(capabilities["loadSession"], true);
+        for able in ["list", "resume", "close"] {
+            assert!(
+                capabilities["sessionCapabilities"][able].is_object(),
+                "{able}"
+            );
+        }
+        assert_eq!(
+            capabilities["promptCapabilities"]["image"], false,
+            "there is no model to look at one"
+        );
+        assert_eq!(capabilities["mcpCapabilities"]["http"], false);
+        assert_eq!(reply.result["agentInfo"]["name"], "liminal-agent");
+    }
+}
+
+#[tokio::test]
+async fn session_ids_follow_the_format_are_unique_and_sort_by_creation() {
+    let place = Place::new();
+    let mut agent = place.greeted().await;
+    let mut ids = Vec::new();
+    for _ in 0..20 {
+        ids.push(agent.new_session(&place.project).await);
+    }
+    for id in &ids {
+        let ulid = id.strip_prefix("sess_").unwrap();
+        assert_eq!(ulid.len(), 26);
+        assert!(
+            ulid.bytes()
+                .all(|byte| b"0123456789ABCDEFGHJKMNPQRSTVWXYZ".contains(&byte))
+        );
+    }
+    assert!(ids.is_sorted());
+    assert_eq!(ids.iter().collect::<BTreeSet<_>>().len(), ids.len());
+}
+
+#[tokio::test]
+async fn every_door_refuses_a_malformed_session_id_in_the_same_words() {
+    let place = Place::new();
+    let mut agent = place.greeted().await;
+    let wrong = [
+        (json!("invalid-123"), "must start with 'sess_'"),
+        (json!(""), "it is empty"),
+        (json!("sess_"), "nothing follows 'sess_'"),
+        (json!("sess_../../etc/passwd"), "26 characters"),
+        (json!("sess_01arz3ndektsv4rrffq69g5fav"), "26 characters"),
+        (Value::Null, "it is empty"),
+        (json!(42), "must start with 'sess_'"),
+    ];
+    for door in [
+        "session/prompt",
+        "session/load",
+        "session/resume",
+        "session/close",
+        "session/cancel",
+        "session/set_mode",
+        "session/set_config_option",
+    ] {
+        for (id, reason) in &wrong {
+            let params = json!({
+                "sessionId": id, "cwd": place.project, "mcpServers": [], "modeId": "ask",
+                "configId": "model", "value": "x", "prompt": [{"type": "text", "text": "hi"}],
+            });
+            let error = agent.call(door, params).await.error;
+            assert_eq!(error["code"], -32602, "{door} {id}: {error}");
+            let message = error["message"].as_str().unwrap();
+            assert!(
+                message.starts_with("Invalid session ID format: ") && message.contains(reason),
+                "{door} {id}: {message}"
+            );
+            assert_eq!(error["data"]["providedSessionId"], *id);
+            assert!(
+                error["data"]["expectedFormat"]
+                    .as_str()
+                    .unwrap()
+                    .starts_with("sess_<ULID>")
+            );
+            assert_eq!(error["data"]["example"], "sess_01ARZ3NDEKTSV4RRFFQ69G5FAV");
+        }
+    }
+}
+
+#[tokio::test]
+async fn an_unknown_session_is_refused_with_the_newest_few_that_exist() {
+    let place = Place::new();
+    let mut agent = place.greeted().await;
+    let mut ids = Vec::new();
+    for _ in 0..7 {
+        ids.push(agent.new_session(&place.project).await);
+    }
+    ids.reverse();
+    let unknown = "sess_01ARZ3NDEKTSV4RRFFQ69G5FAV";
+    for door in [
+        "session/prompt",
+        "session/load",
+        "session/resume",
+        "session/close",
+        "session/cancel",
+        "session/set_mode",
+    ] {
+        let params = json!({
+            "sessionId": unknown, "cwd": place.project, "mcpServers": [], "modeId": "ask",
+            "prompt": [{"type": "text", "text": "hi"}],
+        });
+        let error = agent.call(door, params).await.error;
+        assert_eq!(error["code"], -32602, "{door}");
+        assert_eq!(
+            error["message"], "Session not found: sessionId does not exist",
+            "{door}"
+        );
+        assert_eq!(error["data"]["sessionId"], unknown);
+        assert_eq!(
+            error["data"]["availableSessions"],
+            json!(ids[..5]),
+            "{door}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn cwd_must_be_an_absolute_directory_and_mcp_servers_must_have_their_shape() {
+    let place = Place::new();
+    let mut agent = place.greeted().await;
+    let file = place.project.join("README.md");
+    let stdio = json!({"name": "a", "command": "/bin/a", "args": [], "env": []});
+    let wrong = [
+        (json!({"cwd": "relative", "mcpServers": []}), "absolute"),
+        (
+            json!({"cwd": "/does/not/exist", "mcpServers": []}),
+            "does not exist",
+        ),
+        (json!({"cwd": file, "mcpServers": []}), "not a directory"),
+        (json!({"mcpServers": []}), "absolute"),
+        (
+            json!({"cwd": place.project, "mcpServers": {}}),
+            "must be a list",
+        ),
+        (
+            json!({"cwd": place.project, "mcpServers": [stdio, {"name": "b"}]}),
+            "mcpServers[1]",
+        ),
+        (
+            json!({"cwd": place.project, "mcpServers": [{"name": "", "command": "/bin/a", "args": [], "env": []}]}),
+            "no name",
+        ),
+        (
+            json!({"cwd": place.project, "mcpServers": [{"type": "http", "name": "x", "url": "http://x", "headers": []}]}),
+            "over stdio",
+        ),
+        (
+            json!({"cwd": place.project, "mcpServers": [], "additionalDirectories": ["x"]}),
+            "additionalDirectories",
+        ),
+    ];
+    for (params, reason) in wrong {
+        let error = agent.call("session/new", params.clone()).await.error;
+        assert_eq!(error["code"], -32602, "{params}");
+        assert!(
+            error["message"].as_str().unwrap().contains(reason),
+            "{params}: {error}"
+        );
+    }
+    let params = json!({"cwd": place.project, "mcpServers": [stdio]});
+    let reply = agent.call("session/new", params).await;
+    assert!(reply.result["sessionId"].is_string());
+    let notice = agent
+        .until(|update| update["sessionUpdate"] == "notice")
+        .await;
+    assert_eq!(
+        notice["title"], "MCP servers are not used",
+        "and it says so"
+    );
+    assert_eq!(
+        std::fs::read_dir(place.sessions()).unwrap().count(),
+        1,
+        "nothing was made of the others"
+    );
+}
+
+#[tokio::test]
+async fn a_session_survives_a_restart_and_is_told_again_in_order_before_the_answer() {
+    let place = Place::new();
+    let mut agent = place.greeted().await;
+    let session = agent.new_session(&place.project).await;
+    let first = agent.prompt(&session, "/read README.md").await;
+    assert_eq!(first.result["stopReason"], "end_turn");
+    let second = agent.prompt(&session, "/plan one; two").await;
+    assert!(agent.leave().await.success());
+
+    let mut agent = place.greeted().await;
+    let told = agent.load(&session, &place.project).await;
+    assert_eq!(told.error, Value::Null);
+    assert_eq!(
+        told.kinds(),
+        [
+            "user_message_chunk",
+            "tool_call",
+            "agent_message_chunk",
+            "user_message_chunk",
+            "plan",
+            "agent_message_chunk"
+        ]
+    );
+    assert_eq!(told.updates[0]["content"]["text"], "/read README.md");
+    assert_eq!(told.updates[1]["status"], "completed");
+    assert!(
+        told.updates[1]["rawOutput"]
+            .as_str()
+            .unwrap()
+            .contains("needle")
+    );
+    assert_eq!(told.text(), format!("{}{}", first.text(), second.text()));
+    let after = agent.update().await;
+    assert_eq!(after["sessionUpdate"], "available_commands_update");
+    assert!(told.result["modes"]["currentModeId"].is_string());
+}
+
+#[tokio::test]
+async fn a_resumed_session_goes_on_without_being_told_again() {
+    let place = Place::new();
+    let mut agent = place.greeted().await;
+    let session = agent.new_session(&place.project).await;
+    agent.prompt(&session, "/plan one").await;
+    agent.leave().await;
+
+    let mut agent = place.greeted().await;
+    let params = json!({"sessionId": session, "cwd": place.project, "mcpServers": []});
+    let reply = agent.call("session/resume", params).await;
+    assert_eq!(reply.kinds(), Vec::<&str>::new());
+    assert_eq!(
+        agent.update().await["sessionUpdate"],
+        "available_commands_update"
+    );
+    let reply = agent.prompt(&session, "/plan done 1").await;
+    assert_eq!(
+        reply.of_kind("plan")[0]["entries"][0]["status"],
+        "completed"
+    );
+}
+
+#[tokio::test]
+async fn sessions_are_listed_in_pages_the_newest_first_and_by_folder() {
+    let place = Place::new();
+    let mut agent = place.greeted().await;
+    let other = place.project.join("other");
+    std::fs::create_dir(&other).unwrap();
+    let mut ids = Vec::new();
+    for number in 0..60 {
+        let cwd = if number % 20 == 0 {
+            &other
+        } else {
+            &place.project
+        };
+        ids.push(agent.new_session(cwd).await);
+    }
+    agent.prompt(&ids[0], "/plan x").await;
+    ids.reverse();
+    let page = agent.call("session/list", json!({})).await.result;
+    let listed = |page: &Value| -> Vec<String> {
+        let sessions = page["sessions"].as_array().unwrap().iter();
+        sessions
+            .map(|session| session["sessionId"].as_str().unwrap().to_owned())
+            .collect()
+    };
+    assert_eq!(listed(&page), ids[..50]);
+    let rest = agent
+        .call("session/list", json!({"cursor": page["nextCursor"]}))
+        .await
+        .result;
+    assert_eq!(listed(&rest), ids[50..]);
+    assert!(rest.get("nextCursor").is_none());
+    let oldest = rest["sessions"].as_array().unwrap().last().unwrap();
+    assert_eq!(oldest["title"], "/plan x");
+    assert!(oldest["updatedAt"].as_str().unwrap().ends_with('Z'));
+    // Twice: the second time it is known where each session works.
+    for _ in 0..2 {
+        let there = agent
+            .call("session/list", json!({"cwd": other}))
+            .await
+            .result;
+        assert_eq!(
+            listed(&there),
+            [&ids[19], &ids[39], &ids[59]].map(Clone::clone)
+        );
+    }
+    let error = agent
+        .call("session/list", json!({"cursor": "nonsense"}))
+        .await
+        .error;
+    assert_eq!(error["code"], -32602);
+}
+
+#[tokio::test]
+async fn a_cancel_in_mid_stream_ends_the_turn_as_cancelled_and_its_command_with_it() {
+    let place = Place::new();
+    let mut agent = place.greeted().await;
+    let session = agent.new_session(&place.project).await;
+    let command = "/run echo $$ > pid; echo begun; sleep 600 & wait";
+    let id = agent
+        .send("session/prompt", prompt(&session, command))
+        .await;
+    agent
+        .until(|update| update["content"].to_string().contains("begun"))
+        .await;
+    agent
+        .notify("session/cancel", json!({"sessionId": session}))
+        .await;
+    let reply = agent.answer(id).await;
+    assert_eq!(reply.result["stopReason"], "cancelled");
+    assert_eq!(
+        reply.of_kind("tool_call_update").last().unwrap()["status"],
+        "failed"
+    );
+    let pid = place.read("pid").trim().to_owned();
+    let gone = || {
+        std::fs::read_to_string(format!("/proc/{pid}/stat"))
+            .map_or(true, |stat| stat.contains(" Z "))
+    };
+    let mut patience = 3000;
+    while !gone() && patience > 0 {
+        tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+        patience -= 1;
+    }
+    assert!(gone(), "the command outlived its turn");
+    let reply = agent.prompt(&session, "/files").await;
+    assert_eq!(
+        reply.result["stopReason"], "end_turn",
+        "the session goes on"
+    );
+}
+
+#[tokio::test]
+async fn a_cancel_that_follows_its_prompt_at_once_is_not_lost() {
+    let place = Place::new();
+    let mut agent = place.greeted().await;
+    let session = agent.new_session(&place.project).await;
+    for _ in 0..20 {
+        let id = agent
+            .send("session/prompt", prompt(&session, "hello"))
+            .await;
+        agent
+            .notify("session/cancel", json!({"sessionId": session}))
+            .await;
+        assert_eq!(agent.answer(id).await.result["stopReason"], "cancelled");
+    }
+}
+
+#[tokio::test]
+async fn a_cancel_while_permission_is_asked_for_ends_the_turn() {
+    let place = Place::new();
+    let mut agent = place.greeted().await;
+    let session = agent.new_session(&place.project).await;
+    // A client that does not answer, not even after the cancel.
+    agent.answer_with(Box::new(|_, _| Ok(Value::Null)));
+    let id = agent
+        .send("session/prompt", prompt(&session, "/run touch no"))
+        .await;
+    while agent.message().await["method"] != "session/request_permission" {}
+    agent
+        .notify("session/cancel", json!({"sessionId": session}))
+        .await;
+    assert_eq!(agent.answer(id).await.result["stopReason"], "cancelled");
+    // And one that answers as the protocol says.
+    agent.answer_with(Box::new(|_, _| {
+        Ok(json!({"outcome": {"outcome": "cancelled"}}))
+    }));
+    let reply = agent.prompt(&session, "/run touch no").await;
+    assert_eq!(reply.result["stopReason"], "cancelled");
+    assert!(!place.project.join("no").exists());
+}
+
+#[tokio::test]
+async fn one_turn_at_a_time_runs_in_a_session_and_others_go_on_beside_it() {
+    let place = Place::new();
+    let mut agent = place.greeted().await;
+    let one = agent.new_session(&place.project).await;
+    let other = agent.new_session(&place.project).await;
+    let id = agent
+        .send("session/prompt", prompt(&one, "/run echo begun; sleep 600"))
+        .await;
+    agent
+        .until(|update| update["content"].to_string().contains("begun"))
+        .await;
+    let error = agent.prompt(&one, "and?").await.error;
+    assert_eq!(error["code"], -32600);
+    assert!(
+        error["message"]
+            .as_str()
+            .unwrap()
+            .contains("already running")
+    );
+    let reply = agent.prompt(&other, "/search needle").await;
+    assert!(reply.text().contains("Found one line"));
+    agent
+        .notify("session/cancel", json!({"sessionId": one}))
+        .await;
+    assert_eq!(agent.answer(id).await.result["stopReason"], "cancelled");
+}
+
+#[tokio::test]
+async fn closing_a_session_ends_its_turn_and_keeps_what_was_said() {
+    let place = Place::new();
+    let mut agent = place.greeted().await;
+    let session = agent.new_session(&place.project).await;
+    let id = agent
+        .send(
+            "session/prompt",
+            prompt(&session, "/run echo begun; sleep 600"),
+        )
+        .await;
+    agent
+        .until(|update| update["content"].to_string().contains("begun"))
+        .await;
+    let close = agent
+        .send("session/close", json!({"sessionId": session}))
+        .await;
+    assert_eq!(agent.answer(close).await.error, Value::Null);
+    assert_eq!(agent.answer(id).await.result["stopReason"], "cancelled");
+    let told = agent.load(&session, &place.project).await;
+    assert_eq!(told.of_kind("user_message_chunk").len(), 1);
+    assert_eq!(told.of_kind("tool_call")[0]["status"], "failed");
+}
+
+#[tokio::test]
+async fn modes_decide_whether_it_asks() {
+    let place = Place::new();
+    let mut agent = place.greeted().await;
+    let session = agent.new_session(&place.project).await;
+    let mode = |mode: &str| json!({"sessionId": session, "modeId": mode});
+    assert_eq!(
+        agent.call("session/set_mode", mode("plan")).await.error,
+        Value::Null
+    );
+    agent.prompt(&session, "/run touch planned").await;
+    assert!(!place.project.join("planned").exists());
+    agent.call("session/set_mode", mode("auto")).await;
+    agent.prompt(&session, "/run touch automatic").await;
+    assert!(place.project.join("automatic").exists());
+    assert!(agent.asked.is_empty(), "neither asks");
+    agent.call("session/set_mode", mode("ask")).await;
+    agent.answer_with(permitting("reject_once"));
+    agent.prompt(&session, "/run touch rejected").await;
+    assert!(!place.project.join("rejected").exists());
+    agent.answer_with(permitting("allow_always"));
+    agent.prompt(&session, "/run touch one").await;
+    agent.prompt(&session, "/run touch two").await;
+    assert!(place.project.join("two").exists());
+    assert_eq!(
+        agent.asked.len(),
+        2,
+        "always means that it does not ask again"
+    );
+    let error = agent.call("session/set_mode", mode("yolo")).await.error;
+    assert_eq!(error["code"], -32602);
+    agent.call("session/set_mode", mode("plan")).await;
+    agent.leave().await;
+    let mut agent = place.greeted().await;
+    let told = agent.load(&session, &place.project).await;
+    assert_eq!(
+        told.result["modes"]["currentModeId"], "plan",
+        "a mode outlives the process"
+    );
+}
+
+#[tokio::test]
+async fn what_is_not_the_protocol_is_refused_and_the_agent_lives() {
+    let place = Place::new();
+    let mut agent = place.greeted().await;
+    for method in ["session/fork", "authenticate", "_anything", "nonsense"] {
+        let error = agent.call(method, json!({})).await.error;
+        assert_eq!(error["code"], -32601, "{method}");
+    }
+    agent.notify("nonsense", json!({})).await;
+    agent
+        .notify("session/cancel", json!({"sessionId": "nobody"}))
+        .await;
+    agent.write_line("this is no JSON").await;
+    let answer = agent.line().await.unwrap();
+    assert_eq!(answer["error"]["code"], -32700);
+    agent.write_line("").await;
+    let session = agent.new_session(&place.project).await;
+    let params = json!({"sessionId": session, "prompt": "not a list"});
+    assert_eq!(
+        agent.call("session/prompt", params).await.error["code"],
+        -32602
+    );
+    assert!(agent.leave().await.success());
+}
+
+#[tokio::test]
+async fn it_leaves_when_its_input_ends_or_when_told_to_also_in_the_middle_of_a_turn() {
+    let place = Place::new();
+    for signal in [None, Some("TERM"), Some("INT")] {
+        let mut agent = place.greeted().await;
+        let session = agent.new_session(&place.project).await;
+        agent
+            .send(
+                "session/prompt",
+                prompt(&session, "/run echo begun; sleep 600"),
+            )
+            .await;
+        agent
+            .until(|update| update["content"].to_string().contains("begun"))
+            .await;
+        let Some(signal) = signal else {
+            assert!(agent.leave().await.success());
+            continue;
+        };
+        let pid = agent.child.id().unwrap().to_string();
+        let told = tokio::process::Command::new("kill")
+            .args([&format!("-{signal}"), &pid])
+            .status();
+        assert!(told.await.unwrap().success());
+        while agent.line().await.is_some() {}
+        assert!(agent.child.wait().await.unwrap().success(), "{signal}");
+        let history =
+            std::fs::read_to_string(place.sessions().join(&session).join("history.jsonl"));
+        assert!(
+            history
+                .unwrap()
+                .trim_end()
+                .ends_with(r#""turnEnd":"cancelled"}"#),
+            "the end is written down"
+        );
+    }
+}

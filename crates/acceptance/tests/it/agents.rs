@@ -1,0 +1,334 @@
+//! Flow 5 of the feature spec over the real socket: agents start when they are needed, are seen to come
+//! and go, and leave nothing behind.
+
+use anyhow::{Context, Result};
+use serde_json::{Value, json};
+use testkit::{Conversation, Person, ServerSetup, Socket};
+
+fn setup(script: &str) -> Result<ServerSetup> {
+    ServerSetup::new()?.with_scripted_agent(script)
+}
+
+/// The next states of Claude Code, as a window is told.
+async fn states(socket: &mut Socket, count: usize) -> Result<Vec<Value>> {
+    let mut states = vec![];
+    while states.len() < count {
+        let status = socket.next_of("agent:status").await?;
+        assert_eq!(status["cliType"], "claude-code");
+        states.push(status["status"].clone());
+    }
+    Ok(states)
+}
+
+#[tokio::test]
+async fn tc_5_1a_the_first_session_starts_the_agent_and_tc_5_2a_it_is_seen_connected() -> Result<()>
+{
+    let setup = setup("")?;
+    let server = setup.start().await?;
+    let mut watching = server.connect().await?;
+    let mut person = Person::at(&server, &setup.folder("app")?).await?;
+    assert_eq!(setup.count_asked("initialize"), 0);
+    person.create().await?;
+    assert_eq!(states(&mut watching, 2).await?, ["starting", "connected"]);
+    let mut later = server.connect_unread().await?;
+    let hello = later.next_of("hello").await?;
+    assert_eq!(hello["agents"][0]["status"], "connected");
+    assert_eq!(hello["agents"][0]["version"], "1.0.0");
+    Ok(())
+}
+
+#[tokio::test]
+async fn tc_5_1b_the_next_session_uses_the_same_process() -> Result<()> {
+    let setup = setup("")?;
+    let server = setup.start().await?;
+    let mut person = Person::at(&server, &setup.folder("app")?).await?;
+    for _ in 0..3 {
+        let mut talk = person.begin().await?;
+        person.turn(&mut talk, "say hi").await?;
+    }
+    assert_eq!(setup.count_asked("initialize"), 1);
+    Ok(())
+}
+
+#[tokio::test]
+async fn tc_5_2b_c_a_lost_agent_is_seen_to_go_and_to_come_back() -> Result<()> {
+    let setup = setup("")?;
+    let server = setup.start().await?;
+    let mut person = Person::at(&server, &setup.folder("app")?).await?;
+    let mut talk = person.begin().await?;
+    let mut watching = server.connect().await?;
+    person.turn(&mut talk, "crash 1").await?;
+    let seen = states(&mut watching, 3).await?;
+    assert_eq!(seen, ["disconnected", "reconnecting", "connected"]);
+    Ok(())
+}
+
+#[tokio::test]
+async fn tc_5_2d_a_person_can_start_it_anew_at_any_time() -> Result<()> {
+    let setup = setup("")?;
+    let server = setup.start().await?;
+    let mut person = Person::at(&server, &setup.folder("app")?).await?;
+    let mut talk = person.begin().await?;
+    person.send(&talk, "say stuck\nhang").await?;
+    person.until_said(&mut talk, "assistant: stuck").await?;
+    let mut watching = server.connect().await?;
+    let reconnect = json!({"type": "session:reconnect", "cliType": "claude-code"});
+    person.socket.send(reconnect).await?;
+    let seen = states(&mut watching, 3).await?;
+    assert_eq!(seen, ["disconnected", "reconnecting", "connected"]);
+    person.until_turns(&mut talk, 1).await?;
+    assert_eq!(talk.said()[1..], ["assistant: stuck", "turn interrupted"]);
+    person.turn(&mut talk, "say fine").await?;
+    assert_eq!(talk.said()[4], "assistant: fine");
+    let nobody = json!({"type": "session:reconnect", "cliType": "nobody"});
+    assert_eq!(
+        person.socket.ask(nobody).await?["code"],
+        "AGENT_UNAVAILABLE"
+    );
+    Ok(())
+}
+
+/// Processes that are below a home of ours, by what they were started with.
+fn processes_of(home: &std::path::Path) -> Vec<String> {
+    let home = home.to_str().unwrap_or_default();
+    let entries = std::fs::read_dir("/proc").into_iter().flatten().flatten();
+    let ours = |entry: std::fs::DirEntry| {
+        let environment = std::fs::read(entry.path().join("environ")).ok()?;
+        let ours = String::from_utf8_lossy(&environment).contains(home);
+        let name = std::fs::read_to_string(entry.path().join("comm")).ok()?;
+        ours.then(|| name.trim().to_owned())
+    };
+    entries.filter_map(ours).collect()
+}
+
+#[tokio::test]
+async fn tc_5_3a_a_server_that_stops_leaves_no_process_behind() -> Result<()> {
+    for signal in ["TERM", "INT", "KILL"] {
+        let setup = setup("")?;
+        let setup = setup.env("CODEX_ACP_CMD", testkit::scripted_agent()?);
+        let server = setup.start().await?;
+        let mut person = Person::at(&server, &setup.folder("app")?).await?;
+        let mut talk = person.begin().await?;
+        person.ask_to_create("codex").await?;
+        person.turn(&mut talk, "linger 60").await?;
+        person.send(&talk, "terminal t1 sleep 60").await?;
+        person.until_said(&mut talk, "tool sleep 60").await?;
+        person
+            .until(&mut talk, |seen| {
+                seen.entries[3]["content"][0]["terminalId"].is_string()
+            })
+            .await?;
+        assert!(processes_of(setup.home()).len() > 4);
+        server.signal(signal).await?;
+        let deadline = std::time::Instant::now() + testkit::HANG_GUARD;
+        // After SIGKILL the keepers are left to clean up, which they do at once.
+        while !processes_of(setup.home()).is_empty() {
+            assert!(
+                std::time::Instant::now() < deadline,
+                "{:?}",
+                processes_of(setup.home())
+            );
+            tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+        }
+    }
+    Ok(())
+}
+
+#[tokio::test]
+async fn tc_5_5a_an_agent_that_is_not_installed_is_said_to_be_so() -> Result<()> {
+    let setup = ServerSetup::new()?.env("CLAUDE_ACP_CMD", "/not/there");
+    let server = setup.start().await?;
+    let mut person = Person::at(&server, &setup.folder("app")?).await?;
+    let refused = person.ask_to_create("claude-code").await?;
+    assert_eq!(refused["code"], "AGENT_UNAVAILABLE");
+    let message = refused["message"].as_str().context("a text")?;
+    let wanted = "Could not start Claude Code. Check that it's installed.";
+    assert!(message.contains(wanted), "{message}");
+    assert!(message.contains("/not/there"), "{message}");
+    assert!(person.list(false).await?.is_empty());
+    Ok(())
+}
+
+#[tokio::test]
+async fn tc_5_5b_an_agent_that_does_not_shake_hands_is_said_not_to_connect() -> Result<()> {
+    for script in ["exit-start", "hang-start", "version:7"] {
+        let setup = setup(script)?.env("ACP_START_TIMEOUT_MS", "700");
+        let server = setup.start().await?;
+        let mut watching = server.connect().await?;
+        let mut person = Person::at(&server, &setup.folder("app")?).await?;
+        let refused = person.ask_to_create("claude-code").await?;
+        let message = refused["message"].as_str().context("a text")?;
+        assert!(
+            message.contains("Could not connect to Claude Code"),
+            "{message}"
+        );
+        assert_eq!(
+            states(&mut watching, 2).await?,
+            ["starting", "disconnected"]
+        );
+    }
+    Ok(())
+}
+
+#[tokio::test]
+async fn tc_5_6b_agents_and_turns_survive_a_window_that_goes_and_comes_back() -> Result<()> {
+    let setup = setup("")?;
+    let server = setup.start().await?;
+    let folder = setup.folder("app")?;
+    let mut person = Person::at(&server, &folder).await?;
+    let talk = person.begin().await?;
+    person
+        .send(&talk, "say before\nsleep 300\nsay  after")
+        .await?;
+    person.socket.next_of("session:update").await?;
+    drop(person);
+    let mut person = Person::at(&server, &folder).await?;
+    let mut again: Conversation = person.open(&talk.session_id).await?;
+    person.until_turns(&mut again, 1).await?;
+    assert_eq!(again.said()[1..], ["assistant: before after", "turn ended"]);
+    assert_eq!(setup.count_asked("initialize"), 1);
+    assert_eq!(setup.count_asked("session/resume"), 0);
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_person_signs_in_by_one_of_the_agents_own_methods() -> Result<()> {
+    let setup = setup("auth")?;
+    let server = setup.start().await?;
+    let mut person = Person::at(&server, &setup.folder("app")?).await?;
+    let refused = person.ask_to_create("claude-code").await?;
+    assert_eq!(refused["code"], "SIGN_IN_NEEDED");
+    let list = person.socket.ask(json!({"type": "agent:list"})).await?;
+    let method = list["agents"][0]["signIn"][0]["id"].clone();
+    assert_eq!(method, "login");
+    let sign_in =
+        json!({"type": "agent:authenticate", "cliType": "claude-code", "methodId": method});
+    assert_eq!(
+        person.socket.ask(sign_in).await?["type"],
+        "agent:authenticated"
+    );
+    let mut talk = person.begin().await?;
+    person.turn(&mut talk, "say welcome").await?;
+    assert_eq!(talk.said()[1], "assistant: welcome");
+    Ok(())
+}
+
+#[tokio::test]
+async fn the_agent_that_was_last_used_is_started_when_the_workspace_is_opened() -> Result<()> {
+    let setup = setup("")?.env("LIMINAL_WARM_START", "true");
+    let server = setup.start().await?;
+    let mut person = Person::at(&server, &setup.folder("app")?).await?;
+    assert_eq!(setup.count_asked("initialize"), 0, "none was used yet");
+    let mut talk = person.begin().await?;
+    person.turn(&mut talk, "say hi").await?;
+    server.signal("KILL").await?;
+    let server = setup.start().await?;
+    assert_eq!(setup.count_asked("initialize"), 1, "nobody is there yet");
+    let mut watching = server.connect().await?;
+    assert_eq!(states(&mut watching, 2).await?, ["starting", "connected"]);
+    server.connect().await?;
+    let mut person = Person::at(&server, &setup.folder("app")?).await?;
+    person.create().await?;
+    assert_eq!(setup.count_asked("initialize"), 2, "one is enough");
+    Ok(())
+}
+
+#[tokio::test]
+async fn an_agent_with_nothing_to_do_sleeps_and_its_sessions_go_on_as_if_it_had_not() -> Result<()>
+{
+    let setup = setup("")?.env("ACP_IDLE_TIMEOUT_MS", "300");
+    let server = setup.start().await?;
+    let mut person = Person::at(&server, &setup.folder("app")?).await?;
+    let mut talk = person.begin().await?;
+    for _ in 0..3 {
+        until_asleep(&server).await?;
+        let started = setup.count_asked("initialize");
+        // Longer than it may idle: a turn is something to do.
+        person
+            .turn(&mut talk, "say one\nsleep 700\nsay two")
+            .await?;
+        assert_eq!(setup.count_asked("initialize"), started + 1);
+    }
+    let said = talk.said();
+    let ended = said.iter().filter(|line| *line == "turn ended").count();
+    assert_eq!(ended, 3, "{said:?}");
+    assert_eq!(said.len(), 9, "nothing beside what was said: {said:?}");
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_message_in_the_moment_in_which_the_agent_falls_asleep_is_answered_all_the_same()
+-> Result<()> {
+    let setup = setup("")?.env("ACP_IDLE_TIMEOUT_MS", "20");
+    let server = setup.start().await?;
+    let mut person = Person::at(&server, &setup.folder("app")?).await?;
+    let mut talk = person.begin().await?;
+    for turn in 0..40 {
+        // Around the moment.
+        let pause = std::time::Duration::from_micros(19_000 + 50 * turn);
+        tokio::time::sleep(pause).await;
+        person.turn(&mut talk, "say here").await?;
+    }
+    for turn in talk.said().chunks(3) {
+        assert_eq!(turn, ["user: say here", "assistant: here", "turn ended"]);
+    }
+    assert!(setup.count_asked("initialize") > 1, "it slept");
+    Ok(())
+}
+
+#[tokio::test]
+async fn what_was_chosen_in_a_session_is_so_again_when_its_agent_is_started_anew() -> Result<()> {
+    let setup = setup("")?.env("ACP_IDLE_TIMEOUT_MS", "300");
+    let mut server = setup.start().await?;
+    let mut person = Person::at(&server, &setup.folder("app")?).await?;
+    let mut talk = person.begin().await?;
+    person.turn(&mut talk, "say first").await?;
+    until_asleep(&server).await?;
+    // Wakes it.
+    let mode = json!({"type": "session:set-mode", "modeId": "plan"});
+    let option = json!({"type": "session:set-option", "optionId": "model", "value": "deep"});
+    for choice in [mode, option] {
+        let done = person.ask(&mut talk, choice).await?;
+        assert_eq!(done["type"], "session:done", "{done}");
+    }
+    let told = |setup: &ServerSetup| {
+        let told = ["session/set_mode", "session/set_config_option"];
+        told.map(|method| setup.count_asked(method))
+    };
+    assert_eq!(told(&setup), [1, 1]);
+    until_asleep(&server).await?;
+    person.turn(&mut talk, "model").await?;
+    server.signal("KILL").await?;
+    server = setup.start().await?;
+    let mut person = Person::at(&server, &setup.folder("app")?).await?;
+    let mut again = person.open(&talk.session_id).await?;
+    person.turn(&mut again, "crash 1").await?;
+    person.turn(&mut again, "model").await?;
+    assert_eq!(again.info["modes"]["current"], "plan");
+    assert_eq!(again.info["options"][0]["currentValue"], "deep");
+    assert_eq!(
+        told(&setup),
+        [4, 4],
+        "after the sleep, the restart and the crash"
+    );
+    let said = again.said();
+    assert_eq!(
+        said.iter()
+            .filter(|line| *line == "assistant: deep")
+            .count(),
+        2,
+        "{said:?}"
+    );
+    Ok(())
+}
+
+async fn until_asleep(server: &testkit::Server) -> Result<()> {
+    loop {
+        let mut window = server.connect_unread().await?;
+        let hello = window.next_of("hello").await?;
+        if hello["agents"][0]["status"] == "idle" {
+            return Ok(());
+        }
+        tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+    }
+}

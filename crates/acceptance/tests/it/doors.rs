@@ -1,0 +1,475 @@
+//! Who is let in: every mix of `Origin`, `Host` and token, over real connections.
+
+use std::net::SocketAddr;
+
+use anyhow::Result;
+use testkit::{Server, ServerSetup, Socket, http};
+use tokio::task::JoinHandle;
+
+async fn start() -> Result<(ServerSetup, Server)> {
+    let setup = ServerSetup::new()?;
+    let server = setup.start().await?;
+    Ok((setup, server))
+}
+
+#[tokio::test]
+async fn the_socket_opens_for_exactly_the_right_mix_of_host_origin_and_credential() -> Result<()> {
+    let (_setup, server) = start().await?;
+    let port = server.address.port();
+    let cookie = server.log_in().await?;
+    let bearer = format!("Bearer {}", server.token);
+
+    let hosts = [
+        (format!("127.0.0.1:{port}"), true),
+        (format!("localhost:{port}"), true),
+        (format!("[::1]:{port}"), true),
+        ("127.0.0.1".to_owned(), false),
+        (format!("127.0.0.1:{}", port.wrapping_add(1)), false),
+        (format!("evil.example:{port}"), false),
+        (format!("0.0.0.0:{port}"), false),
+    ];
+    #[derive(PartialEq)]
+    enum Whose {
+        Ours,
+        Nobody,
+        Theirs,
+    }
+    let origins = |host: &str| {
+        [
+            (None, Whose::Nobody),
+            (Some(format!("http://{host}")), Whose::Ours),
+            (Some("null".to_owned()), Whose::Theirs),
+            (Some(format!("https://{host}")), Whose::Theirs),
+            (Some("http://evil.example".to_owned()), Whose::Theirs),
+            (
+                Some(format!("http://127.0.0.1:{}", port.wrapping_add(1))),
+                Whose::Theirs,
+            ),
+            (Some(format!("http://{host}.evil.example")), Whose::Theirs),
+            (Some(format!("http://{host}/")), Whose::Theirs),
+            (Some(String::new()), Whose::Theirs),
+        ]
+    };
+    #[derive(PartialEq)]
+    enum Has {
+        Nothing,
+        Cookie,
+        Token,
+    }
+    let credentials = [
+        (None, Has::Nothing),
+        (Some(("cookie", cookie.as_str())), Has::Cookie),
+        (Some(("authorization", bearer.as_str())), Has::Token),
+        (Some(("cookie", "liminal-1=abc")), Has::Nothing),
+        (Some(("authorization", "Basic abc")), Has::Nothing),
+    ];
+
+    let mut tried = 0;
+    for (host, our_host) in &hosts {
+        for (origin, whose) in &origins(host) {
+            for (credential, has) in &credentials {
+                let expected = match (our_host, whose, has) {
+                    (false, ..) => 421,
+                    (true, Whose::Theirs, _) => 403,
+                    (true, Whose::Ours, Has::Cookie | Has::Token) => 101,
+                    (true, Whose::Nobody, Has::Token) => 101,
+                    (true, ..) => 401,
+                };
+                let mut headers = vec![("host", host.as_str())];
+                headers.extend(origin.as_deref().map(|origin| ("origin", origin)));
+                headers.extend(*credential);
+                let opened = Socket::open(server.address, "/ws", &headers).await;
+                let status = opened.map_or_else(|refused| refused.status.unwrap_or(0), |_| 101);
+                assert_eq!(status, expected, "{headers:?}");
+                tried += 1;
+            }
+        }
+    }
+    assert_eq!(tried, 7 * 9 * 5);
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_wrong_token_opens_nothing_and_a_truncated_one_neither() -> Result<()> {
+    let (_setup, server) = start().await?;
+    let host = server.address.to_string();
+    for token in [
+        "",
+        "wrong",
+        &server.token[..63],
+        &format!("{}0", server.token),
+    ] {
+        let bearer = format!("Bearer {token}");
+        let headers = [("host", host.as_str()), ("authorization", &bearer)];
+        let refused = Socket::open(server.address, "/ws", &headers).await.err();
+        assert_eq!(
+            refused.and_then(|refused| refused.status),
+            Some(401),
+            "{token}"
+        );
+        assert_eq!(
+            server
+                .get("/auth", &[&format!("Authorization: {bearer}")])
+                .await?
+                .status,
+            401
+        );
+    }
+    let right = format!("Authorization: bearer {}", server.token);
+    assert_eq!(server.get("/auth", &[&right]).await?.status, 204);
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_token_in_the_address_is_refused_even_if_it_is_right() -> Result<()> {
+    let (_setup, server) = start().await?;
+    let bearer = format!("Authorization: Bearer {}", server.token);
+    for path in ["/", "/ws", "/auth", "/health", "/styles/theme.css"] {
+        let answer = server
+            .get(&format!("{path}?x=1&Token={}", server.token), &[&bearer])
+            .await?;
+        assert_eq!(answer.status, 400, "{path}");
+        assert!(answer.text().contains("must not be in the address"));
+    }
+    Ok(())
+}
+
+#[tokio::test]
+async fn login_gives_a_cookie_only_to_a_page_of_ours_that_knows_the_token() -> Result<()> {
+    let (_setup, server) = start().await?;
+    let address = server.address;
+    let ours = format!("Origin: http://{address}");
+    let json = "Content-Type: application/json".to_owned();
+    let right = format!(r#"{{"token":"{}"}}"#, server.token);
+    let post = |headers: Vec<String>, body: String| async move {
+        let mut head = vec![
+            "POST /login HTTP/1.1".to_owned(),
+            format!("Host: {address}"),
+        ];
+        head.extend(headers);
+        http(address, &head, &body).await
+    };
+    let cases = [
+        (vec![ours.clone(), json.clone()], right.clone(), 204),
+        (vec![json.clone()], right.clone(), 403),
+        (
+            vec!["Origin: null".to_owned(), json.clone()],
+            right.clone(),
+            403,
+        ),
+        (
+            vec!["Origin: http://evil.example".to_owned(), json.clone()],
+            right.clone(),
+            403,
+        ),
+        (
+            vec![ours.clone(), ours.clone(), json.clone()],
+            right.clone(),
+            403,
+        ),
+        (vec![ours.clone()], right.clone(), 415),
+        (
+            vec![ours.clone(), "Content-Type: text/plain".to_owned()],
+            right.clone(),
+            415,
+        ),
+        (
+            vec![ours.clone(), json.clone()],
+            r#"{"token":"wrong"}"#.to_owned(),
+            401,
+        ),
+        (vec![ours.clone(), json.clone()], "{".to_owned(), 400),
+        (
+            vec![ours.clone(), json.clone()],
+            r#"{"token":7}"#.to_owned(),
+            422,
+        ),
+        (
+            vec![ours.clone(), json.clone()],
+            format!(r#"{{"token":"{}"}}"#, "x".repeat(5000)),
+            413,
+        ),
+    ];
+    for (headers, body, status) in cases {
+        let shown = format!("{headers:?} {:.40}", body);
+        let answer = post(headers, body).await?;
+        assert_eq!(answer.status, status, "{shown}");
+        assert_eq!(
+            answer.header("set-cookie").is_some(),
+            status == 204,
+            "{shown}"
+        );
+    }
+    let cookie = post(vec![ours, json], right)
+        .await?
+        .header("set-cookie")
+        .unwrap_or_default()
+        .to_owned();
+    for part in ["HttpOnly", "SameSite=Strict", "Path=/", "Max-Age="] {
+        assert!(cookie.contains(part), "{cookie}");
+    }
+    assert!(
+        !cookie.contains(&server.token),
+        "the cookie must not reveal the token"
+    );
+    Ok(())
+}
+
+#[tokio::test]
+async fn the_cookie_outlives_a_restart_and_dies_with_the_token() -> Result<()> {
+    let (setup, server) = start().await?;
+    let port = server.address.port();
+    let cookie = format!("Cookie: a=b; {}; c=d", server.log_in().await?);
+    server.signal("TERM").await?;
+    let server = setup.start_at(port).await?;
+    let home = server.get("/", &[&cookie]).await?;
+    assert_eq!(home.status, 200);
+    assert!(home.text().contains("id=\"sidebar\""));
+
+    server.signal("TERM").await?;
+    std::fs::remove_file(setup.data_dir().join("token"))?;
+    let server = setup.start_at(port).await?;
+    let home = server.get("/", &[&cookie]).await?;
+    assert_eq!(home.status, 401);
+    assert!(home.text().contains("id=\"login\""));
+    Ok(())
+}
+
+#[tokio::test]
+async fn every_answer_carries_the_protective_headers() -> Result<()> {
+    let (_setup, server) = start().await?;
+    let cookie = format!("Cookie: {}", server.log_in().await?);
+    let wrong_host = ["GET / HTTP/1.1".to_owned(), "Host: evil.example".to_owned()];
+    let mut answers = vec![http(server.address, &wrong_host, "").await?];
+    for path in [
+        "/",
+        "/health",
+        "/auth",
+        "/login",
+        "/ws",
+        "/favicon.svg",
+        "/styles/theme.css",
+        "/missing",
+    ] {
+        answers.push(server.get(path, &[]).await?);
+        answers.push(server.get(path, &[&cookie]).await?);
+    }
+    for answer in &answers {
+        let csp = answer.header("content-security-policy").unwrap_or_default();
+        for rule in [
+            "default-src 'none'",
+            "script-src 'self'",
+            "frame-ancestors 'none'",
+            "trusted-types",
+        ] {
+            assert!(csp.contains(rule), "{answer:?}");
+        }
+        assert!(!csp.contains("unsafe"), "{csp}");
+        assert_eq!(answer.header("x-content-type-options"), Some("nosniff"));
+        assert_eq!(answer.header("referrer-policy"), Some("no-referrer"));
+        assert_eq!(answer.header("x-frame-options"), Some("DENY"));
+    }
+    Ok(())
+}
+
+#[tokio::test]
+async fn the_page_of_a_session_may_stand_in_our_window_and_reaches_nothing() -> Result<()> {
+    let (_setup, server) = start().await?;
+    let cookie = format!("Cookie: {}", server.log_in().await?);
+    let portlet = server.get("/portlet.html", &[]).await?;
+    assert_eq!(portlet.status, 200);
+    assert_eq!(
+        portlet.header("content-type"),
+        Some("text/html; charset=utf-8")
+    );
+    assert_eq!(portlet.header("x-frame-options"), Some("SAMEORIGIN"));
+    assert_eq!(portlet.header("x-content-type-options"), Some("nosniff"));
+    let csp = portlet
+        .header("content-security-policy")
+        .unwrap_or_default();
+    for rule in [
+        "default-src 'none'",
+        "script-src 'self';",
+        "connect-src 'none'",
+        "img-src 'self' data: blob:",
+        "frame-ancestors 'self'",
+        "sandbox allow-scripts;",
+        "require-trusted-types-for 'script'; trusted-types liminal-markup",
+    ] {
+        assert!(csp.contains(rule), "{rule} in {csp}");
+    }
+    assert!(
+        !csp.contains("unsafe") && !csp.contains("frame-src"),
+        "{csp}"
+    );
+
+    let etag = portlet.header("etag").unwrap_or_default();
+    let known = format!("If-None-Match: {etag}");
+    let again = server.get("/portlet.html", &[&known]).await?;
+    assert_eq!((again.status, again.body.len()), (304, 0));
+
+    let home = server.get("/", &[&cookie]).await?;
+    let csp = home.header("content-security-policy").unwrap_or_default();
+    assert!(csp.contains("frame-src 'self'"), "{csp}");
+    Ok(())
+}
+
+#[tokio::test]
+async fn health_needs_no_token_and_says_nothing_private() -> Result<()> {
+    let (_setup, server) = start().await?;
+    let health = server.get("/health", &[]).await?;
+    assert_eq!(
+        (health.status, health.text().as_str()),
+        (200, r#"{"status":"ok"}"#)
+    );
+    Ok(())
+}
+
+#[tokio::test]
+async fn files_are_revalidated_by_etag_and_readable_by_sandboxed_frames() -> Result<()> {
+    let (_setup, server) = start().await?;
+    let first = server.get("/styles/theme.css", &[]).await?;
+    assert_eq!(first.status, 200);
+    assert_eq!(
+        first.header("content-type"),
+        Some("text/css; charset=utf-8")
+    );
+    assert_eq!(first.header("access-control-allow-origin"), Some("*"));
+    assert_eq!(first.header("cache-control"), Some("no-cache"));
+    let etag = first.header("etag").unwrap_or_default();
+    let again = server
+        .get(
+            "/styles/theme.css",
+            &[&format!("If-None-Match: \"x\", {etag}")],
+        )
+        .await?;
+    assert_eq!((again.status, again.body.len()), (304, 0));
+
+    for path in [
+        "/index.html",
+        "/login.html",
+        "/types/wire.d.ts",
+        "/shell/socket.test.js",
+        "/..%2fCargo.toml",
+        "/../Cargo.toml",
+    ] {
+        assert_eq!(server.get(path, &[]).await?.status, 404, "{path}");
+    }
+    assert_eq!(
+        server.get("/", &[]).await?.header("cache-control"),
+        Some("no-store")
+    );
+    Ok(())
+}
+
+/// That many wrong tokens, all at once.
+fn guess(address: SocketAddr, count: usize) -> Vec<JoinHandle<Result<u16>>> {
+    let attempt = |number| async move {
+        let head = [
+            "GET /auth HTTP/1.1".to_owned(),
+            format!("Host: {address}"),
+            format!("Authorization: Bearer guess-{number}"),
+        ];
+        Ok(http(address, &head, "").await?.status)
+    };
+    (0..count)
+        .map(|number| tokio::spawn(attempt(number)))
+        .collect()
+}
+
+#[tokio::test]
+async fn guessing_is_slow_for_everyone_at_once_and_the_cookie_is_not_held_up_by_it() -> Result<()> {
+    let (_setup, server) = start().await?;
+    let cookie = format!("Cookie: {}", server.log_in().await?);
+    let address = server.address;
+    let guesses = guess(address, 100);
+    for _ in 0..20 {
+        assert_eq!(server.get("/auth", &[&cookie]).await?.status, 204);
+    }
+    let mut turned_away = 0;
+    for guess in guesses {
+        let status = guess.await??;
+        assert!(status == 401 || status == 429, "{status}");
+        turned_away += usize::from(status == 429);
+    }
+    assert!(
+        turned_away > 0,
+        "a hundred guesses at once must not all be judged"
+    );
+    let right = format!("Authorization: Bearer {}", server.token);
+    assert_eq!(server.get("/auth", &[&right]).await?.status, 204);
+    Ok(())
+}
+
+#[tokio::test]
+async fn other_methods_are_refused() -> Result<()> {
+    let (_setup, server) = start().await?;
+    for (method, path) in [
+        ("DELETE", "/"),
+        ("PUT", "/health"),
+        ("GET", "/login"),
+        ("POST", "/styles/theme.css"),
+    ] {
+        let head = [
+            format!("{method} {path} HTTP/1.1"),
+            format!("Host: {}", server.address),
+        ];
+        assert_eq!(
+            http(server.address, &head, "").await?.status,
+            405,
+            "{method} {path}"
+        );
+    }
+    Ok(())
+}
+
+#[tokio::test]
+async fn the_right_token_is_not_held_up_by_those_who_guess() -> Result<()> {
+    let (_setup, server) = start().await?;
+    let address = server.address;
+    let guesses = guess(address, 60);
+    let right = format!("Authorization: Bearer {}", server.token);
+    for _ in 0..10 {
+        assert_eq!(server.get("/auth", &[&right]).await?.status, 204);
+    }
+    for guess in guesses {
+        assert_ne!(guess.await??, 204);
+    }
+    Ok(())
+}
+
+#[tokio::test]
+async fn callers_who_never_finish_keep_nobody_out_for_long() -> Result<()> {
+    use tokio::io::AsyncWriteExt;
+
+    let (_setup, server) = start().await?;
+    let address = server.address;
+    let mut stuck = vec![];
+    for _ in 0..256 {
+        let mut stream = tokio::net::TcpStream::connect(address).await?;
+        let head = format!(
+            "POST /login HTTP/1.1\r\nHost: {address}\r\nOrigin: http://{address}\r\n\
+             Content-Type: application/json\r\nContent-Length: 50\r\n\r\n{{"
+        );
+        stream.write_all(head.as_bytes()).await?;
+        stuck.push(stream);
+    }
+    assert_eq!(server.get("/health", &[]).await?.status, 200);
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_strangers_login_is_refused_before_its_body_is_read() -> Result<()> {
+    let (_setup, server) = start().await?;
+    let address = server.address;
+    let head = [
+        "POST /login HTTP/1.1".to_owned(),
+        format!("Host: {address}"),
+        "Origin: http://evil.example".to_owned(),
+        "Content-Type: application/json".to_owned(),
+        // Promised and never sent.
+        "Content-Length: 4000".to_owned(),
+    ];
+    assert_eq!(http(address, &head, "").await?.status, 403);
+    Ok(())
+}

@@ -1,0 +1,283 @@
+//! Who gets in, who has to leave, and how much of the server a connection can have.
+
+use anyhow::{Context, Result, ensure};
+use serde_json::{Value, json};
+use testkit::{Program, Server, Socket, heard_text, http};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+
+use crate::gateway::setup;
+
+/// The first words of somebody who wants to talk at the gateway.
+fn upgrade(server: &Server) -> String {
+    format!(
+        "GET /gateway HTTP/1.1\r\nHost: {}\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\
+         Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n",
+        server.address
+    )
+}
+
+#[tokio::test]
+async fn nobody_gets_in_without_the_token_and_strangers_do_not_stay() -> Result<()> {
+    let setup = setup()?;
+    let server = setup.start().await?;
+    for (first, error) in [
+        (json!({"type": "auth", "token": "wrong"}), "invalid token"),
+        (
+            json!({"id": 1, "method": "health.check"}),
+            "authentication required",
+        ),
+        (
+            json!({"type": "auth", "token": "x".repeat(5000)}),
+            "authentication required",
+        ),
+    ] {
+        let mut socket = server.knock().await?;
+        socket.send(first).await?;
+        let refused = json!({"type": "auth", "ok": false, "error": error});
+        assert_eq!(socket.next().await?, refused);
+        assert_eq!(socket.closed().await?, Some(4401));
+    }
+    let host = server.address.to_string();
+    let foreign = [("host", host.as_str()), ("origin", "https://example.com")];
+    let refused = Socket::open(server.address, "/gateway", &foreign).await;
+    assert_eq!(refused.err().context("refused")?.status, Some(403));
+    // So many may stand in the doorway; those inside do not notice.
+    let mut inside = Program::at(&server).await?;
+    let mut waiting = vec![];
+    let turned_away = loop {
+        match server.knock().await {
+            Ok(socket) => waiting.push(socket),
+            Err(refused) => break refused,
+        }
+        ensure!(waiting.len() < 100, "nobody was turned away");
+    };
+    assert!(turned_away.to_string().contains("503"), "{turned_away}");
+    assert_eq!(waiting.len(), 16);
+    assert_eq!(
+        inside.result("health.check", json!({})).await?["status"],
+        "ok"
+    );
+    let mut first = waiting.remove(0);
+    let late = json!({"type": "auth", "ok": false, "error": "authentication took too long"});
+    assert_eq!(first.next().await?, late);
+    Ok(())
+}
+
+#[tokio::test]
+async fn whoever_hangs_up_is_answered_at_both_doors() -> Result<()> {
+    let setup = setup()?;
+    let server = setup.start().await?;
+    let mut stranger = server.knock().await?;
+    assert_eq!(stranger.hang_up(1000).await?, Some(1000));
+    let mut inside = Program::at(&server).await?;
+    assert_eq!(inside.socket.hang_up(1000).await?, Some(1000));
+    let mut browser = server.connect().await?;
+    assert_eq!(browser.hang_up(1001).await?, Some(1001));
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_stranger_may_ask_whether_we_are_there_before_saying_who_it_is() -> Result<()> {
+    let setup = setup()?;
+    let server = setup.start().await?;
+    let mut socket = server.knock().await?;
+    socket.ping().await?;
+    let hello = json!({"type": "auth", "token": server.token});
+    socket.send(hello).await?;
+    assert_eq!(socket.next_of("auth").await?["ok"], true);
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_program_that_sends_too_much_or_bytes_is_told_why_it_has_to_leave() -> Result<()> {
+    let setup = setup()?;
+    let server = setup.start().await?;
+    let mut huge = Program::at(&server).await?;
+    // The server may hang up while it is still writing.
+    let _ = huge.socket.send_text(&"x".repeat(1024 * 1024 + 1)).await;
+    assert!(matches!(huge.socket.closed().await?, Some(1009) | None));
+    let mut bytes = Program::at(&server).await?;
+    bytes.socket.send_bytes(b"{}").await?;
+    assert_eq!(bytes.socket.closed().await?, Some(1003));
+    // Also when it has said more meanwhile.
+    let mut hasty = server.knock().await?;
+    hasty
+        .send(json!({"type": "auth", "token": "wrong"}))
+        .await?;
+    for _ in 0..3 {
+        hasty.send_text(&"x".repeat(4000)).await?;
+    }
+    assert_eq!(hasty.next().await?["error"], "invalid token");
+    assert_eq!(hasty.closed().await?, Some(4401));
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_stranger_is_not_listened_to_for_long() -> Result<()> {
+    let setup = setup()?;
+    let server = setup.start().await?;
+    let mut stranger = tokio::net::TcpStream::connect(server.address).await?;
+    stranger.write_all(upgrade(&server).as_bytes()).await?;
+    let mut answer = vec![];
+    while !answer.ends_with(b"\r\n\r\n") {
+        answer.push(stranger.read_u8().await?);
+    }
+    // A frame that says it has 900,000 bytes, of which only the first ever come.
+    let mut begun = vec![0x81, 0xff];
+    begun.extend(900_000_u64.to_be_bytes());
+    begun.extend([0; 4]);
+    begun.resize(16 * 1024, b' ');
+    stranger.write_all(&begun).await?;
+    let mut heard = vec![];
+    let hung_up = stranger.read_to_end(&mut heard);
+    tokio::time::timeout(testkit::HANG_GUARD, hung_up).await??;
+    let heard = String::from_utf8_lossy(&heard);
+    assert!(heard.contains("authentication required"), "{heard}");
+    Ok(())
+}
+
+#[tokio::test]
+async fn too_many_requests_are_refused_for_a_moment() -> Result<()> {
+    let setup = setup()?;
+    let server = setup.start().await?;
+    let mut program = Program::at(&server).await?;
+    for id in 0..400 {
+        let request = json!({"id": id, "method": "health.check"});
+        program.socket.send(request).await?;
+    }
+    let mut refused = 0;
+    for _ in 0..400 {
+        let answer = program.socket.next().await?;
+        refused += usize::from(answer["error"]["code"] == 429);
+    }
+    assert!(refused > 0);
+    // What is no request counts as well.
+    for _ in 0..400 {
+        program.socket.send_text("{").await?;
+    }
+    let mut refused = 0;
+    for _ in 0..400 {
+        let answer = program.socket.next().await?;
+        refused += usize::from(answer["error"]["code"] == 429);
+    }
+    assert!(refused > 0);
+    // Being refused costs nothing, so it is soon let in again.
+    let asked_again = async {
+        loop {
+            let answer = program.call("health.check", json!({})).await?;
+            if answer["error"]["code"] != 429 {
+                return anyhow::Ok(answer);
+            }
+        }
+    };
+    let answer = tokio::time::timeout(testkit::HANG_GUARD, asked_again).await??;
+    assert_eq!(answer["result"]["status"], "ok");
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_new_token_sends_everybody_away_and_lets_in_who_has_it() -> Result<()> {
+    let setup = setup()?;
+    let server = setup.start().await?;
+    let mut inside = Program::at(&server).await?;
+    let mut browser = server.connect().await?;
+    let printed = setup.run(&["token", "--rotate"]).await?;
+    let token = String::from_utf8(printed.stdout)?.trim().to_owned();
+    assert!(token.len() == 64 && token != server.token, "{token}");
+    assert_eq!(inside.socket.closed().await?, Some(4401));
+    assert_eq!(browser.closed().await?, Some(4401));
+    let mut old = server.knock().await?;
+    old.send(json!({"type": "auth", "token": server.token}))
+        .await?;
+    assert_eq!(old.next().await?["error"], "invalid token");
+    let mut new = server.knock().await?;
+    new.send(json!({"type": "auth", "token": token})).await?;
+    assert_eq!(new.next().await?["ok"], true);
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_crowd_in_the_doorway_keeps_nobody_inside_waiting() -> Result<()> {
+    let setup = setup()?;
+    let server = setup.start().await?;
+    let mut inside = Program::at(&server).await?;
+    let key = inside.create(&setup).await?;
+    let upgrade = upgrade(&server);
+    let broken = upgrade.replace("Version: 13", "Version: 7");
+    let mut crowd = vec![];
+    for number in 0..2000 {
+        let mut stream = tokio::net::TcpStream::connect(server.address).await?;
+        let words = if number % 2 == 0 { &upgrade } else { &broken };
+        // Those at the end of the line have their words kept by the system.
+        let _ = stream.write_all(words.as_bytes()).await;
+        crowd.push(stream);
+        if number % 100 == 0 {
+            inside.result("health.check", json!({})).await?;
+        }
+    }
+    let events = inside.say(&key, "say still here").await?;
+    assert_eq!(heard_text(&events, "chat.delta"), "still here");
+    drop(crowd);
+    // And the next one finds the door open again.
+    let next = async {
+        loop {
+            if let Ok(next) = Program::at(&server).await {
+                return next;
+            }
+        }
+    };
+    let mut next = tokio::time::timeout(testkit::HANG_GUARD, next).await?;
+    let health = next.result("health.check", json!({})).await?;
+    assert_eq!(health["status"], "ok");
+    Ok(())
+}
+
+#[tokio::test]
+async fn the_gateway_has_a_port_of_its_own() -> Result<()> {
+    let free = std::net::TcpListener::bind("127.0.0.1:0")?
+        .local_addr()?
+        .port();
+    let setup = setup()?.env("LIMINAL_GATEWAY_PORT", free.to_string());
+    let server = setup.start().await?;
+    let address = std::net::SocketAddr::from(([127, 0, 0, 1], free));
+    let host = address.to_string();
+    let mut socket = Socket::open(address, "/", &[("host", host.as_str())]).await?;
+    socket
+        .send(json!({"type": "auth", "token": server.token}))
+        .await?;
+    assert_eq!(socket.next().await?, json!({"type": "auth", "ok": true}));
+    let wrong_host = Socket::open(address, "/", &[("host", "evil.example")]).await;
+    assert_eq!(wrong_host.err().context("refused")?.status, Some(421));
+    let request = ["GET /health HTTP/1.1".to_owned(), format!("Host: {host}")];
+    let health = http(address, &request, "").await?;
+    assert_eq!(
+        (health.status, health.text().as_str()),
+        (200, r#"{"status":"ok"}"#)
+    );
+    Ok(())
+}
+
+#[tokio::test]
+async fn the_reference_page_is_what_the_table_says() -> Result<()> {
+    let printed = setup()?.run(&["gateway", "reference"]).await?;
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/gateway.md");
+    if std::env::var_os("UPDATE_DOCS").is_some() {
+        std::fs::write(path, &printed.stdout)?;
+    }
+    let written = std::fs::read(path).context("docs/gateway.md; UPDATE_DOCS=1 writes it")?;
+    assert_eq!(
+        String::from_utf8_lossy(&written),
+        String::from_utf8_lossy(&printed.stdout),
+        "UPDATE_DOCS=1 writes it anew"
+    );
+    let schema: Value =
+        serde_json::from_slice(&setup()?.run(&["gateway", "schema"]).await?.stdout)?;
+    let methods = schema["methods"].as_object().context("methods")?;
+    for (name, method) in methods {
+        jsonschema::validator_for(&method["params"])
+            .map_err(|error| anyhow::anyhow!("{name}: {error}"))?;
+    }
+    let send = jsonschema::validator_for(&methods["chat.send"]["params"])?;
+    assert!(!send.is_valid(&json!({"sessionKey": "x", "message": ""})));
+    Ok(())
+}

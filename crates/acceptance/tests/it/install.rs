@@ -1,0 +1,423 @@
+//! Agents that are not here yet, over the real socket and on the command line: listed with their state, brought here
+//! by an installer that is a script of ours on the `PATH`, started without a restart.
+
+use std::fs::Permissions;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+
+use anyhow::{Context, Result};
+use serde_json::{Value, json};
+use testkit::{Person, ServerSetup, Socket};
+
+/// A machine without Claude Code and Codex, with these programs before everything else.
+fn machine(programs: &[(&str, &str)]) -> Result<ServerSetup> {
+    let setup = ServerSetup::new()?;
+    let bin = setup.home().join("bin");
+    std::fs::create_dir(&bin)?;
+    for (name, script) in programs {
+        program(&bin.join(name), script)?;
+    }
+    let path = format!("{}:/bin", bin.display());
+    let memory = setup.home().join("agent-memory");
+    std::fs::create_dir(&memory)?;
+    Ok(setup
+        .env("PATH", path)
+        .env("LIMINAL_WARM_START", "false")
+        .env("SCRIPTED_AGENT_MEMORY", memory))
+}
+
+fn program(path: &Path, script: &str) -> Result<()> {
+    std::fs::write(path, format!("#!/bin/sh\n{script}\n"))?;
+    std::fs::set_permissions(path, Permissions::from_mode(0o755))?;
+    Ok(())
+}
+
+/// An npm that installs the scripted agent under the name it is asked for.
+fn npm() -> Result<String> {
+    let agent = testkit::scripted_agent()?;
+    let agent = Path::new(&agent).display().to_string();
+    Ok(format!(
+        r##"while [ "$1" != -- ]; do [ "$1" = --prefix ] && dir="$2"; shift; done
+echo "asked for $2" >&2
+name="${{2%@*}}"
+mkdir -p "$dir/node_modules/.bin" "$dir/node_modules/$name"
+echo '{{"version": "9.9.9", "bin": "x.js", "engines": {{"node": ">=30"}}}}' > "$dir/node_modules/$name/package.json"
+echo "#!/bin/sh
+exec {agent}" > "$dir/node_modules/.bin/${{name##*/}}"
+chmod 755 "$dir/node_modules/.bin/${{name##*/}}""##
+    ))
+}
+
+async fn agent(socket: &mut Socket, cli_type: &str) -> Result<Value> {
+    let list = socket.ask(json!({"type": "agent:list"})).await?;
+    let agents = list["agents"].as_array().context("agents")?;
+    let found = agents.iter().find(|agent| agent["cliType"] == cli_type);
+    Ok(found.context("the agent")?.clone())
+}
+
+/// Everything that is told of one installation, and how it ended.
+async fn ended(socket: &mut Socket, cli_type: &str) -> Result<(String, Value)> {
+    let mut output = String::new();
+    loop {
+        let news = socket.next_of("agent:install").await?;
+        assert_eq!(news["cliType"], cli_type);
+        output.push_str(news["output"].as_str().unwrap_or_default());
+        if news["state"] != "running" {
+            return Ok((output, news));
+        }
+    }
+}
+
+#[tokio::test]
+async fn an_agent_of_the_list_is_brought_here_and_started_without_a_restart() -> Result<()> {
+    let setup = machine(&[("npm", &npm()?), ("node", "echo v30.0.0")])?;
+    let server = setup.start().await?;
+    let mut watching = server.connect().await?;
+    let mut person = Person::at(&server, &setup.folder("app")?).await?;
+    let before = agent(&mut person.socket, "gemini").await?;
+    assert_eq!(
+        (&before["readiness"], &before["more"]),
+        (&json!("not-installed"), &json!(true))
+    );
+    let command = before["install"].as_str().context("a command")?;
+    let folder = setup.data_dir().canonicalize()?.join("agents/gemini");
+    assert!(
+        command.starts_with(&format!("npm install --prefix {}", folder.display())),
+        "{command}"
+    );
+
+    let begun = json!({"type": "agent:install", "cliType": "gemini"});
+    assert_eq!(person.socket.ask(begun).await?["state"], "running");
+    let (output, news) = ended(&mut watching, "gemini").await?;
+    assert_eq!(news["state"], "installed", "{output}");
+    assert!(output.contains("asked for @google/gemini-cli@"), "{output}");
+    assert_eq!(
+        agent(&mut person.socket, "gemini").await?["readiness"],
+        "ready"
+    );
+    let created = person.ask_to_create("gemini").await?;
+    assert_eq!(created["type"], "session:created", "{created}");
+
+    // The command that is shown does the same when a person types it.
+    let shown = command
+        .replace("gemini", "qwen-code")
+        .replace("@google/qwen-code-cli@", "@qwen-code/qwen-code@");
+    let path = format!("{}:/bin", setup.home().join("bin").display());
+    let typed = std::process::Command::new("sh")
+        .args(["-c", &shown])
+        .env("PATH", path)
+        .status()?;
+    assert!(typed.success());
+    assert_eq!(
+        agent(&mut person.socket, "qwen-code").await?["readiness"],
+        "ready"
+    );
+    Ok(())
+}
+
+#[tokio::test]
+async fn an_agent_from_pypi_is_brought_by_uv_into_its_own_folder() -> Result<()> {
+    let agent = testkit::scripted_agent()?;
+    let agent = Path::new(&agent).display();
+    let uv = format!(
+        r##"[ "$1 $2 $3 $4" = "tool install --force --" ] || exit 2
+mkdir -p "$UV_TOOL_BIN_DIR"
+echo "#!/bin/sh
+exec {agent}" > "$UV_TOOL_BIN_DIR/${{5%%==*}}"
+chmod 755 "$UV_TOOL_BIN_DIR/${{5%%==*}}""##
+    );
+    let setup = machine(&[("uv", &uv)])?;
+    let installed = setup.run(&["agents", "--install", "fast-agent"]).await?;
+    assert!(installed.status.success(), "{installed:?}");
+    let server = setup.start().await?;
+    let mut person = Person::at(&server, &setup.folder("app")?).await?;
+    let created = person.ask_to_create("fast-agent").await?;
+    assert_eq!(created["type"], "session:created", "{created}");
+    Ok(())
+}
+
+#[tokio::test]
+async fn nothing_but_an_id_of_the_list_can_be_installed() -> Result<()> {
+    let setup = machine(&[("npm", &format!("touch {}", "\"$HOME/was-run\""))])?;
+    let server = setup.start().await?;
+    let mut socket = server.connect().await?;
+    for (cli_type, code) in [
+        ("no-such-agent", "AGENT_UNAVAILABLE"),
+        ("../../x", "AGENT_UNAVAILABLE"),
+        ("liminal", "AGENT_UNAVAILABLE"),
+        ("", "AGENT_UNAVAILABLE"),
+    ] {
+        let refused = socket
+            .ask(json!({"type": "agent:install", "cliType": cli_type}))
+            .await?;
+        assert_eq!(refused["code"], code, "{cli_type}: {refused}");
+    }
+    let more = json!({"type": "agent:install", "cliType": "gemini", "command": "touch x", "package": "evil"});
+    assert_eq!(socket.ask(more).await?["code"], "INVALID_MESSAGE");
+    let from = json!({"type": "agent:refresh", "from": "/etc/passwd"});
+    assert_eq!(socket.ask(from).await?["code"], "INVALID_MESSAGE");
+    assert!(!setup.home().join("was-run").exists());
+    Ok(())
+}
+
+#[tokio::test]
+async fn what_an_installer_gets_is_free_of_our_settings() -> Result<()> {
+    let setup = machine(&[("npm", "env; exit 1")])?
+        .env("LIMINAL_TOKEN", "a-token-of-thirty-two-characters-x");
+    let server = setup.start().await?;
+    let mut socket = server.connect().await?;
+    socket
+        .ask(json!({"type": "agent:install", "cliType": "cline"}))
+        .await?;
+    let (output, news) = ended(&mut socket, "cline").await?;
+    assert_eq!(news["state"], "failed");
+    assert!(
+        output.contains("PATH=") && !output.contains("a-token"),
+        "{output}"
+    );
+    Ok(())
+}
+
+#[tokio::test]
+async fn endless_output_is_bounded_and_a_cancelled_installation_leaves_nothing() -> Result<()> {
+    let setup = machine(&[(
+        "npm",
+        "echo $$ > \"$HOME/pid\"; while :; do echo 'again and again and again'; done",
+    )])?;
+    let server = setup.start().await?;
+    let mut socket = server.connect().await?;
+    socket
+        .ask(json!({"type": "agent:install", "cliType": "cline"}))
+        .await?;
+    let mut told = 0;
+    while told < 60 * 1024 {
+        let news = socket.next_of("agent:install").await?;
+        told += news["output"].as_str().unwrap_or_default().len();
+    }
+    socket
+        .send(json!({"type": "agent:install-cancel", "cliType": "cline"}))
+        .await?;
+    let (rest, news) = ended(&mut socket, "cline").await?;
+    assert_eq!(news["state"], "cancelled");
+    assert!(told + rest.len() < 100 * 1024, "{}", told + rest.len());
+    assert!(!setup.data_dir().join("agents/cline").exists());
+    let pid = std::fs::read_to_string(setup.home().join("pid"))?;
+    assert!(!Path::new("/proc").join(pid.trim()).exists());
+    Ok(())
+}
+
+#[tokio::test]
+async fn an_archive_is_checked_and_unpacked_and_one_that_is_not_what_the_list_says_is_not_kept()
+-> Result<()> {
+    // Stands in for the web: copies the archive to where it is wanted.
+    let curl = r#"while [ "$1" != --output ]; do shift; done; cp "$HOME/archive.tar.gz" "$2""#;
+    let setup = machine(&[("curl", curl)])?;
+    let home = setup.home();
+    std::fs::create_dir(home.join("inside"))?;
+    program(
+        &home.join("inside/agent"),
+        &format!("exec {}", Path::new(&testkit::scripted_agent()?).display()),
+    )?;
+    let packed = std::process::Command::new("tar")
+        .args(["-czf", "archive.tar.gz", "-C", "inside", "agent"])
+        .current_dir(home)
+        .status()?;
+    assert!(packed.success());
+    let sum = std::process::Command::new("sha256sum")
+        .arg(home.join("archive.tar.gz"))
+        .output()?;
+    let sum = String::from_utf8_lossy(&sum.stdout)[..64].to_owned();
+    let list = |sum: &str| {
+        let target =
+            json!({"archive": "https://example.com/a.tar.gz", "cmd": "./agent", "sha256": sum});
+        let targets: serde_json::Map<String, Value> = [
+            "linux-x86_64",
+            "linux-aarch64",
+            "darwin-x86_64",
+            "darwin-aarch64",
+        ]
+        .map(|platform| (platform.to_owned(), target.clone()))
+        .into_iter()
+        .collect();
+        json!({"agents": [{"id": "packed", "name": "Packed", "version": "1.0.0", "distribution": {"binary": targets}}]})
+    };
+    let wrong = sum.chars().rev().collect::<String>();
+    for (sum, ends) in [(wrong.as_str(), "failed"), (sum.as_str(), "installed")] {
+        std::fs::write(home.join("list.json"), list(sum).to_string())?;
+        let refreshed = setup.run(&["agents", "--refresh", "list.json"]).await?;
+        assert!(refreshed.status.success(), "{refreshed:?}");
+        let server = setup.start().await?;
+        let mut person = Person::at(&server, &setup.folder("app")?).await?;
+        let mut socket = server.connect().await?;
+        socket
+            .ask(json!({"type": "agent:install", "cliType": "packed"}))
+            .await?;
+        let (output, news) = ended(&mut socket, "packed").await?;
+        assert_eq!(news["state"], ends, "{output} {news}");
+        if ends == "failed" {
+            assert!(
+                news["message"].as_str().context("why")?.contains("SHA-256"),
+                "{news}"
+            );
+            assert!(!setup.data_dir().join("agents/packed").exists());
+        } else {
+            assert_eq!(
+                person.ask_to_create("packed").await?["type"],
+                "session:created"
+            );
+        }
+        server.signal("TERM").await?;
+    }
+    Ok(())
+}
+
+#[tokio::test]
+async fn the_command_line_lists_refreshes_and_installs() -> Result<()> {
+    let setup = machine(&[("npm", &npm()?), ("node", "echo v18.19.1")])?;
+    let text = |output: std::process::Output| {
+        (
+            String::from_utf8_lossy(&output.stdout).into_owned(),
+            String::from_utf8_lossy(&output.stderr).into_owned(),
+        )
+    };
+    let (listed, _) = text(setup.run(&["agents"]).await?);
+    let line = |listed: &str, id: &str| {
+        listed
+            .lines()
+            .find(|line| line.starts_with(id))
+            .unwrap_or_default()
+            .to_owned()
+    };
+    assert!(line(&listed, "liminal").contains("ready"), "{listed}");
+    assert!(
+        line(&listed, "claude-code").contains("not installed"),
+        "{listed}"
+    );
+    assert!(
+        line(&listed, "gemini").contains("npm install --prefix"),
+        "{listed}"
+    );
+
+    let (_, said) = text(setup.run(&["agents", "--install", "gemini"]).await?);
+    assert!(
+        said.contains("asked for @google/gemini-cli@") && said.contains("gemini is installed"),
+        "{said}"
+    );
+    let (listed, _) = text(setup.run(&["agents"]).await?);
+    assert!(line(&listed, "gemini").contains("ready"), "{listed}");
+    let (_, said) = text(setup.run(&["agents", "--install", "nobody"]).await?);
+    assert!(said.contains("no agent `nobody`"), "{said}");
+
+    let npx = |id: &str, package: &str| json!({"id": id, "name": id, "version": "1.0.0", "distribution": {"npx": {"package": package}}});
+    let list = json!({"agents": [npx("fresh", "fresh@1.0.0"), npx("evil", "--global")]});
+    std::fs::write(setup.home().join("list.json"), list.to_string())?;
+    let (listed, said) = text(setup.run(&["agents", "--refresh", "list.json"]).await?);
+    assert!(line(&listed, "fresh").contains("not installed"), "{listed}");
+    assert!(
+        said.contains("Left out: evil: its package cannot be used"),
+        "{said}"
+    );
+    for from in [
+        "http://127.0.0.1:1/list",
+        "file:///etc/passwd",
+        "not-there.json",
+    ] {
+        let refused = setup.run(&["agents", "--refresh", from]).await?;
+        assert!(!refused.status.success(), "{from}");
+    }
+    let (listed, _) = text(setup.run(&["agents"]).await?);
+    assert!(
+        line(&listed, "fresh").contains("not installed"),
+        "a bad list changes nothing: {listed}"
+    );
+
+    let (report, _) = text(setup.run(&["doctor"]).await?);
+    assert!(
+        report.contains("Claude Code needs Node 22 or newer; this machine has 18.19."),
+        "{report}"
+    );
+    assert!(
+        report.contains("Gemini CLI needs Node 30 or newer; this machine has 18.19."),
+        "{report}"
+    );
+    assert!(
+        report.contains("more that can be installed: liminal agents"),
+        "{report}"
+    );
+    Ok(())
+}
+
+#[tokio::test]
+async fn an_agent_that_wants_a_sign_in_or_does_not_start_is_known_for_it() -> Result<()> {
+    let setup = ServerSetup::new()?.with_scripted_agent("auth")?.env(
+        "CODEX_ACP_CMD",
+        "/bin/sh -c 'echo its last words >&2; exit 1'",
+    );
+    let server = setup.start().await?;
+    let mut person = Person::at(&server, &setup.folder("app")?).await?;
+    assert_eq!(
+        agent(&mut person.socket, "claude-code").await?["readiness"],
+        "ready"
+    );
+    person.ask_to_create("claude-code").await?;
+    assert_eq!(
+        agent(&mut person.socket, "claude-code").await?["readiness"],
+        "needs-login"
+    );
+    let sign_in =
+        json!({"type": "agent:authenticate", "cliType": "claude-code", "methodId": "login"});
+    let signed_in = person.socket.ask(sign_in).await?;
+    assert_eq!(signed_in["type"], "agent:authenticated", "{signed_in}");
+    assert_eq!(
+        agent(&mut person.socket, "claude-code").await?["readiness"],
+        "ready"
+    );
+
+    person.ask_to_create("codex").await?;
+    let codex = agent(&mut person.socket, "codex").await?;
+    assert_eq!(codex["readiness"], "broken");
+    assert!(
+        codex["problem"]
+            .as_str()
+            .context("why")?
+            .contains("its last words"),
+        "{codex}"
+    );
+    Ok(())
+}
+
+#[tokio::test]
+async fn the_memory_of_an_agent_and_of_what_it_started_is_told_to_windows_and_by_doctor()
+-> Result<()> {
+    let setup = ServerSetup::new()?.with_scripted_agent("")?;
+    let server = setup.start().await?;
+    let mut person = Person::at(&server, &setup.folder("app")?).await?;
+    let none = person.socket.ask(json!({"type": "agent:memory"})).await?;
+    assert_eq!(none["agents"], json!([]));
+    let mut talk = person.begin().await?;
+    let alone = person.socket.ask(json!({"type": "agent:memory"})).await?["agents"][0].take();
+    assert_eq!(alone["processes"], 1);
+    assert!(
+        alone["bytes"].as_u64().context("bytes")? > 100 * 1024,
+        "{alone}"
+    );
+    // More than others can take away by sharing its pages, once it has taken it.
+    const HELD: u64 = 16 << 20;
+    person.turn(&mut talk, &format!("hold {HELD} 60")).await?;
+    let held = async {
+        loop {
+            let with = person.socket.ask(json!({"type": "agent:memory"})).await?;
+            let with = &with["agents"][0];
+            if with["bytes"].as_u64() > Some(HELD) {
+                return anyhow::Ok(with["processes"].as_u64());
+            }
+        }
+    };
+    let processes = tokio::time::timeout(testkit::HANG_GUARD, held).await??;
+    assert!(processes > Some(1), "{processes:?}");
+    let report = setup.run(&["doctor"]).await?;
+    let report = String::from_utf8_lossy(&report.stdout).into_owned();
+    assert!(report.contains("\nMemory\n  claude-code "), "{report}");
+    assert!(report.contains(" MiB in "), "{report}");
+    Ok(())
+}

@@ -1,0 +1,195 @@
+//! The keeper leaves nothing behind: real processes, some of which try to get away.
+
+use std::process::Stdio;
+
+use anyhow::{Context, Result};
+use testkit::HANG_GUARD;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::process::{Child, Command};
+
+/// A number of seconds nobody else sleeps for, to recognise our own processes by.
+fn unique(number: u32) -> String {
+    format!("98{number}.{}", std::process::id())
+}
+
+#[expect(clippy::unwrap_used, reason = "a helper of tests")]
+fn keeper(parent: u32, script: &str) -> Command {
+    let mut command = Command::new(testkit::liminal().unwrap());
+    command
+        .args([
+            "keeper",
+            "--parent",
+            &parent.to_string(),
+            "--",
+            "sh",
+            "-c",
+            script,
+        ])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .kill_on_drop(true);
+    command
+}
+
+/// How many processes sleep for this long.
+fn sleepers(seconds: &str) -> usize {
+    let command_lines = std::fs::read_dir("/proc")
+        .into_iter()
+        .flatten()
+        .flatten()
+        .filter_map(|entry| std::fs::read(entry.path().join("cmdline")).ok());
+    let wanted = format!("sleep\0{seconds}\0");
+    command_lines
+        .filter(|line| line == wanted.as_bytes())
+        .count()
+}
+
+async fn until(what: &str, mut holds: impl FnMut() -> bool) -> Result<()> {
+    let wait = async {
+        while !holds() {
+            tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+        }
+    };
+    tokio::time::timeout(HANG_GUARD, wait)
+        .await
+        .with_context(|| format!("never: {what}"))
+}
+
+async fn ended(child: &mut Child) -> Result<Option<i32>> {
+    Ok(tokio::time::timeout(HANG_GUARD, child.wait())
+        .await??
+        .code())
+}
+
+async fn signal(pid: u32, name: &str) -> Result<()> {
+    anyhow::ensure!(
+        Command::new("kill")
+            .args([&format!("-{name}"), &pid.to_string()])
+            .status()
+            .await?
+            .success()
+    );
+    Ok(())
+}
+
+/// A child, a grandchild, one in a session of its own, and one whose parent has left it.
+fn a_family(seconds: &str) -> String {
+    format!(
+        "sleep {seconds} & (sleep {seconds} & wait) & setsid sleep {seconds} & \
+         setsid sh -c 'sleep {seconds} & exit' & "
+    )
+}
+
+#[tokio::test]
+async fn the_streams_are_the_agents_own_and_its_exit_code_is_ours() -> Result<()> {
+    let mut child = keeper(std::process::id(), "cat; echo oops >&2; exit 7").spawn()?;
+    let mut stdin = child.stdin.take().context("a pipe")?;
+    stdin.write_all(b"hello").await?;
+    drop(stdin);
+    let output = tokio::time::timeout(HANG_GUARD, child.wait_with_output()).await??;
+    assert_eq!(
+        (output.stdout.as_slice(), output.stderr.as_slice()),
+        (b"hello".as_slice(), b"oops\n".as_slice())
+    );
+    assert_eq!(output.status.code(), Some(7));
+    Ok(())
+}
+
+#[tokio::test]
+async fn an_agent_that_was_killed_is_reported_as_a_shell_would() -> Result<()> {
+    let mut child = keeper(std::process::id(), "kill -9 $$").spawn()?;
+    assert_eq!(ended(&mut child).await?, Some(128 + 9));
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_command_that_cannot_be_started_says_why() -> Result<()> {
+    let mut command = Command::new(testkit::liminal()?);
+    command.args([
+        "keeper",
+        "--parent",
+        &std::process::id().to_string(),
+        "--",
+        "/no/such/agent",
+    ]);
+    let output = tokio::time::timeout(HANG_GUARD, command.output()).await??;
+    assert_eq!(output.status.code(), Some(127));
+    assert!(String::from_utf8(output.stderr)?.starts_with("/no/such/agent: No such file"));
+    Ok(())
+}
+
+#[tokio::test]
+async fn when_the_agent_ends_everything_it_started_ends() -> Result<()> {
+    let seconds = unique(1);
+    let mut child = keeper(
+        std::process::id(),
+        &format!("{} read line; exit 3", a_family(&seconds)),
+    )
+    .spawn()?;
+    until("the family is there", || sleepers(&seconds) == 4).await?;
+    child
+        .stdin
+        .take()
+        .context("a pipe")?
+        .write_all(b"\n")
+        .await?;
+    assert_eq!(ended(&mut child).await?, Some(3));
+    assert_eq!(sleepers(&seconds), 0);
+    Ok(())
+}
+
+#[tokio::test]
+async fn asked_to_stop_it_ends_everything_first() -> Result<()> {
+    let seconds = unique(2);
+    let script = format!(
+        "trap '' TERM; {} while true; do wait; done",
+        a_family(&seconds)
+    );
+    let mut child = keeper(std::process::id(), &script).spawn()?;
+    until("the family is there", || sleepers(&seconds) == 4).await?;
+    signal(child.id().context("a pid")?, "TERM").await?;
+    assert_eq!(ended(&mut child).await?, Some(128 + 15));
+    assert_eq!(sleepers(&seconds), 0);
+    Ok(())
+}
+
+#[tokio::test]
+async fn when_the_server_is_killed_nothing_survives_it() -> Result<()> {
+    let seconds = unique(3);
+    let program = testkit::liminal()?;
+    let family = a_family(&seconds).replace('\'', "'\\''");
+    let script = format!(
+        "{program} keeper --parent $$ -- sh -c '{family} sleep {seconds}' & echo started; wait"
+    );
+    let mut server = Command::new("sh");
+    server
+        .args(["-c", &script])
+        .stdout(Stdio::piped())
+        .kill_on_drop(true);
+    let mut server = server.spawn()?;
+    until("the family is there", || sleepers(&seconds) == 5).await?;
+    signal(server.id().context("a pid")?, "KILL").await?;
+    server.wait().await?;
+    until("everything is gone", || sleepers(&seconds) == 0).await?;
+    let mut rest = String::new();
+    let mut stdout = server.stdout.take().context("a pipe")?;
+    // The pipe closes only when the last process that holds it, the keeper, has ended.
+    tokio::time::timeout(HANG_GUARD, stdout.read_to_string(&mut rest)).await??;
+    Ok(())
+}
+
+#[tokio::test]
+async fn five_hundred_children_and_a_parent_that_keeps_making_more_all_end() -> Result<()> {
+    let seconds = unique(4);
+    let script = format!(
+        "i=0; while [ $i -lt 500 ]; do sleep {seconds} & i=$((i+1)); done; \
+         setsid sh -c 'while true; do setsid sleep {seconds} & sleep 0.01; done' & wait"
+    );
+    let mut child = keeper(std::process::id(), &script).spawn()?;
+    until("500 children and more", || sleepers(&seconds) > 500).await?;
+    signal(child.id().context("a pid")?, "TERM").await?;
+    ended(&mut child).await?;
+    assert_eq!(sleepers(&seconds), 0);
+    Ok(())
+}

@@ -1,0 +1,326 @@
+//! Server, keepers and agents killed or stopped in every order: nothing that ran for agents survives the end of the
+//! server, or, if that was killed as well, its next start.
+
+use std::fs::Permissions;
+use std::os::unix::fs::PermissionsExt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::{Context, Result, ensure};
+use serde_json::json;
+use testkit::{Conversation, HANG_GUARD, Person, Server, ServerSetup};
+use tokio::sync::Semaphore;
+use tokio::task::JoinSet;
+
+/// What the user is promised of a stop, whatever has died.
+const STOP_MAX: Duration = Duration::from_secs(10);
+/// The agent's children, and two each of a command in a terminal and of an installer.
+const SLEEPERS: usize = 8;
+/// Servers at the same time.
+const AT_ONCE: usize = 4;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Who {
+    Server,
+    Keepers,
+    Agents,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Deed {
+    Kill(Who),
+    Stop(Who),
+}
+
+/// Every ordered selection of what can be killed.
+fn killings() -> Vec<Vec<Deed>> {
+    let all = [Who::Server, Who::Keepers, Who::Agents];
+    let mut found: Vec<Vec<Deed>> = vec![vec![]];
+    let mut longer = found.clone();
+    while !longer.is_empty() {
+        longer = longer
+            .iter()
+            .flat_map(|deeds| all.map(|who| (deeds.clone(), Deed::Kill(who))))
+            .filter(|(deeds, next)| !deeds.contains(next))
+            .map(|(deeds, next)| [deeds, vec![next]].concat())
+            .collect();
+        found.extend(longer.clone());
+    }
+    found
+}
+
+/// The same with some of them stopped, who hear of nothing.
+fn stoppings() -> Vec<Vec<Deed>> {
+    use Deed::{Kill, Stop};
+    use Who::{Agents, Keepers, Server};
+    vec![
+        vec![Stop(Keepers)],
+        vec![Stop(Agents)],
+        vec![Stop(Keepers), Stop(Agents)],
+        vec![Stop(Keepers), Kill(Agents)],
+        vec![Stop(Agents), Kill(Keepers)],
+        vec![Stop(Keepers), Kill(Server)],
+        vec![Stop(Agents), Kill(Server)],
+        vec![Stop(Keepers), Stop(Agents), Kill(Server)],
+        vec![Stop(Keepers), Kill(Agents), Kill(Server)],
+        vec![Stop(Agents), Kill(Keepers), Kill(Server)],
+    ]
+}
+
+/// A server for which everything runs that a keeper is used for.
+struct World {
+    setup: ServerSetup,
+    server: Server,
+    /// How long the sleepers sleep: a number that no other process sleeps for.
+    seconds: String,
+    person: Person,
+    talk: Conversation,
+}
+
+impl World {
+    async fn new(number: usize) -> Result<Self> {
+        let seconds = format!("97{number}.{}", std::process::id());
+        let agent = testkit::scripted_agent()?.display().to_string();
+        let setup = ServerSetup::new()?.with_scripted_agent("no-resume")?;
+        let bin = setup.home().join("bin");
+        std::fs::create_dir(&bin)?;
+        let runs_away = format!("setsid -f env -i sleep {seconds}; sleep {seconds}");
+        for (name, script) in [("npm", runs_away.as_str()), ("node", "echo v30.0.0")] {
+            let path = bin.join(name);
+            std::fs::write(&path, format!("#!/bin/sh\n{script}\n"))?;
+            std::fs::set_permissions(&path, Permissions::from_mode(0o755))?;
+        }
+        let locked_out = format!("env 'SCRIPTED_AGENT=auth three-ways' {agent}");
+        let setup = setup
+            .env("PATH", format!("{}:/usr/bin:/bin", bin.display()))
+            .env("CODEX_ACP_CMD", locked_out);
+        let server = setup.start().await?;
+        let mut person = Person::at(&server, &setup.folder("app")?).await?;
+
+        person.ask_to_create("codex").await?;
+        let sign_in =
+            json!({"type": "agent:authenticate", "cliType": "codex", "methodId": "terminal"});
+        person.socket.send(sign_in).await?;
+        let mut shown = String::new();
+        while !shown.contains("Code: ") {
+            let message = person.socket.next_of("agent:sign-in").await?;
+            shown.push_str(message["shown"]["text"].as_str().unwrap_or_default());
+        }
+        let install = json!({"type": "agent:install", "cliType": "gemini"});
+        person.socket.ask(install).await?;
+        let talk = person.begin().await?;
+        let script = format!("linger {seconds}\nchildren 3 {seconds}\nterminal t {runs_away}");
+        person.send(&talk, &script).await?;
+
+        let world = Self {
+            setup,
+            server,
+            seconds,
+            person,
+            talk,
+        };
+        let all = async {
+            while world.sleepers() < SLEEPERS {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+        };
+        let waited = tokio::time::timeout(HANG_GUARD, all).await;
+        waited.with_context(|| format!("{} sleepers", world.sleepers()))?;
+        Ok(world)
+    }
+
+    fn sleepers(&self) -> usize {
+        let line = format!("sleep\0{}\0", self.seconds);
+        let all = processes().into_iter();
+        all.filter(|pid| read(*pid, "cmdline") == line.as_bytes())
+            .count()
+    }
+
+    /// The processes with the server's home in their environment, without the server.
+    fn below(&self) -> Vec<u32> {
+        let home = self.setup.home().to_string_lossy().into_owned();
+        let mut found = processes();
+        found.retain(|pid| {
+            let environment = read(*pid, "environ");
+            let mut windows = environment.windows(home.len());
+            *pid != self.server.id() && windows.any(|window| window == home.as_bytes())
+        });
+        found
+    }
+
+    fn pids(&self, who: Who) -> Vec<u32> {
+        let program = |pid: u32| std::fs::read_link(format!("/proc/{pid}/exe"));
+        let is = |pid: u32, name: &str| program(pid).is_ok_and(|path| path.ends_with(name));
+        let mut found = self.below();
+        match who {
+            Who::Server => found = vec![self.server.id()],
+            Who::Keepers => found.retain(|pid| is(*pid, "liminal")),
+            Who::Agents => found.retain(|pid| is(*pid, "scripted-agent")),
+        }
+        found
+    }
+
+    fn carry_out(&self, deeds: &[Deed]) -> Result<()> {
+        // All are looked up first: once one is dead, the others may be on their way out.
+        let targets: Vec<(Deed, Vec<u32>)> = deeds
+            .iter()
+            .map(|deed| match deed {
+                Deed::Kill(who) | Deed::Stop(who) => (*deed, self.pids(*who)),
+            })
+            .collect();
+        for (deed, pids) in targets {
+            ensure!(!pids.is_empty(), "no process for {deed:?}");
+            let signal = match deed {
+                Deed::Kill(_) => "-KILL",
+                Deed::Stop(_) => "-STOP",
+            };
+            let mut kill = std::process::Command::new("kill");
+            kill.arg(signal).args(pids.iter().map(u32::to_string));
+            // One of them may have ended with another.
+            kill.stderr(std::process::Stdio::null()).status()?;
+        }
+        Ok(())
+    }
+
+    /// Ends the server, or starts the next one if it was killed; nothing may be left then.
+    async fn end(self, deeds: &[Deed]) -> Result<()> {
+        let below = self.below();
+        let Self {
+            setup,
+            server,
+            seconds,
+            ..
+        } = self;
+        let next = if deeds.contains(&Deed::Kill(Who::Server)) {
+            server.ended().await?;
+            Some(setup.start().await?)
+        } else {
+            let ended = server.signal("TERM").await?;
+            ensure!(ended.status.success(), "{ended:?}");
+            ensure!(ended.took < STOP_MAX, "{:?}: {}", ended.took, ended.stderr);
+            None
+        };
+        nothing_left(&seconds, &below)?;
+        if let Some(next) = next {
+            next.signal("TERM").await?;
+        }
+        Ok(())
+    }
+}
+
+fn nothing_left(seconds: &str, below: &[u32]) -> Result<()> {
+    let line = format!("sleep\0{seconds}\0");
+    let left: Vec<String> = processes()
+        .into_iter()
+        .filter(|pid| below.contains(pid) || read(*pid, "cmdline") == line.as_bytes())
+        .map(|pid| String::from_utf8_lossy(&read(pid, "cmdline")).replace('\0', " "))
+        .filter(|command| !command.is_empty())
+        .collect();
+    ensure!(left.is_empty(), "left: {left:?}");
+    Ok(())
+}
+
+fn processes() -> Vec<u32> {
+    let all = std::fs::read_dir("/proc").into_iter().flatten().flatten();
+    all.filter_map(|entry| entry.file_name().to_str()?.parse().ok())
+        .collect()
+}
+
+fn read(pid: u32, file: &str) -> Vec<u8> {
+    std::fs::read(format!("/proc/{pid}/{file}")).unwrap_or_default()
+}
+
+async fn nothing_survives(cases: Vec<Vec<Deed>>, first: usize) -> Result<()> {
+    let slots = Arc::new(Semaphore::new(AT_ONCE));
+    let mut running = JoinSet::new();
+    for (number, deeds) in cases.into_iter().enumerate() {
+        let slots = slots.clone();
+        running.spawn(async move {
+            let _slot = slots.acquire_owned().await?;
+            let case = async {
+                let world = World::new(first + number).await?;
+                world.carry_out(&deeds)?;
+                world.end(&deeds).await
+            };
+            case.await.with_context(|| format!("{deeds:?}"))
+        });
+    }
+    while let Some(case) = running.join_next().await {
+        case??;
+    }
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn nothing_survives_kills_of_server_keepers_agents_in_any_order() -> Result<()> {
+    let cases = killings();
+    assert_eq!(cases.len(), 16);
+    nothing_survives(cases, 100).await
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn nothing_survives_stopped_keepers_and_agents() -> Result<()> {
+    nothing_survives(stoppings(), 200).await
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn agent_whose_keeper_was_killed_is_replaced_and_nothing_is_left() -> Result<()> {
+    let mut world = World::new(300).await?;
+    world.carry_out(&[Deed::Kill(Who::Keepers)])?;
+    let gone = async {
+        while world.sleepers() > 0 {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    let waited = tokio::time::timeout(HANG_GUARD, gone).await;
+    waited.with_context(|| format!("{} sleepers", world.sleepers()))?;
+    let (person, talk) = (&mut world.person, &mut world.talk);
+    person.until_turns(talk, 1).await?;
+    person.turn(talk, "say I am back").await?;
+    ensure!(talk.said().iter().any(|said| said.contains("I am back")));
+    world.end(&[]).await
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn agent_pipe_held_by_another_process_does_not_delay_its_end() -> Result<()> {
+    let mut world = World::new(301).await?;
+    let agents = world.pids(Who::Agents);
+    let pipes = |agent: &u32| {
+        let open = |number: u8| {
+            let path = format!("/proc/{agent}/fd/{number}");
+            std::fs::OpenOptions::new()
+                .write(number > 0)
+                .read(number == 0)
+                .open(path)
+        };
+        // The terminal of the sign-in is none.
+        Some([open(0).ok()?, open(1).ok()?, open(2).ok()?])
+    };
+    let held: Vec<_> = agents.iter().filter_map(pipes).collect();
+    ensure!(!held.is_empty());
+    world.carry_out(&[Deed::Kill(Who::Keepers)])?;
+    let (person, talk) = (&mut world.person, &mut world.talk);
+    person.until_turns(talk, 1).await?;
+    person.turn(talk, "say I am back").await?;
+    world.end(&[]).await?;
+    drop(held);
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn second_signal_ends_the_server_and_stopped_processes_at_once() -> Result<()> {
+    let mut world = World::new(302).await?;
+    world.carry_out(&[Deed::Stop(Who::Keepers), Deed::Stop(Who::Agents)])?;
+    let below = world.below();
+    let term = || {
+        let mut kill = std::process::Command::new("kill");
+        kill.args(["-TERM", &world.server.id().to_string()])
+            .status()
+    };
+    term()?;
+    world.person.drain(&mut world.talk).await?;
+    term()?;
+    let ended = world.server.ended().await?;
+    assert_eq!(ended.status.code(), Some(130), "{ended:?}");
+    nothing_left(&world.seconds, &below)
+}

@@ -1,0 +1,570 @@
+//! Flow 2 of the feature spec over the real socket: sessions are created, listed, opened, kept.
+
+use anyhow::{Context, Result, ensure};
+use serde_json::json;
+use testkit::{Conversation, Person, ServerSetup};
+
+fn setup(script: &str) -> Result<ServerSetup> {
+    ServerSetup::new()?.with_scripted_agent(script)
+}
+
+#[tokio::test]
+async fn tc_2_1a_sessions_are_listed_with_their_metadata_and_no_agent_is_asked() -> Result<()> {
+    let setup = setup("")?;
+    let server = setup.start().await?;
+    let folder = setup.folder("app")?;
+    let mut person = Person::at(&server, &folder).await?;
+    for name in ["one", "two", "three"] {
+        let mut talk = person.begin().await?;
+        person.turn(&mut talk, &format!("say {name}")).await?;
+    }
+    server.signal("TERM").await?;
+    let before = setup.asked().len();
+    let server = setup.start().await?;
+    let mut person = Person::at(&server, &folder).await?;
+    let listed = person.list(false).await?;
+    assert_eq!(listed.len(), 3);
+    for session in &listed {
+        assert!(
+            session["title"]
+                .as_str()
+                .context("a title")?
+                .starts_with("say ")
+        );
+        assert_eq!(session["cliType"], "claude-code");
+        session["lastActiveAt"].as_str().context("a time")?;
+    }
+    assert_eq!(setup.asked().len(), before);
+    Ok(())
+}
+
+#[tokio::test]
+async fn tc_2_1b_the_session_that_was_active_last_comes_first() -> Result<()> {
+    let setup = setup("")?;
+    let server = setup.start().await?;
+    let mut person = Person::at(&server, &setup.folder("app")?).await?;
+    let mut first = person.begin().await?;
+    let mut second = person.begin().await?;
+    person.turn(&mut first, "say a").await?;
+    person.turn(&mut second, "say b").await?;
+    assert_eq!(person.titles().await?, ["say b", "say a"]);
+    // Looking at it is no activity, sending is.
+    person.open(&first.session_id).await?;
+    assert_eq!(person.titles().await?, ["say b", "say a"]);
+    person.turn(&mut first, "say again").await?;
+    assert_eq!(person.titles().await?, ["say a", "say b"]);
+    Ok(())
+}
+
+#[tokio::test]
+async fn tc_2_1c_a_new_project_has_no_sessions() -> Result<()> {
+    let setup = setup("")?;
+    let server = setup.start().await?;
+    let mut person = Person::at(&server, &setup.folder("app")?).await?;
+    assert!(person.list(false).await?.is_empty());
+    Ok(())
+}
+
+#[tokio::test]
+async fn tc_2_2a_a_new_session_is_created_listed_and_answers() -> Result<()> {
+    let setup = setup("")?;
+    let server = setup.start().await?;
+    let mut person = Person::at(&server, &setup.folder("app")?).await?;
+    let mut talk = person.begin().await?;
+    assert!(
+        talk.session_id.starts_with("claude-code:s"),
+        "{}",
+        talk.session_id
+    );
+    assert_eq!(person.titles().await?, ["New Session"]);
+    assert!(talk.entries.is_empty());
+    person.turn(&mut talk, "say Hello\nsay , you.").await?;
+    let said = [
+        "user: say Hello\nsay , you.",
+        "assistant: Hello, you.",
+        "turn ended",
+    ];
+    assert_eq!(talk.said(), said);
+    assert_eq!(talk.complete, ["e2"]);
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_new_session_tells_its_creator_without_being_opened() -> Result<()> {
+    let setup = setup("")?;
+    let server = setup.start().await?;
+    let mut person = Person::at(&server, &setup.folder("app")?).await?;
+    let id = person.create().await?;
+    let mut talk = Conversation::new(&id);
+    person.turn(&mut talk, "say hi").await?;
+    assert_eq!(talk.said(), ["user: say hi", "assistant: hi", "turn ended"]);
+    Ok(())
+}
+
+#[tokio::test]
+async fn every_window_hears_of_a_new_session_and_of_its_title() -> Result<()> {
+    let setup = setup("")?;
+    let server = setup.start().await?;
+    let mut other = server.connect().await?;
+    let mut person = Person::at(&server, &setup.folder("app")?).await?;
+    let mut talk = person.begin().await?;
+    let created = other.next_of("session:created").await?;
+    assert_eq!(created["sessionId"], talk.session_id);
+    assert_eq!(created.get("requestId"), None);
+    person.turn(&mut talk, "say   the first thing").await?;
+    let titled = other.next_of("session:title-updated").await?;
+    assert_eq!(titled["title"], "say the first thing");
+    person.turn(&mut talk, "say the second thing").await?;
+    assert_eq!(person.titles().await?, ["say the first thing"]);
+    Ok(())
+}
+
+#[tokio::test]
+async fn tc_2_2f_a_session_that_cannot_be_created_leaves_nothing_behind() -> Result<()> {
+    let setup = setup("refuse-new")?;
+    let server = setup.start().await?;
+    let mut person = Person::at(&server, &setup.folder("app")?).await?;
+    let refused = person.ask_to_create("claude-code").await?;
+    assert_eq!(refused["code"], "AGENT_PROTOCOL_ERROR");
+    let message = refused["message"].as_str().context("a text")?;
+    assert!(message.starts_with("Could not create session"), "{message}");
+    assert!(message.contains("no new sessions today"), "{message}");
+    assert!(person.list(false).await?.is_empty());
+    assert_eq!(
+        std::fs::read_dir(setup.data_dir().join("sessions"))?.count(),
+        0
+    );
+    Ok(())
+}
+
+#[tokio::test]
+async fn an_agent_nobody_knows_and_a_project_nobody_knows_are_refused() -> Result<()> {
+    let setup = setup("")?;
+    let server = setup.start().await?;
+    let mut person = Person::at(&server, &setup.folder("app")?).await?;
+    let refused = person.ask_to_create("nobody").await?;
+    assert_eq!(refused["code"], "AGENT_UNAVAILABLE");
+    person.project_id = "not-there".to_owned();
+    let refused = person.ask_to_create("claude-code").await?;
+    assert_eq!(refused["code"], "PROJECT_NOT_FOUND");
+    Ok(())
+}
+
+#[tokio::test]
+async fn an_agent_that_wants_a_sign_in_says_how() -> Result<()> {
+    let setup = setup("auth")?;
+    let server = setup.start().await?;
+    let mut person = Person::at(&server, &setup.folder("app")?).await?;
+    let refused = person.ask_to_create("claude-code").await?;
+    let message = refused["message"].as_str().context("a text")?;
+    assert!(message.contains("sign in"), "{message}");
+    assert!(message.contains("Log in"), "{message}");
+    Ok(())
+}
+
+#[tokio::test]
+async fn tc_2_3a_an_opened_session_shows_its_whole_history() -> Result<()> {
+    let setup = setup("")?;
+    let server = setup.start().await?;
+    let folder = setup.folder("app")?;
+    let mut person = Person::at(&server, &folder).await?;
+    let mut talk = person.begin().await?;
+    person
+        .turn(
+            &mut talk,
+            "think hm\nsay one\ntool t1 read Read it\ntool-done t1 fine\nsay two",
+        )
+        .await?;
+    person.turn(&mut talk, "plan a|b\nsay three").await?;
+    let mut other = Person::at(&server, &folder).await?;
+    let seen = other.open(&talk.session_id).await?;
+    assert_eq!(seen.entries, talk.entries);
+    assert_eq!(seen.seq, talk.seq);
+    let said = [
+        "user: think hm\nsay one\ntool t1 read Read it\ntool-done t1 fine\nsay two",
+        "thinking: hm",
+        "assistant: one",
+        "tool Read it complete",
+        "assistant: two",
+        "turn ended",
+        "user: plan a|b\nsay three",
+        "plan",
+        "assistant: three",
+        "turn ended",
+    ];
+    assert_eq!(seen.said(), said);
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_tail_has_the_last_entries_and_pages_have_the_others() -> Result<()> {
+    let setup = setup("")?;
+    let server = setup.start().await?;
+    let mut person = Person::at(&server, &setup.folder("app")?).await?;
+    let mut talk = person.begin().await?;
+    for number in 0..5 {
+        person.turn(&mut talk, &format!("say {number}")).await?;
+    }
+    let open = json!({"type": "session:open", "tail": 4});
+    let tail = person.ask(&mut talk.clone(), open).await?;
+    assert_eq!((&tail["first"], &tail["total"]), (&json!(11), &json!(15)));
+    assert_eq!(tail["entries"], json!(talk.entries[11..]));
+    let page = json!({"type": "session:page", "before": 11, "limit": 6});
+    let page = person.ask(&mut talk.clone(), page).await?;
+    assert_eq!(page["first"], 5);
+    assert_eq!(page["entries"], json!(talk.entries[5..11]));
+    Ok(())
+}
+
+#[tokio::test]
+async fn tc_2_4a_an_archived_session_leaves_the_list_and_can_come_back() -> Result<()> {
+    let setup = setup("")?;
+    let server = setup.start().await?;
+    let mut person = Person::at(&server, &setup.folder("app")?).await?;
+    let mut talk = person.begin().await?;
+    person.turn(&mut talk, "say keep me").await?;
+    let archived = person
+        .ask(&mut talk, json!({"type": "session:archive"}))
+        .await?;
+    assert_eq!(archived["type"], "session:archived");
+    assert!(person.list(false).await?.is_empty());
+    assert_eq!(person.list(true).await?[0]["title"], "say keep me");
+    let back = person
+        .ask(&mut talk, json!({"type": "session:unarchive"}))
+        .await?;
+    assert_eq!(back["session"]["title"], "say keep me");
+    assert_eq!(person.titles().await?, ["say keep me"]);
+    Ok(())
+}
+
+#[tokio::test]
+async fn tc_2_4c_sessions_made_elsewhere_are_not_listed() -> Result<()> {
+    let setup = setup("")?;
+    let server = setup.start().await?;
+    // The agent remembers one that we never made.
+    std::fs::write(setup.home().join("agent-memory/somebody-elses"), "")?;
+    let mut person = Person::at(&server, &setup.folder("app")?).await?;
+    person.create().await?;
+    assert_eq!(person.list(false).await?.len(), 1);
+    let forged = json!({"type": "session:open", "sessionId": "claude-code:somebody-elses"});
+    assert_eq!(
+        person.socket.ask(forged).await?["code"],
+        "SESSION_NOT_FOUND"
+    );
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_forged_id_is_not_found_whatever_it_looks_like() -> Result<()> {
+    let setup = setup("")?;
+    let server = setup.start().await?;
+    let mut person = Person::at(&server, &setup.folder("app")?).await?;
+    let long = "x".repeat(100_000);
+    for id in [
+        "",
+        "claude-code:",
+        "../../token",
+        "claude-code:../../token",
+        "\0",
+        &long,
+    ] {
+        for kind in ["open", "cancel", "archive", "delete", "restore"] {
+            let message = json!({"type": format!("session:{kind}"), "sessionId": id});
+            assert_eq!(
+                person.socket.ask(message).await?["code"],
+                "SESSION_NOT_FOUND"
+            );
+        }
+        let send = json!({"type": "session:send", "sessionId": id, "content": "hi"});
+        assert_eq!(person.socket.ask(send).await?["code"], "SESSION_NOT_FOUND");
+    }
+    Ok(())
+}
+
+#[tokio::test]
+async fn tc_2_5a_sessions_and_what_is_archived_survive_a_restart() -> Result<()> {
+    let setup = setup("")?;
+    let server = setup.start().await?;
+    let folder = setup.folder("app")?;
+    let mut person = Person::at(&server, &folder).await?;
+    for name in ["one", "two", "three"] {
+        let mut talk = person.begin().await?;
+        person.turn(&mut talk, &format!("say {name}")).await?;
+        if name == "two" {
+            person
+                .ask(&mut talk, json!({"type": "session:archive"}))
+                .await?;
+        }
+    }
+    server.signal("KILL").await?;
+    let server = setup.start().await?;
+    let mut person = Person::at(&server, &folder).await?;
+    assert_eq!(person.titles().await?, ["say three", "say one"]);
+    assert_eq!(person.list(true).await?.len(), 1);
+    Ok(())
+}
+
+#[tokio::test]
+async fn tc_2_5b_history_is_there_after_a_restart_and_the_agent_goes_on_with_it() -> Result<()> {
+    let setup = setup("")?;
+    let server = setup.start().await?;
+    let folder = setup.folder("app")?;
+    let mut person = Person::at(&server, &folder).await?;
+    let mut talk = person.begin().await?;
+    person.turn(&mut talk, "say before").await?;
+    server.signal("TERM").await?;
+
+    let server = setup.start().await?;
+    let mut person = Person::at(&server, &folder).await?;
+    let mut again = person.open(&talk.session_id).await?;
+    assert_eq!(again.entries, talk.entries);
+    person.turn(&mut again, "say after").await?;
+    let said = ["user: say after", "assistant: after", "turn ended"];
+    assert_eq!(again.said()[3..], said);
+    assert_eq!(setup.count_asked("session/new"), 1);
+    assert_eq!(setup.count_asked("session/resume"), 1);
+    Ok(())
+}
+
+#[tokio::test]
+async fn what_was_said_elsewhere_meanwhile_appears() -> Result<()> {
+    let setup = setup("no-resume")?;
+    let server = setup.start().await?;
+    let folder = setup.folder("app")?;
+    let mut person = Person::at(&server, &folder).await?;
+    let mut talk = person.begin().await?;
+    person.turn(&mut talk, "say here").await?;
+    server.signal("TERM").await?;
+
+    // The same conversation is continued in a terminal.
+    let agent_id = talk
+        .session_id
+        .strip_prefix("claude-code:")
+        .context("ours")?;
+    let memory = setup.home().join("agent-memory").join(agent_id);
+    let chunk = |kind: &str, text: &str| {
+        json!({"sessionUpdate": kind, "content": {"type": "text", "text": text}}).to_string()
+    };
+    let mut remembered = std::fs::read_to_string(&memory)?;
+    remembered.push_str(&chunk("user_message_chunk", "in the terminal"));
+    remembered.push('\n');
+    remembered.push_str(&chunk("agent_message_chunk", "there too"));
+    remembered.push('\n');
+    std::fs::write(&memory, remembered)?;
+
+    let server = setup.start().await?;
+    let mut person = Person::at(&server, &folder).await?;
+    let mut again = person.open(&talk.session_id).await?;
+    assert_eq!(again.entries, talk.entries);
+    person
+        .until_said(&mut again, "assistant: there too")
+        .await?;
+    let said = [
+        "user: say here",
+        "assistant: here",
+        "turn ended",
+        "user: in the terminal",
+        "assistant: there too",
+    ];
+    assert_eq!(again.said(), said);
+    person.turn(&mut again, "say and on").await?;
+    let mut other = Person::at(&server, &folder).await?;
+    assert_eq!(other.open(&talk.session_id).await?.entries, again.entries);
+    Ok(())
+}
+
+#[tokio::test]
+async fn an_agent_that_cannot_load_never_hides_the_history() -> Result<()> {
+    let setup = setup("no-load no-resume")?;
+    let server = setup.start().await?;
+    let folder = setup.folder("app")?;
+    let mut person = Person::at(&server, &folder).await?;
+    let mut talk = person.begin().await?;
+    person.turn(&mut talk, "say before").await?;
+    server.signal("TERM").await?;
+    let server = setup.start().await?;
+    let mut person = Person::at(&server, &folder).await?;
+    let mut again = person.open(&talk.session_id).await?;
+    assert_eq!(again.entries, talk.entries);
+    person.turn(&mut again, "say after").await?;
+    assert_eq!(again.said()[3..], ["user: say after", "turn failed"]);
+    let why = again.entries[4]["message"].as_str().context("a reason")?;
+    assert!(why.contains("start a new session"), "{why}");
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_name_a_person_chose_stays() -> Result<()> {
+    let setup = setup("")?;
+    let server = setup.start().await?;
+    let folder = setup.folder("app")?;
+    let mut person = Person::at(&server, &folder).await?;
+    let mut talk = person.begin().await?;
+    let rename = json!({"type": "session:rename", "title": "  My \n own  "});
+    let renamed = person.ask(&mut talk, rename).await?;
+    assert_eq!(renamed["title"], "My own");
+    person.turn(&mut talk, "say hello").await?;
+    assert_eq!(person.titles().await?, ["My own"]);
+    let empty = json!({"type": "session:rename", "title": " \n "});
+    assert_eq!(
+        person.ask(&mut talk, empty).await?["code"],
+        "INVALID_MESSAGE"
+    );
+    server.signal("KILL").await?;
+    let server = setup.start().await?;
+    assert_eq!(
+        Person::at(&server, &folder).await?.titles().await?,
+        ["My own"]
+    );
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_deleted_session_goes_to_the_trash_and_can_be_brought_back() -> Result<()> {
+    let setup = setup("")?;
+    let server = setup.start().await?;
+    let folder = setup.folder("app")?;
+    let mut person = Person::at(&server, &folder).await?;
+    let mut talk = person.begin().await?;
+    person.turn(&mut talk, "say precious").await?;
+    let deleted = person
+        .ask(&mut talk, json!({"type": "session:delete"}))
+        .await?;
+    assert_eq!(deleted["type"], "session:deleted");
+    assert!(person.list(false).await?.is_empty());
+    assert_eq!(
+        std::fs::read_dir(setup.data_dir().join("trash"))?.count(),
+        1
+    );
+    let gone = person
+        .ask(&mut talk, json!({"type": "session:open"}))
+        .await?;
+    assert_eq!(gone["code"], "SESSION_NOT_FOUND");
+    // The agent is told that it may forget it.
+    let deadline = std::time::Instant::now() + testkit::HANG_GUARD;
+    while setup.count_asked("session/close") == 0 {
+        assert!(std::time::Instant::now() < deadline);
+        tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+    }
+
+    server.signal("TERM").await?;
+    let server = setup.start().await?;
+    let mut person = Person::at(&server, &folder).await?;
+    assert!(person.list(false).await?.is_empty());
+    let back = person
+        .ask(&mut talk, json!({"type": "session:restore"}))
+        .await?;
+    assert_eq!(back["session"]["title"], "say precious");
+    assert_eq!(person.open(&talk.session_id).await?.entries, talk.entries);
+    Ok(())
+}
+
+#[tokio::test]
+async fn sessions_of_a_removed_project_come_back_with_it() -> Result<()> {
+    let setup = setup("")?;
+    let server = setup.start().await?;
+    let folder = setup.folder("app")?;
+    let mut person = Person::at(&server, &folder).await?;
+    let mut talk = person.begin().await?;
+    person.turn(&mut talk, "say hello").await?;
+    let remove = json!({"type": "project:remove", "projectId": person.project_id});
+    person.socket.ask(remove).await?;
+    let mut person = Person::at(&server, &folder).await?;
+    assert_eq!(person.titles().await?, ["say hello"]);
+    // Also when the list of projects was lost: the folder is what counts.
+    server.signal("TERM").await?;
+    std::fs::remove_file(setup.data_dir().join("projects.json"))?;
+    let server = setup.start().await?;
+    let mut person = Person::at(&server, &folder).await?;
+    assert_eq!(person.titles().await?, ["say hello"]);
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_lost_or_broken_index_is_rebuilt_from_the_transcripts_and_said_so() -> Result<()> {
+    let setup = setup("")?;
+    let server = setup.start().await?;
+    let folder = setup.folder("app")?;
+    let mut person = Person::at(&server, &folder).await?;
+    let mut first = person.begin().await?;
+    person.turn(&mut first, "say one").await?;
+    let mut second = person.begin().await?;
+    person.turn(&mut second, "say two").await?;
+    person
+        .ask(&mut second, json!({"type": "session:archive"}))
+        .await?;
+    server.signal("TERM").await?;
+    let index = setup.data_dir().join("sessions.json");
+    for broken in [None, Some("{\"version\":1,\"sessions\":[{\"id\"")] {
+        match broken {
+            None => std::fs::remove_file(&index)?,
+            Some(text) => std::fs::write(&index, text)?,
+        }
+        let server = setup.start().await?;
+        let mut socket = server.connect_unread().await?;
+        let hello = socket.next_of("hello").await?;
+        let notices = hello["notices"].to_string();
+        assert!(notices.contains("2 sessions"), "{notices}");
+        let mut person = Person::at(&server, &folder).await?;
+        assert_eq!(person.titles().await?, ["say one"]);
+        assert_eq!(person.list(true).await?[0]["title"], "say two");
+        assert_eq!(person.open(&first.session_id).await?.entries, first.entries);
+        server.signal("TERM").await?;
+    }
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_session_whose_title_was_not_written_any_more_is_named_by_its_first_message() -> Result<()>
+{
+    let setup = setup("")?;
+    let server = setup.start().await?;
+    let folder = setup.folder("app")?;
+    let mut person = Person::at(&server, &folder).await?;
+    let mut talk = person.begin().await?;
+    person.turn(&mut talk, "say the first thing").await?;
+    server.signal("KILL").await?;
+    // As if it had been killed between the message and the title.
+    std::fs::remove_file(setup.data_dir().join("sessions.json"))?;
+    for entry in std::fs::read_dir(setup.data_dir().join("sessions"))? {
+        let path = entry?.path();
+        let lines = std::fs::read_to_string(&path)?;
+        let kept = lines
+            .lines()
+            .filter(|line| !line.starts_with("{\"note\":{\"title\""));
+        let kept: String = kept.map(|line| format!("{line}\n")).collect();
+        ensure!(kept.len() < lines.len(), "there was no title in {lines}");
+        std::fs::write(&path, kept)?;
+    }
+    let server = setup.start().await?;
+    let mut person = Person::at(&server, &folder).await?;
+    assert_eq!(person.titles().await?, ["say the first thing"]);
+    Ok(())
+}
+
+#[tokio::test]
+async fn ten_sessions_created_and_prompted_at_once_all_succeed() -> Result<()> {
+    let setup = setup("slow-start:200")?;
+    let server = setup.start().await?;
+    let folder = setup.folder("app")?;
+    Person::at(&server, &folder).await?;
+    let people = (0..10).map(|number| {
+        let (server, folder) = (&server, folder.clone());
+        async move {
+            let mut person = Person::at(server, &folder).await?;
+            let mut talk = person.begin().await?;
+            person.turn(&mut talk, &format!("say {number}")).await?;
+            assert_eq!(talk.said()[1], format!("assistant: {number}"));
+            anyhow::Ok(talk.session_id)
+        }
+    });
+    let ids = futures_util::future::try_join_all(people).await?;
+    let different: std::collections::BTreeSet<_> = ids.iter().collect();
+    assert_eq!(different.len(), 10);
+    assert_eq!(
+        Person::at(&server, &folder).await?.list(false).await?.len(),
+        10
+    );
+    assert_eq!(setup.count_asked("initialize"), 1);
+    Ok(())
+}

@@ -1,0 +1,85 @@
+//! What goes between us and an agent, for those who ask: over the real socket, with the scripted agent.
+
+use anyhow::Result;
+use serde_json::{Value, json};
+use testkit::{Conversation, Person, ServerSetup};
+
+async fn read(person: &mut Person, talk: &Conversation, after: u64) -> Result<Value> {
+    let ask = json!({"type": "session:traffic-read", "sessionId": talk.session_id, "after": after});
+    person.socket.ask(ask).await
+}
+
+async fn switch(person: &mut Person, talk: &Conversation, on: bool) -> Result<Value> {
+    let ask = json!({"type": "session:traffic", "sessionId": talk.session_id, "on": on});
+    person.socket.ask(ask).await
+}
+
+fn labels(traffic: &Value) -> Vec<&str> {
+    let frames = traffic["frames"].as_array().into_iter().flatten();
+    frames.filter_map(|frame| frame["label"].as_str()).collect()
+}
+
+#[tokio::test]
+async fn a_session_is_watched_from_when_it_is_asked_for_and_no_other_is() -> Result<()> {
+    let setup = ServerSetup::new()?.with_scripted_agent("")?;
+    let server = setup.start().await?;
+    let mut person = Person::at(&server, &setup.folder("app")?).await?;
+    let mut talk = person.begin().await?;
+    let mut other = person.begin().await?;
+    person.turn(&mut talk, "say before").await?;
+    assert_eq!(read(&mut person, &talk, 0).await?["on"], false);
+    assert_eq!(switch(&mut person, &talk, true).await?["on"], true);
+    person.turn(&mut talk, "say one\nsay two").await?;
+    person.turn(&mut other, "say nobody looks").await?;
+    let traffic = read(&mut person, &talk, 0).await?;
+    let chunk = "session/update agent_message_chunk";
+    assert_eq!(
+        labels(&traffic),
+        ["session/prompt", chunk, chunk, "answer to session/prompt"]
+    );
+    let frames = &traffic["frames"];
+    assert_eq!(
+        (&frames[0]["from"], &frames[1]["from"]),
+        (&json!("client"), &json!("agent"))
+    );
+    let sent: Value = serde_json::from_str(frames[0]["text"].as_str().unwrap_or_default())?;
+    assert_eq!(sent["params"]["prompt"][0]["text"], "say one\nsay two");
+    let rest = read(&mut person, &talk, 3).await?;
+    assert_eq!(labels(&rest), ["answer to session/prompt"]);
+    assert_eq!(switch(&mut person, &talk, false).await?["on"], false);
+    assert_eq!(read(&mut person, &talk, 0).await?["frames"], json!([]));
+    let nobody = json!({"type": "session:traffic", "sessionId": "nobody:x", "on": true});
+    assert_eq!(
+        person.socket.ask(nobody).await?["code"],
+        "SESSION_NOT_FOUND"
+    );
+    Ok(())
+}
+
+#[tokio::test]
+async fn it_goes_on_over_a_crash_and_stays_bounded_in_a_flood() -> Result<()> {
+    let setup = ServerSetup::new()?.with_scripted_agent("")?;
+    let server = setup.start().await?;
+    let mut person = Person::at(&server, &setup.folder("app")?).await?;
+    let mut talk = person.begin().await?;
+    person.turn(&mut talk, "say hello").await?;
+    switch(&mut person, &talk, true).await?;
+    person.turn(&mut talk, "crash 1").await?;
+    person.turn(&mut talk, "say again").await?;
+    let seen = read(&mut person, &talk, 0).await?;
+    let prompts = labels(&seen)
+        .iter()
+        .filter(|label| **label == "session/prompt")
+        .count();
+    assert_eq!(prompts, 2, "{:?}", labels(&seen));
+    person.turn(&mut talk, "flood 20000 50").await?;
+    let traffic = read(&mut person, &talk, 0).await?;
+    assert!(
+        traffic["dropped"].as_u64() > Some(17_000),
+        "{}",
+        traffic["dropped"]
+    );
+    let text = traffic["frames"].to_string();
+    assert!(text.len() < 1024 * 1024, "{}", text.len());
+    Ok(())
+}

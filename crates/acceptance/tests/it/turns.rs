@@ -1,0 +1,688 @@
+//! Flow 3 of the feature spec over the real socket: what is said, stopped, queued, asked and lost.
+
+use anyhow::{Context, Result};
+use serde_json::{Value, json};
+use testkit::{Conversation, Person, Server, ServerSetup};
+
+fn setup(script: &str) -> Result<ServerSetup> {
+    ServerSetup::new()?.with_scripted_agent(script)
+}
+
+async fn one(script: &str) -> Result<(ServerSetup, Server, Person, Conversation)> {
+    let setup = setup(script)?;
+    begin(setup).await
+}
+
+async fn begin(setup: ServerSetup) -> Result<(ServerSetup, Server, Person, Conversation)> {
+    let server = setup.start().await?;
+    let mut person = Person::at(&server, &setup.folder("app")?).await?;
+    let talk = person.begin().await?;
+    Ok((setup, server, person, talk))
+}
+
+fn prompts(setup: &ServerSetup) -> usize {
+    setup.count_asked("session/prompt")
+}
+
+#[tokio::test]
+async fn tc_3_7b_a_cancel_stops_the_turn_keeps_what_was_said_and_lets_go_on() -> Result<()> {
+    let (_setup, _server, mut person, mut talk) = one("").await?;
+    person.send(&talk, "say partial\nhang").await?;
+    person.until_said(&mut talk, "assistant: partial").await?;
+    person
+        .ask(&mut talk, json!({"type": "session:cancel"}))
+        .await?;
+    person.until_turns(&mut talk, 1).await?;
+    assert_eq!(talk.said()[1..], ["assistant: partial", "turn cancelled"]);
+    assert_eq!(talk.cancelled, ["e2"]);
+    assert!(talk.complete.is_empty());
+    person.turn(&mut talk, "say next").await?;
+    assert_eq!(talk.said()[4..], ["assistant: next", "turn ended"]);
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_cancel_with_nothing_to_cancel_is_no_error() -> Result<()> {
+    let (setup, _server, mut person, mut talk) = one("").await?;
+    let answer = person
+        .ask(&mut talk, json!({"type": "session:cancel"}))
+        .await?;
+    assert_eq!(answer["type"], "session:done");
+    assert_eq!(setup.count_asked("session/cancel"), 0);
+    Ok(())
+}
+
+#[tokio::test]
+async fn an_agent_that_ignores_a_cancel_counts_as_crashed() -> Result<()> {
+    let (_setup, _server, mut person, mut talk) = one("").await?;
+    person.send(&talk, "deaf partial").await?;
+    person.until_said(&mut talk, "assistant: partial").await?;
+    person
+        .ask(&mut talk, json!({"type": "session:cancel"}))
+        .await?;
+    person.until_turns(&mut talk, 1).await?;
+    assert_eq!(talk.said()[2], "turn interrupted");
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_message_during_a_turn_waits_and_is_sent_when_it_ends() -> Result<()> {
+    let (setup, _server, mut person, mut talk) = one("").await?;
+    person.send(&talk, "say first\nsleep 300").await?;
+    person.until_said(&mut talk, "assistant: first").await?;
+    for text in ["say second", "say third"] {
+        person.send(&talk, text).await?;
+    }
+    person
+        .until(&mut talk, |seen| {
+            seen.info["queue"].as_array().map(Vec::len) == Some(2)
+        })
+        .await?;
+    assert_eq!(prompts(&setup), 1);
+    person.until_turns(&mut talk, 3).await?;
+    let texts: Vec<_> = talk
+        .said()
+        .into_iter()
+        .filter(|said| said.starts_with("assistant"))
+        .collect();
+    assert_eq!(
+        texts,
+        ["assistant: first", "assistant: second", "assistant: third"]
+    );
+    assert_eq!(talk.info["queue"], json!([]));
+    Ok(())
+}
+
+#[tokio::test]
+async fn what_waits_can_be_changed_and_taken_back() -> Result<()> {
+    let (setup, _server, mut person, mut talk) = one("").await?;
+    let go_on = setup.home().join("go-on");
+    let first = format!("say first\nuntil {}", go_on.display());
+    person.send(&talk, &first).await?;
+    person.until_said(&mut talk, "assistant: first").await?;
+    for text in ["say wrong", "say never"] {
+        person.send(&talk, text).await?;
+    }
+    person
+        .until(&mut talk, |seen| {
+            seen.info["queue"].as_array().map(Vec::len) == Some(2)
+        })
+        .await?;
+    let id = |at: usize, talk: &Conversation| talk.info["queue"][at]["queueId"].clone();
+    let edit =
+        json!({"type": "session:queue-edit", "queueId": id(0, &talk), "content": "say right"});
+    person.ask(&mut talk, edit).await?;
+    let remove = json!({"type": "session:queue-remove", "queueId": id(1, &talk)});
+    person.ask(&mut talk, remove.clone()).await?;
+    assert_eq!(person.ask(&mut talk, remove).await?["code"], "SESSION_BUSY");
+    std::fs::write(go_on, "")?;
+    person.until_turns(&mut talk, 2).await?;
+    assert_eq!(
+        talk.said()[3..],
+        ["user: say right", "assistant: right", "turn ended"]
+    );
+    Ok(())
+}
+
+#[tokio::test]
+async fn cancelled_turn_leaves_its_queue_paused_until_it_is_resumed() -> Result<()> {
+    let (setup, _server, mut person, mut talk) = one("").await?;
+    person.send(&talk, "say first\nhang").await?;
+    person.until_said(&mut talk, "assistant: first").await?;
+    person.send(&talk, "say later").await?;
+    let waits = |seen: &Conversation| seen.info["queue"].as_array().map(Vec::len) == Some(1);
+    person.until(&mut talk, waits).await?;
+    let cancel = json!({"type": "session:cancel"});
+    person.ask(&mut talk, cancel).await?;
+    person.until_turns(&mut talk, 1).await?;
+    assert_eq!(talk.info["queueHeld"], true);
+    // A new message does not wait behind the paused ones, and its end does not send them.
+    person.turn(&mut talk, "say new").await?;
+    assert_eq!(
+        talk.said()[2..],
+        [
+            "turn cancelled",
+            "user: say new",
+            "assistant: new",
+            "turn ended"
+        ]
+    );
+    assert!(waits(&talk) && talk.info["queueHeld"] == true);
+    assert_eq!(prompts(&setup), 2);
+    let resume = json!({"type": "session:queue-resume"});
+    person.ask(&mut talk, resume).await?;
+    person.until_turns(&mut talk, 3).await?;
+    assert_eq!(
+        talk.said()[6..],
+        ["user: say later", "assistant: later", "turn ended"]
+    );
+    assert_eq!(talk.info["queueHeld"], false);
+    Ok(())
+}
+
+#[tokio::test]
+async fn what_waits_survives_a_crash_and_waits_for_the_person() -> Result<()> {
+    let (setup, server, mut person, mut talk) = one("").await?;
+    person.send(&talk, "say first\nhang").await?;
+    person.until_said(&mut talk, "assistant: first").await?;
+    person.send(&talk, "say later").await?;
+    person
+        .until(&mut talk, |seen| {
+            seen.info["queue"].as_array().map(Vec::len) == Some(1)
+        })
+        .await?;
+    server.signal("KILL").await?;
+    let server = setup.start().await?;
+    let mut person = Person::at(&server, &setup.folder("app")?).await?;
+    let mut talk = person.open(&talk.session_id).await?;
+    assert_eq!(talk.info["queue"][0]["content"], "say later");
+    assert_eq!(talk.info["queueHeld"], true);
+    assert_eq!(talk.said()[1..], ["assistant: first", "turn interrupted"]);
+    assert_eq!(prompts(&setup), 1);
+    person
+        .ask(&mut talk, json!({"type": "session:queue-resume"}))
+        .await?;
+    person.until_turns(&mut talk, 2).await?;
+    assert_eq!(
+        talk.said()[3..],
+        ["user: say later", "assistant: later", "turn ended"]
+    );
+    assert_eq!(prompts(&setup), 2);
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_request_id_runs_once_also_after_a_restart() -> Result<()> {
+    let (setup, server, mut person, mut talk) = one("").await?;
+    for _ in 0..3 {
+        person.send_as(&talk, "say once", "the-same").await?;
+    }
+    person.until_turns(&mut talk, 1).await?;
+    assert_eq!(talk.entries[0]["requestId"], "the-same");
+    server.signal("KILL").await?;
+    let server = setup.start().await?;
+    let mut person = Person::at(&server, &setup.folder("app")?).await?;
+    let mut again = person.open(&talk.session_id).await?;
+    person.send_as(&again, "say once", "the-same").await?;
+    person.turn(&mut again, "say twice").await?;
+    assert_eq!(
+        again.said()[3..],
+        ["user: say twice", "assistant: twice", "turn ended"]
+    );
+    assert_eq!(prompts(&setup), 2);
+    Ok(())
+}
+
+#[tokio::test]
+async fn the_senders_entry_answers_only_the_senders_request() -> Result<()> {
+    let (setup, server, mut person, mut talk) = one("").await?;
+    let mut other = Person::at(&server, &setup.folder("app")?).await?;
+    other.open(&talk.session_id).await?;
+    person.send_as(&talk, "say hi", "mine").await?;
+    let seen = other.socket.next_of("session:update").await?;
+    assert_eq!(seen["entry"]["content"], "say hi");
+    assert_eq!(seen.get("requestId"), None);
+    let own = person.socket.next_of("session:update").await?;
+    assert_eq!(own["requestId"], "mine");
+    talk.apply(&own)?;
+    Ok(())
+}
+
+#[tokio::test]
+async fn an_empty_message_is_refused() -> Result<()> {
+    let (setup, _server, mut person, mut talk) = one("").await?;
+    let send = json!({"type": "session:send", "content": " \n\t "});
+    assert_eq!(
+        person.ask(&mut talk, send).await?["code"],
+        "INVALID_MESSAGE"
+    );
+    assert_eq!(prompts(&setup), 0);
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_crash_ends_the_running_turns_of_that_agent_and_only_those() -> Result<()> {
+    let setup = setup("")?;
+    let setup = setup.env("CODEX_ACP_CMD", testkit::scripted_agent()?);
+    let (setup, server, mut person, mut crashing) = begin(setup).await?;
+    let mut running = person.begin().await?;
+    let mut idle = person.begin().await?;
+    let codex = person.ask_to_create("codex").await?;
+    let codex = codex["sessionId"].as_str().context("an id")?.to_owned();
+    let mut other_kind = Person::at(&server, &setup.folder("app")?).await?;
+    let mut theirs = other_kind.open(&codex).await?;
+    other_kind
+        .send(&theirs, "say there\nsleep 1500\nsay still there")
+        .await?;
+    other_kind
+        .until_said(&mut theirs, "assistant: there")
+        .await?;
+
+    let mut second = Person::at(&server, &setup.folder("app")?).await?;
+    let mut seen = second.open(&running.session_id).await?;
+    second.send(&seen, "say going\nhang").await?;
+    second.until_said(&mut seen, "assistant: going").await?;
+    person.turn(&mut crashing, "say boom\ncrash 7").await?;
+    assert_eq!(
+        crashing.said()[1..],
+        ["assistant: boom", "turn interrupted"]
+    );
+    let why = crashing.entries[2]["message"]
+        .as_str()
+        .context("a reason")?;
+    assert!(
+        why.contains("Connection to Claude Code lost") && why.contains("exit code 7"),
+        "{why}"
+    );
+    second.until_turns(&mut seen, 1).await?;
+    assert_eq!(seen.said()[1..], ["assistant: going", "turn interrupted"]);
+    other_kind.until_turns(&mut theirs, 1).await?;
+    assert_eq!(
+        theirs.said()[1..],
+        ["assistant: therestill there", "turn ended"]
+    );
+
+    // The next use attaches it again, once.
+    person.turn(&mut idle, "say awake").await?;
+    assert_eq!(idle.said()[1..], ["assistant: awake", "turn ended"]);
+    person.turn(&mut running, "say back").await.ok();
+    Ok(())
+}
+
+#[tokio::test]
+async fn ten_sends_after_a_crash_attach_the_session_once() -> Result<()> {
+    let (setup, server, mut person, mut talk) = one("").await?;
+    person.turn(&mut talk, "crash 1").await?;
+    let mut others = vec![];
+    for _ in 0..10 {
+        others.push(Person::at(&server, &setup.folder("app")?).await?);
+    }
+    for (number, other) in others.iter_mut().enumerate() {
+        other.send(&talk, &format!("say {number}")).await?;
+    }
+    person.until_turns(&mut talk, 11).await?;
+    assert_eq!(setup.count_asked("session/resume"), 1);
+    assert_eq!(prompts(&setup), 11);
+    let answers = talk
+        .said()
+        .into_iter()
+        .filter(|said| said.starts_with("assistant"))
+        .count();
+    assert_eq!(answers, 10);
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_server_that_dies_in_mid_turn_marks_it_interrupted_once() -> Result<()> {
+    let (setup, server, mut person, mut talk) = one("").await?;
+    person
+        .send(&talk, "say partial\ntool t1 execute Build\nhang")
+        .await?;
+    person.until_said(&mut talk, "tool Build").await?;
+    server.signal("KILL").await?;
+    for _ in 0..3 {
+        let server = setup.start().await?;
+        let mut person = Person::at(&server, &setup.folder("app")?).await?;
+        assert_eq!(person.list(false).await?[0]["state"], "failed");
+        let again = person.open(&talk.session_id).await?;
+        let said = ["assistant: partial", "tool Build error", "turn interrupted"];
+        assert_eq!(again.said()[1..], said);
+        server.signal("KILL").await?;
+    }
+    assert_eq!(prompts(&setup), 1);
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_server_that_is_stopped_in_mid_turn_says_so() -> Result<()> {
+    let (setup, server, mut person, mut talk) = one("").await?;
+    person.send(&talk, "say partial\nhang").await?;
+    person.until_said(&mut talk, "assistant: partial").await?;
+    server.signal("TERM").await?;
+    let server = setup.start().await?;
+    let mut person = Person::at(&server, &setup.folder("app")?).await?;
+    let again = person.open(&talk.session_id).await?;
+    assert_eq!(
+        again.said()[1..],
+        ["assistant: partial", "turn interrupted"]
+    );
+    assert_eq!(again.entries[2]["message"], "Liminal Builder was stopped");
+    Ok(())
+}
+
+#[tokio::test]
+async fn how_a_turn_ended_is_told_as_it_was() -> Result<()> {
+    let (_setup, _server, mut person, mut talk) = one("").await?;
+    for (script, outcome) in [
+        ("stop refusal", "turn refused"),
+        ("stop max_tokens", "turn max-tokens"),
+        ("stop max_turn_requests", "turn max-turn-requests"),
+        ("stop something_new", "turn other"),
+        ("fail -32603 the model is overloaded", "turn failed"),
+    ] {
+        person.turn(&mut talk, &format!("say hm\n{script}")).await?;
+        assert_eq!(talk.said().last().context("an end")?, outcome);
+    }
+    let last = talk.entries.last().context("an end")?;
+    let why = last["message"].as_str().context("a reason")?;
+    assert!(why.contains("the model is overloaded"), "{why}");
+    assert_eq!(talk.info["state"], "failed");
+    Ok(())
+}
+
+/// As Claude Code tells it: text, and an error with the same words.
+#[tokio::test]
+async fn a_failure_is_told_in_the_agents_words_alone() -> Result<()> {
+    let (_setup, _server, mut person, mut talk) = one("").await?;
+    let fails = "fail -32603 Internal error: API Error: 429";
+    person.turn(&mut talk, fails).await?;
+    let last = talk.entries.last().context("an end")?;
+    assert_eq!(last["message"], "API Error: 429");
+    Ok(())
+}
+
+/// As Codex tells it: text without a name behind a message that has one, a mark, and a usual end.
+#[tokio::test]
+async fn a_turn_that_ends_as_usual_after_a_failure_has_failed() -> Result<()> {
+    let (_setup, _server, mut person, mut talk) = one("").await?;
+    let says = |id: Value, text: &str| {
+        let content = json!({"type": "text", "text": text});
+        let mut update = json!({"sessionUpdate": "agent_message_chunk", "content": content});
+        if !id.is_null() {
+            update["messageId"] = id;
+        }
+        format!("update {update}\n")
+    };
+    let status = json!({"codex": {"threadStatus": {"type": "systemError"}}});
+    let trouble = json!({"sessionUpdate": "session_info_update", "_meta": status});
+    let script = [
+        says("m1".into(), "This will not"),
+        says("m1".into(), " be said."),
+        says(Value::Null, "stream disconnected"),
+        format!("update {trouble}"),
+    ];
+    person.turn(&mut talk, &script.concat()).await?;
+    assert_eq!(
+        talk.said()[1..],
+        [
+            "assistant: This will not be said.",
+            "assistant: stream disconnected",
+            "turn failed"
+        ]
+    );
+    assert_eq!(talk.info["state"], "failed");
+    person.turn(&mut talk, "say next").await?;
+    assert_eq!(talk.said()[5..], ["assistant: next", "turn ended"]);
+    Ok(())
+}
+
+#[tokio::test]
+async fn what_an_agent_says_after_the_end_is_kept() -> Result<()> {
+    let (setup, server, mut person, mut talk) = one("").await?;
+    person
+        .turn(&mut talk, "say done\nlate one more thing")
+        .await?;
+    person
+        .until_said(&mut talk, "assistant: one more thing")
+        .await?;
+    server.signal("KILL").await?;
+    let server = setup.start().await?;
+    let mut person = Person::at(&server, &setup.folder("app")?).await?;
+    let again = person.open(&talk.session_id).await?;
+    assert_eq!(again.entries, talk.entries);
+    assert_eq!(
+        again.said().last().context("an entry")?,
+        "assistant: one more thing"
+    );
+    Ok(())
+}
+
+#[tokio::test]
+async fn policy_allow_takes_the_least_that_allows() -> Result<()> {
+    let (setup, server, mut person, mut talk) = one("").await?;
+    person
+        .turn(&mut talk, "permission t1 Delete everything")
+        .await?;
+    let answer = &talk.said()[2];
+    assert!(answer.contains("id-allow_once"), "{answer}");
+    server.signal("TERM").await?;
+    let audit = std::fs::read_to_string(setup.data_dir().join("audit.jsonl"))?;
+    assert!(
+        audit.contains("Delete everything") && audit.contains("id-allow_once"),
+        "{audit}"
+    );
+    Ok(())
+}
+
+#[tokio::test]
+async fn policy_ask_waits_for_the_person_and_a_cancel_answers_cancelled() -> Result<()> {
+    let setup = setup("")?.arg("--permissions").arg("ask");
+    let (_setup, _server, mut person, mut talk) = begin(setup).await?;
+    let waiting = |seen: &Conversation| seen.info["state"] == "waiting";
+    person.send(&talk, "permission t1 Delete it").await?;
+    person.until(&mut talk, waiting).await?;
+    let question = talk.info["permissions"][0].clone();
+    assert_eq!(question["title"], "Delete it");
+    assert_eq!(question["options"].as_array().map(Vec::len), Some(3));
+    let permit = |option: &str, question: &Value| json!({"type": "session:permit", "permissionId": question["permissionId"], "optionId": option});
+    let wrong = person
+        .ask(&mut talk, permit("id-invented", &question))
+        .await?;
+    assert_eq!(wrong["code"], "SESSION_BUSY");
+    person
+        .ask(&mut talk, permit("id-reject_once", &question))
+        .await?;
+    person.until_turns(&mut talk, 1).await?;
+    assert!(
+        talk.said()[2].contains("id-reject_once"),
+        "{:?}",
+        talk.said()
+    );
+
+    person.send(&talk, "permission t2 Delete more").await?;
+    person.until(&mut talk, waiting).await?;
+    person
+        .ask(&mut talk, json!({"type": "session:cancel"}))
+        .await?;
+    person.until_turns(&mut talk, 2).await?;
+    assert!(
+        talk.said()
+            .iter()
+            .any(|said| said.contains("\"cancelled\"")),
+        "{:?}",
+        talk.said()
+    );
+
+    person
+        .ask(
+            &mut talk,
+            json!({"type": "session:policy", "policy": "allow"}),
+        )
+        .await?;
+    person.turn(&mut talk, "permission t3 Delete most").await?;
+    assert!(
+        talk.said()
+            .iter()
+            .any(|said| said.contains("id-allow_once")),
+        "{:?}",
+        talk.said()
+    );
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_silent_turn_is_shown_as_quiet_and_goes_on() -> Result<()> {
+    let setup = setup("")?.env("ACP_PROMPT_TIMEOUT_MS", "100");
+    let (_setup, _server, mut person, mut talk) = begin(setup).await?;
+    person.send(&talk, "say one\nsleep 600\nsay two").await?;
+    person
+        .until(&mut talk, |seen| {
+            seen.info["turn"]["quietSince"].is_string()
+        })
+        .await?;
+    person.until_turns(&mut talk, 1).await?;
+    assert_eq!(talk.said()[1..], ["assistant: onetwo", "turn ended"]);
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_silent_agent_is_restarted_if_that_is_wanted() -> Result<()> {
+    let setup = setup("")?
+        .env("ACP_PROMPT_TIMEOUT_MS", "100")
+        .env("LIMINAL_STALL_ACTION", "restart");
+    let (_setup, _server, mut person, mut talk) = begin(setup).await?;
+    person.turn(&mut talk, "say one\nhang").await?;
+    assert_eq!(talk.said()[1..], ["assistant: one", "turn interrupted"]);
+    Ok(())
+}
+
+#[tokio::test]
+async fn modes_options_commands_and_usage_are_shown_and_set() -> Result<()> {
+    let (setup, _server, mut person, mut talk) = one("").await?;
+    person.turn(&mut talk, "usage 5 10").await?;
+    assert_eq!(talk.info["commands"][0]["name"], "dance");
+    assert_eq!(talk.info["usage"], json!({"used": 5, "size": 10}));
+    assert_eq!(talk.info["modes"]["current"], "code");
+    person
+        .ask(
+            &mut talk,
+            json!({"type": "session:set-mode", "modeId": "plan"}),
+        )
+        .await?;
+    let option = json!({"type": "session:set-option", "optionId": "model", "value": "deep"});
+    person.ask(&mut talk, option).await?;
+    person
+        .until(&mut talk, |seen| {
+            seen.info["modes"]["current"] == "plan"
+                && seen.info["options"][0]["currentValue"] == "deep"
+        })
+        .await?;
+    assert!(
+        setup
+            .asked()
+            .iter()
+            .any(|line| line.starts_with("session/set_mode"))
+    );
+    Ok(())
+}
+
+#[tokio::test]
+async fn agents_read_and_write_inside_the_project_and_nowhere_else() -> Result<()> {
+    let (setup, _server, mut person, mut talk) = one("").await?;
+    let folder = setup.folder("app")?;
+    let outside = setup.folder("elsewhere")?;
+    let ask = |method: &str, params: Value| format!("ask {method} {params}");
+    let inside = format!("{folder}/new/file.txt");
+    let write = json!({"path": inside, "content": "from the agent"});
+    person
+        .turn(&mut talk, &ask("fs/write_text_file", write))
+        .await?;
+    assert_eq!(std::fs::read_to_string(&inside)?, "from the agent");
+    person
+        .turn(
+            &mut talk,
+            &ask("fs/read_text_file", json!({"path": inside})),
+        )
+        .await?;
+    assert!(
+        talk.said()[4].contains("from the agent"),
+        "{:?}",
+        talk.said()
+    );
+    for path in [format!("{outside}/x"), format!("{folder}/../elsewhere/x")] {
+        let write = json!({"path": path, "content": "no"});
+        person
+            .turn(&mut talk, &ask("fs/write_text_file", write))
+            .await?;
+        let said = talk.said();
+        assert!(said[said.len() - 2].contains("error -32602"), "{said:?}");
+    }
+    assert_eq!(std::fs::read_dir(&outside)?.count(), 0);
+    let token = setup.data_dir().join("token");
+    person
+        .turn(&mut talk, &ask("fs/read_text_file", json!({"path": token})))
+        .await?;
+    let said = talk.said();
+    assert!(said[said.len() - 2].contains("error"), "{said:?}");
+    Ok(())
+}
+
+#[tokio::test]
+async fn the_output_of_a_command_is_shown_live_in_its_tool_call() -> Result<()> {
+    let (_setup, _server, mut person, mut talk) = one("").await?;
+    person
+        .turn(
+            &mut talk,
+            "terminal t1 echo live; sleep 0.2; echo more; exit 3",
+        )
+        .await?;
+    // How it ended may be told a moment after the turn did.
+    person
+        .until(&mut talk, |seen| {
+            seen.entries[1]["content"][0]["exit"].is_object()
+        })
+        .await?;
+    let terminal = &talk.entries[1]["content"][0];
+    assert_eq!(terminal["output"], "live\nmore\n");
+    assert_eq!(terminal["exit"]["code"], 3);
+    Ok(())
+}
+
+#[tokio::test]
+async fn agents_never_see_our_token_and_do_see_their_own_keys() -> Result<()> {
+    let setup = setup("")?
+        .env("LIMINAL_TOKEN", "0123456789abcdef0123456789abcdef-secret")
+        .env("ANTHROPIC_API_KEY", "theirs");
+    let (_setup, _server, mut person, mut talk) = begin(setup).await?;
+    person.turn(&mut talk, "environment").await?;
+    let said = &talk.said()[1];
+    assert!(said.contains("ANTHROPIC_API_KEY=theirs"), "{said}");
+    assert!(
+        !said.contains("LIMINAL_") && !said.contains("secret"),
+        "{said}"
+    );
+    person.turn(&mut talk, "terminal t1 env").await?;
+    let output = talk.entries[4]["content"][0]["output"]
+        .as_str()
+        .context("output")?;
+    assert!(
+        output.contains("ANTHROPIC_API_KEY=theirs") && !output.contains("secret"),
+        "{output}"
+    );
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_picture_goes_along_with_a_message() -> Result<()> {
+    let (_setup, server, mut person, mut talk) = one("").await?;
+    let bearer = format!("Authorization: Bearer {}", server.token);
+    let host = format!("Host: {}", server.address);
+    let upload = async |headers: &[&str], body: &str| {
+        let mut head = vec!["POST /uploads HTTP/1.1".to_owned(), host.clone()];
+        head.extend(headers.iter().map(|header| (*header).to_owned()));
+        testkit::http(server.address, &head, body).await
+    };
+    assert_eq!(upload(&[], "GIF89a").await?.status, 401);
+    assert_eq!(upload(&[&bearer], "<svg>").await?.status, 415);
+    let saved = upload(&[&bearer], "GIF89a").await?;
+    assert_eq!(saved.status, 200, "{}", saved.text());
+    let id = serde_json::from_str::<Value>(&saved.text())?["id"].clone();
+    let shown = server
+        .get(&format!("/uploads/{}", id.as_str().context("an id")?), &[])
+        .await?;
+    assert_eq!(shown.header("content-type"), Some("image/gif"));
+    assert_eq!(shown.text(), "GIF89a");
+    assert_eq!(server.get("/uploads/..%2ftoken", &[]).await?.status, 404);
+
+    let send = json!({"type": "session:send", "content": "blocks", "images": [id]});
+    person.ask(&mut talk, send).await?;
+    person.until_turns(&mut talk, 1).await?;
+    assert_eq!(talk.entries[0]["images"], json!([id]));
+    assert_eq!(talk.said()[1], "assistant: text ;image R0lGODlh;");
+    let missing = json!({"type": "session:send", "content": "x", "images": ["../token"]});
+    assert_eq!(
+        person.ask(&mut talk, missing).await?["code"],
+        "INVALID_MESSAGE"
+    );
+    Ok(())
+}

@@ -1,0 +1,633 @@
+//! One agent process and the ACP connection to it.
+//!
+//! The official crate speaks the protocol; its handlers run inside its dispatch loop and only enqueue
+//! here, as far as `answers` lets an agent ask. Below it sits a gate that reads the agent's lines: `session/update` takes a short road,
+//! straight to our queue; every other line goes through the crate, and the gate waits until it has
+//! been dispatched before it reads on. So whatever the agent said comes out of one queue in the order
+//! in which it stood on the wire, at most one line is inside the crate's unbounded queues, and an
+//! agent that talks faster than we listen is held up by its own pipe.
+//!
+//! Invariant: each ticket is answered exactly once, also when the process dies.
+
+use std::ffi::OsString;
+use std::os::unix::process::ExitStatusExt;
+use std::path::PathBuf;
+use std::process::Stdio;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use agent_client_protocol::v1::{ConnectionTo, Responder};
+use agent_client_protocol::{Agent, Client, Lines, UntypedMessage};
+use agent_client_protocol_schema::v1 as acp;
+use futures_channel::mpsc as lines;
+use futures_util::{SinkExt, StreamExt};
+use serde_json::{Value, json};
+use tokio::process::Command;
+use tokio::sync::{mpsc, oneshot, watch};
+use wire::SignInMethod;
+
+use super::Launch;
+use super::answers::{Answer, Desk};
+use super::error_reason;
+use super::gate::{self, Gate, Oddities};
+use super::keeper::{Ender, Keepers, Kept};
+use super::room::Room;
+use super::sign_in::Offers;
+use super::stderr_tail::StderrTail;
+use super::tickets::{Ticket, Tickets};
+use super::wire_tap::WireTap;
+use conversation::Update;
+
+/// How long an agent may take to leave once its input is closed.
+const CLOSE_DEADLINE: Duration = Duration::from_secs(5);
+/// What the keeper, like a shell, answers for a command it could not start.
+const COULD_NOT_START: i32 = 127;
+/// Lines on their way to the agent.
+const OUTGOING_MAX: usize = 256;
+
+/// How to start an agent.
+pub struct Start {
+    /// As people know it, for messages.
+    pub name: String,
+    pub launch: Launch,
+    pub keepers: Keepers,
+    /// The agent's whole environment.
+    pub env: Vec<(OsString, OsString)>,
+    pub cwd: PathBuf,
+    pub timeout: Duration,
+    pub capabilities: acp::ClientCapabilities,
+    /// Where its lines can be seen.
+    pub tap: Arc<WireTap>,
+}
+
+/// What went wrong between us and an agent. Each sentence can be shown to a person.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+pub enum AgentError {
+    #[error("Could not start {name}. Check that it's installed.{}", detail(.reason))]
+    NotStarted { name: String, reason: String },
+    #[error("Could not connect to {name}.{}", detail(.reason))]
+    NotConnected { name: String, reason: String },
+    #[error("{name} wants you to sign in first.{}", detail(&methods.join("; ")))]
+    SignInNeeded { name: String, methods: Vec<String> },
+    #[error("{name} refused: {message}")]
+    Refused {
+        name: String,
+        code: i64,
+        message: String,
+        data: Option<Box<Value>>,
+    },
+    #[error("Connection to {name} lost.{}", detail(.reason))]
+    Lost { name: String, reason: String },
+    #[error("{name} is asleep.")]
+    Asleep { name: String },
+}
+
+fn detail(reason: &str) -> String {
+    match reason {
+        "" => String::new(),
+        reason => format!(" ({reason})"),
+    }
+}
+
+/// What comes from an agent, in the order in which it stood on the wire.
+pub enum AgentEvent {
+    Update {
+        connection: u64,
+        session_id: String,
+        update: Update,
+        room: Room,
+    },
+    /// The answer to what `Connection::send` sent.
+    Answered {
+        ticket: Ticket,
+        result: Result<Value, AgentError>,
+    },
+    /// The agent wants something of us.
+    Request {
+        connection: u64,
+        method: String,
+        params: Value,
+        answer: Answer,
+    },
+    /// A page that the agent sent the person to is done with.
+    Visited {
+        connection: u64,
+        elicitation_id: String,
+    },
+    /// The process behind this connection was sent away with nothing left to do. What is asked of it now never
+    /// reaches it.
+    Asleep { connection: u64 },
+    /// The process behind this connection is gone. Nothing of it follows.
+    Exited { connection: u64, reason: String },
+}
+
+/// A running agent. Clones share it.
+#[derive(Clone)]
+pub struct Connection {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    id: u64,
+    name: String,
+    /// What its own greeting says about signing in.
+    sign_in: Arc<Offers>,
+    rpc: ConnectionTo<Agent>,
+    initialized: acp::InitializeResponse,
+    open: Arc<Tickets>,
+    /// Whether the agent's output has ended.
+    ended: Arc<AtomicBool>,
+    stop: watch::Sender<bool>,
+    gone: watch::Receiver<bool>,
+    keeper_pid: Option<u32>,
+    keeper: Ender,
+    oddities: Arc<Oddities>,
+    stderr: StderrTail,
+}
+
+/// Starts the agent and shakes hands. What it says from then on goes to `events`.
+pub async fn connect(
+    start: Start,
+    events: mpsc::Sender<AgentEvent>,
+) -> Result<Connection, AgentError> {
+    static NEXT_ID: AtomicU64 = AtomicU64::new(1);
+    let id = NEXT_ID.fetch_add(1, Ordering::Relaxed);
+    let name = start.name.clone();
+    let timeout = start.timeout;
+    let (ready, handshake) = oneshot::channel();
+    let running = run(id, start, events, ready);
+    tokio::spawn(running);
+    match tokio::time::timeout(timeout, handshake).await {
+        Ok(Ok(result)) => result,
+        Ok(Err(_)) => Err(AgentError::NotConnected {
+            name,
+            reason: "it went away during the handshake".to_owned(),
+        }),
+        Err(_) => {
+            let reason = format!("no answer within {} s", timeout.as_secs_f32());
+            Err(AgentError::NotConnected { name, reason })
+        }
+    }
+}
+
+impl Connection {
+    pub(super) fn name(&self) -> &str {
+        &self.inner.name
+    }
+
+    /// Different for each process.
+    pub fn id(&self) -> u64 {
+        self.inner.id
+    }
+
+    pub fn initialized(&self) -> &acp::InitializeResponse {
+        &self.inner.initialized
+    }
+
+    /// The ways to sign in it has named so far.
+    pub(super) fn sign_in(&self) -> &Offers {
+        &self.inner.sign_in
+    }
+
+    pub fn oddities(&self) -> &Oddities {
+        &self.inner.oddities
+    }
+
+    pub(super) fn keeper_pid(&self) -> Option<u32> {
+        self.inner.keeper_pid
+    }
+
+    /// The last lines of its standard error.
+    pub fn stderr(&self) -> String {
+        self.inner.stderr.text()
+    }
+
+    /// Sends a request whose answer arrives as `AgentEvent::Answered`, in its place among the updates. Nothing is
+    /// sent to one that is asleep.
+    pub fn send(
+        &self,
+        events: &mpsc::Sender<AgentEvent>,
+        method: &str,
+        params: impl serde::Serialize,
+    ) -> Option<Ticket> {
+        let ticket = self.inner.open.issue()?;
+        let (open, ended) = (self.inner.open.clone(), self.inner.ended.clone());
+        let (name, answers) = (self.inner.name.clone(), events.clone());
+        let sign_in = self.inner.sign_in.clone();
+        let sent = UntypedMessage::new(method, params).and_then(|message| {
+            let request = self.inner.rpc.prepare_request(message);
+            request.on_receiving_result(async move |result| {
+                // The crate fails what is pending when the agent's output ends; why it ended, `run` knows.
+                let lost = result.is_err() && ended.load(Ordering::Acquire);
+                if !lost && open.claim(ticket) {
+                    let result = result.map_err(|error| refused(&name, &sign_in, error));
+                    let _ = answers.send(AgentEvent::Answered { ticket, result }).await;
+                }
+                Ok(())
+            })
+        });
+        // The agent is gone, and with it whoever would have answered.
+        if sent.is_err() && self.inner.open.claim(ticket) {
+            let (result, events) = (Err(self.lost()), events.clone());
+            tokio::spawn(async move { events.send(AgentEvent::Answered { ticket, result }).await });
+        }
+        Some(ticket)
+    }
+
+    fn refused(&self, error: agent_client_protocol::Error) -> AgentError {
+        refused(&self.inner.name, &self.inner.sign_in, error)
+    }
+
+    fn lost(&self) -> AgentError {
+        AgentError::Lost {
+            name: self.inner.name.clone(),
+            reason: String::new(),
+        }
+    }
+
+    /// Sends a request and waits for its answer, which may overtake updates that came before it.
+    pub async fn request(
+        &self,
+        method: &str,
+        params: impl serde::Serialize,
+    ) -> Result<Value, AgentError> {
+        let name = || self.inner.name.clone();
+        let asleep = || AgentError::Asleep { name: name() };
+        let _asked = self.inner.open.hold().ok_or_else(asleep)?;
+        let (answer, answered) = oneshot::channel();
+        let message = UntypedMessage::new(method, params).map_err(|error| self.refused(error))?;
+        self.inner
+            .rpc
+            .prepare_request(message)
+            .on_receiving_result(async move |result| {
+                let _ = answer.send(result);
+                Ok(())
+            })
+            .map_err(|_| self.lost())?;
+        let mut gone = self.inner.gone.clone();
+        tokio::select! {
+            answer = answered => match answer.map_err(|_| self.lost())? {
+                Err(_) if self.inner.ended.load(Ordering::Acquire) => Err(self.lost()),
+                answer => answer.map_err(|error| self.refused(error)),
+            },
+            _ = gone.wait_for(|gone| *gone) => Err(self.lost()),
+        }
+    }
+
+    /// Sends a notification; `session/cancel` is one.
+    pub fn notify(&self, method: &str, params: impl serde::Serialize) {
+        let sent = UntypedMessage::new(method, params)
+            .and_then(|message| self.inner.rpc.send_notification(message));
+        if let Err(error) = sent {
+            tracing::debug!(%error, method, "could not send");
+        }
+    }
+
+    /// Since when nothing is asked of it; not at all while a turn runs, or anything else.
+    pub fn idle_since(&self) -> Option<Instant> {
+        self.inner.open.idle_since()
+    }
+
+    /// Asks nothing of it any more, if nothing has been asked for so long.
+    pub(super) fn retire(&self, idle_for: Duration) -> bool {
+        self.inner.open.retire(idle_for)
+    }
+
+    pub(super) fn is_retired(&self) -> bool {
+        self.inner.open.is_retired()
+    }
+
+    /// Whether its output has ended: nothing can be asked of it any more, though its process may still run.
+    pub(super) fn has_ended(&self) -> bool {
+        self.inner.ended.load(Ordering::Acquire)
+    }
+
+    /// Until the process has ended.
+    pub async fn gone(&self) {
+        let mut gone = self.inner.gone.clone();
+        let _ = gone.wait_for(|gone| *gone).await;
+    }
+
+    /// Closes its input, gives it five seconds, then ends it and everything it started.
+    pub async fn close(&self) {
+        self.inner.stop.send_replace(true);
+        let mut gone = self.inner.gone.clone();
+        if tokio::time::timeout(CLOSE_DEADLINE, gone.wait_for(|gone| *gone))
+            .await
+            .is_ok()
+        {
+            return;
+        }
+        self.kill();
+        let _ = gone.wait_for(|gone| *gone).await;
+    }
+
+    /// Ends it and everything it started, at once.
+    pub fn kill(&self) {
+        self.inner.keeper.end();
+    }
+}
+
+fn refused(name: &str, sign_in: &Offers, error: agent_client_protocol::Error) -> AgentError {
+    let name = name.to_owned();
+    let code = i64::from(i32::from(error.code));
+    if code == -32000 {
+        let listed = error.data.as_ref().map(|data| &data["authMethods"]);
+        let listed = listed.map_or(vec![], |listed| sign_in.take(listed));
+        let methods = if listed.is_empty() {
+            sign_in.shown()
+        } else {
+            listed
+        };
+        let methods = methods.iter().map(in_a_line).collect();
+        return AgentError::SignInNeeded { name, methods };
+    }
+    AgentError::Refused {
+        name,
+        code,
+        message: error_reason::in_words(&error.message, error.data.as_ref()),
+        data: error.data.map(Box::new),
+    }
+}
+
+fn in_a_line(method: &SignInMethod) -> String {
+    match &method.command {
+        Some(command) => format!("{}: run `{command}`", method.name),
+        None => method.name.clone(),
+    }
+}
+
+type Ready = oneshot::Sender<Result<Connection, AgentError>>;
+
+/// The life of one agent process.
+async fn run(id: u64, start: Start, events: mpsc::Sender<AgentEvent>, ready: Ready) {
+    let name = start.name.clone();
+    let mut keeper = match spawn(&start) {
+        Ok(keeper) => keeper,
+        Err(error) => {
+            let reason = error.to_string();
+            let _ = ready.send(Err(AgentError::NotStarted { name, reason }));
+            return;
+        }
+    };
+    let (Some(stdin), Some(stdout), Some(stderr)) = (
+        keeper.stdin.take(),
+        keeper.stdout.take(),
+        keeper.stderr.take(),
+    ) else {
+        return;
+    };
+    let stderr = StderrTail::drain(stderr);
+    let (stop, stopping) = watch::channel(false);
+    let (gone, is_gone) = watch::channel(false);
+    let oddities = Arc::new(Oddities::default());
+    let open = Arc::new(Tickets::default());
+
+    let (outgoing, to_agent) = lines::channel(OUTGOING_MAX);
+    let (desk, taken) = Desk::new();
+    let writing = tokio::spawn(gate::write_lines(
+        stdin,
+        to_agent,
+        stopping,
+        start.tap.clone(),
+        taken,
+    ));
+    let (gate, from_agent) = Gate::new(
+        id,
+        events.clone(),
+        oddities.clone(),
+        start.tap.clone(),
+        desk.clone(),
+    );
+    let passed = gate.passed();
+    let ended = gate.ended();
+    let reading = tokio::spawn(gate.read_lines(stdout, keeper.wait()));
+
+    let outgoing = outgoing.sink_map_err(std::io::Error::other);
+    let transport = Lines::new(outgoing, from_agent.map(Ok::<String, std::io::Error>));
+    let shared = Shared {
+        id,
+        name: name.clone(),
+        open: open.clone(),
+        ended,
+        stop,
+        is_gone,
+        keeper_pid: keeper.pid,
+        keeper: keeper.ender(),
+        oddities,
+        stderr: stderr.clone(),
+    };
+    let capabilities = start.capabilities;
+    let (wanted, owed) = (events.clone(), open.clone());
+    let noticed = events.clone();
+    let connected = Client
+        .v1()
+        .name("liminal")
+        .on_receive_request(
+            async move |request: UntypedMessage, responder: Responder<Value>, agent| {
+                let (method, params) = request.into_parts();
+                let receive = desk.receive(&method, responder, agent, owed.hold());
+                let Some(answer) = receive.await else {
+                    return Ok(());
+                };
+                match SERVED.contains(&method.as_str()) {
+                    true => drop(
+                        wanted
+                            .send(AgentEvent::Request {
+                                connection: id,
+                                method,
+                                params,
+                                answer,
+                            })
+                            .await,
+                    ),
+                    false => answer.refuse(-32601, "Method not found"),
+                }
+                Ok(())
+            },
+            agent_client_protocol::on_receive_request!(),
+        )
+        .on_receive_notification(
+            async move |notification: UntypedMessage, agent| {
+                let (method, params) = (&notification.method, &notification.params);
+                match (method.as_str(), params["elicitationId"].as_str()) {
+                    ("elicitation/complete", Some(elicitation_id)) => {
+                        let visited = AgentEvent::Visited {
+                            connection: id,
+                            elicitation_id: elicitation_id.to_owned(),
+                        };
+                        let _ = noticed.send(visited).await;
+                    }
+                    _ => passed.notice(method, params, &agent).await,
+                }
+                Ok(())
+            },
+            agent_client_protocol::on_receive_notification!(),
+        )
+        .connect_with(transport, async move |rpc| {
+            let mut ready = ready;
+            let greeted = tokio::select! {
+                greeted = shake_hands(rpc.clone(), capabilities, shared) => greeted,
+                // Whoever wanted it has given up waiting.
+                () = ready.closed() => Err("no answer in time".to_owned()),
+            };
+            match greeted {
+                Ok(connection) => {
+                    let _ = ready.send(Ok(connection));
+                    rpc.incoming_closed().await;
+                    Ok(None)
+                }
+                Err(reason) => Ok(Some((ready, reason))),
+            }
+        })
+        .await;
+    if let Ok(Some((ready, reason))) = connected {
+        keeper.end();
+        let code = keeper.wait().await.and_then(|status| status.code());
+        writing.abort();
+        let said = stderr.settled().await;
+        let reason = if said.is_empty() { reason } else { said };
+        let _ = ready.send(Err(match code {
+            Some(COULD_NOT_START) => AgentError::NotStarted { name, reason },
+            _ => AgentError::NotConnected { name, reason },
+        }));
+        return;
+    }
+    // Nobody listens to it any more. One that still runs has broken the protocol, or is on its way out.
+    let trouble = reading.await.unwrap_or(None);
+    if trouble.is_some() {
+        keeper.end();
+    }
+    let status = keeper.wait().await;
+    // A process that is none of the agent's may still hold the other end of its input.
+    writing.abort();
+    let reason = trouble.unwrap_or_else(|| ending(status, &stderr.text()));
+    for ticket in open.claim_all() {
+        let result = Err(AgentError::Lost {
+            name: name.clone(),
+            reason: reason.clone(),
+        });
+        let _ = events.send(AgentEvent::Answered { ticket, result }).await;
+    }
+    gone.send_replace(true);
+    let exited = AgentEvent::Exited {
+        connection: id,
+        reason,
+    };
+    let _ = events.send(exited).await;
+}
+
+/// What agents may ask of us. Anything else is refused at once.
+const SERVED: [&str; 9] = [
+    "session/request_permission",
+    "elicitation/create",
+    "fs/read_text_file",
+    "fs/write_text_file",
+    "terminal/create",
+    "terminal/output",
+    "terminal/wait_for_exit",
+    "terminal/kill",
+    "terminal/release",
+];
+
+fn spawn(start: &Start) -> std::io::Result<Kept> {
+    let (program, args) = start.keepers.command();
+    let child = Command::new(program)
+        .args(args)
+        .arg(&start.launch.program)
+        .args(&start.launch.args)
+        .env_clear()
+        .envs(start.env.iter().map(|(name, value)| (name, value)))
+        .current_dir(&start.cwd)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        // Out of reach of a Ctrl+C in our terminal: we stop it ourselves, in order.
+        .process_group(0)
+        .spawn()?;
+    Ok(start.keepers.take(child))
+}
+
+struct Shared {
+    id: u64,
+    name: String,
+    open: Arc<Tickets>,
+    ended: Arc<AtomicBool>,
+    stop: watch::Sender<bool>,
+    is_gone: watch::Receiver<bool>,
+    keeper_pid: Option<u32>,
+    keeper: Ender,
+    oddities: Arc<Oddities>,
+    stderr: StderrTail,
+}
+
+/// A connection, or why there is none.
+async fn shake_hands(
+    rpc: ConnectionTo<Agent>,
+    capabilities: acp::ClientCapabilities,
+    shared: Shared,
+) -> Result<Connection, String> {
+    let client = json!({"name": "liminal-builder", "title": "Liminal Builder", "version": env!("CARGO_PKG_VERSION")});
+    // Always 1: adapters that are asked for 2 answer with a draft that can neither load nor read files.
+    // The crate refuses any other version in the answer.
+    let params =
+        json!({"protocolVersion": 1, "clientInfo": client, "clientCapabilities": capabilities});
+    let message = UntypedMessage::new("initialize", params).map_err(|error| error.message)?;
+    let answer = rpc
+        .send_request(message)
+        .block_task()
+        .await
+        .map_err(in_words)?;
+    let sign_in = Arc::new(Offers::default());
+    sign_in.take(&answer["authMethods"]);
+    // Until now it has been starting, not idling.
+    shared.open.touch();
+    let initialized: acp::InitializeResponse = serde_json::from_value(answer)
+        .map_err(|error| format!("its greeting was not understood: {error}"))?;
+    Ok(Connection {
+        inner: Arc::new(Inner {
+            id: shared.id,
+            name: shared.name,
+            sign_in,
+            rpc,
+            initialized,
+            open: shared.open,
+            ended: shared.ended,
+            stop: shared.stop,
+            gone: shared.is_gone,
+            keeper_pid: shared.keeper_pid,
+            keeper: shared.keeper,
+            oddities: shared.oddities,
+            stderr: shared.stderr,
+        }),
+    })
+}
+
+/// The crate puts what is wrong into the data, beside a message as general as "Invalid request".
+fn in_words(error: agent_client_protocol::Error) -> String {
+    let text = error.data.as_ref().filter(|data| data.is_string());
+    let detail = text.and_then(error_reason::reason);
+    detail.unwrap_or_else(|| error_reason::in_words(&error.message, error.data.as_ref()))
+}
+
+/// How a process that was sent SIGKILL or SIGTERM ends, as a shell and our keeper tell it.
+const KILLED: i32 = 128 + 9;
+const TERMINATED: i32 = 128 + 15;
+
+/// How the process ended, with its last words if it had any.
+fn ending(status: Option<std::process::ExitStatus>, stderr: &str) -> String {
+    let code =
+        status.and_then(|status| status.code().or(status.signal().map(|signal| 128 + signal)));
+    let how = match code {
+        // Somebody else's doing: what it wrote before that has nothing to do with it.
+        Some(code @ (KILLED | TERMINATED)) => return format!("ended by signal {}", code - 128),
+        Some(code) if code > 128 => format!("ended by signal {}", code - 128),
+        Some(code) => format!("exit code {code}"),
+        None => "ended".to_owned(),
+    };
+    match stderr.lines().last().map(str::trim) {
+        Some(last) if !last.is_empty() => format!("{how}: {last}"),
+        _ => how,
+    }
+}

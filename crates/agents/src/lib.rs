@@ -1,0 +1,42 @@
+//! Agents as processes: which there are, how they are installed, started and signed in to, and ACP translated into our types.
+
+mod agent_session;
+mod answers;
+mod catalog;
+mod connection;
+pub mod elicitation;
+mod error_reason;
+pub mod from_acp;
+mod gate;
+mod host;
+pub mod keeper;
+mod kinds;
+mod lifecycle;
+mod line_values;
+mod memory;
+mod obtain;
+mod redact;
+mod room;
+mod routes;
+mod sign_in;
+mod start;
+mod stderr_tail;
+mod tickets;
+mod wire_tap;
+
+pub use agent_session::{AgentSession, Picture};
+pub use answers::Answer;
+pub use catalog::{AgentEntry, Catalog, Launch};
+pub use connection::{AgentError, AgentEvent, Connection, Start, connect};
+pub use gate::Oddities;
+pub use host::{
+    AuditWhat, Auditor, DecidedBy, Host, HostSetup, Refusal, TerminalOutput, would_write,
+};
+pub use keeper::Keepers;
+pub use kinds::{AgentKind, Agents, refresh};
+pub use lifecycle::{AgentHandle, Backoff, Life, Publish, Status};
+pub use obtain::{Ended, News, NotInstalled, REGISTRY_URL, Refreshed};
+pub use routes::{Attach, FromAgent, Routed};
+pub use start::{AgentSetup, environment, look_at};
+pub use tickets::Ticket;
+pub use wire_tap::{Traffic, WireTap};

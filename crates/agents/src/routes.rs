@@ -1,0 +1,357 @@
+//! The way from what an agent says to the session it is about.
+//!
+//! Each kind has one task that reads its queue and hands every event on to its session's inbox, in
+//! wire order. Inboxes are bounded: a session that cannot keep up holds up its agent.
+//!
+//! Invariants: a session learns of its agent only through its inbox; each event there names its connection, and
+//! `Lost` or `Asleep` is the last event of a connection.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use serde_json::Value;
+use tokio::sync::{mpsc, oneshot};
+use tokio::time::Instant;
+
+use super::agent_session::AgentSession;
+use super::answers::Answer;
+use super::connection::{AgentError, AgentEvent};
+use super::elicitation;
+use super::room::Room;
+use super::sign_in::{Attempts, Incoming};
+use super::tickets::Ticket;
+use conversation::Update;
+
+/// An event of a session's agent, with its connection. The session ignores events of connections it no longer uses.
+pub struct Routed {
+    pub connection: u64,
+    pub event: FromAgent,
+}
+
+/// Events of a session's agent.
+pub enum FromAgent {
+    /// The agent is asked to open the session, by this attempt.
+    Opening {
+        attempt: u64,
+    },
+    Update(Update, Room),
+    /// The agent has the session open, or would not open it.
+    Attached {
+        attempt: u64,
+        session: AgentSession,
+        how: Attach,
+        result: Result<Value, AgentError>,
+    },
+    /// The answer to a prompt.
+    Answered {
+        turn: u64,
+        result: Result<Value, AgentError>,
+    },
+    Request {
+        method: String,
+        params: Value,
+        answer: Answer,
+    },
+    /// A page that some session's person was sent to is done with.
+    Visited {
+        elicitation_id: String,
+    },
+    /// The agent was put to sleep, with nothing open. What was asked of it since has not reached it.
+    Asleep,
+    /// The process is gone.
+    Lost {
+        reason: String,
+    },
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Attach {
+    /// The agent goes on where it was.
+    Resume,
+    /// The agent first says everything again.
+    Load,
+}
+
+pub(super) type Inbox = mpsc::Sender<Routed>;
+
+#[derive(Default)]
+pub(super) struct Routes {
+    /// By the agent's own session id.
+    pub(super) sessions: HashMap<String, Route>,
+    pub(super) expected: HashMap<Ticket, Expected>,
+    pub(super) attempts: Attempts,
+    /// When events of the agent were last handed on, for whatever session.
+    pub(super) last_event: Option<Instant>,
+    /// Events are being handed on.
+    pub(super) hands_on: bool,
+    /// What it would not do without a sign-in, when it was last asked.
+    pub(super) locked: Option<Locked>,
+}
+
+/// Some agents open sessions for anybody and refuse only to answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Locked {
+    Session,
+    Answer,
+}
+
+pub(super) struct Route {
+    pub(super) inbox: Inbox,
+    pub(super) connection: u64,
+}
+
+/// What an answer is for.
+pub(super) enum Expected {
+    New {
+        inbox: Inbox,
+        session: AgentSession,
+        reply: oneshot::Sender<Result<(AgentSession, Value), AgentError>>,
+    },
+    Attach {
+        session: AgentSession,
+        attempt: u64,
+        how: Attach,
+    },
+    Prompt {
+        connection: u64,
+        session_id: String,
+        turn: u64,
+    },
+}
+
+/// Hands each event on to its session.
+pub(super) async fn hand_on(mut queue: mpsc::Receiver<AgentEvent>, routes: Arc<Mutex<Routes>>) {
+    let mut batch = Vec::new();
+    let mut text: Option<Text> = None;
+    while queue.recv_many(&mut batch, 512).await > 0 {
+        lock(&routes).hands_on = true;
+        for event in batch.drain(..) {
+            let event = match event {
+                AgentEvent::Update {
+                    connection,
+                    session_id,
+                    update,
+                    room,
+                } => {
+                    let of_it = |text: &&mut Text| {
+                        text.connection == connection && text.session_id == session_id
+                    };
+                    let rest = match text.as_mut().filter(of_it) {
+                        Some(grown) => grown.update.merge(update),
+                        None => Some(update),
+                    };
+                    match (rest, &mut text) {
+                        (None, Some(grown)) => grown.room.join(room),
+                        (None, None) => {}
+                        (Some(update), _) => {
+                            flush(&routes, &mut text).await;
+                            text = Some(Text {
+                                connection,
+                                session_id,
+                                update,
+                                room,
+                            });
+                        }
+                    }
+                    continue;
+                }
+                event => event,
+            };
+            flush(&routes, &mut text).await;
+            match event {
+                AgentEvent::Update { .. } => {}
+                AgentEvent::Answered { ticket, result } => {
+                    let expected = lock(&routes).expected.remove(&ticket);
+                    if let Some(expected) = expected {
+                        answered(&routes, expected, result).await;
+                    }
+                }
+                AgentEvent::Request {
+                    connection,
+                    method,
+                    params,
+                    answer,
+                } => {
+                    let session_id = params["sessionId"].as_str().unwrap_or_default().to_owned();
+                    let request = FromAgent::Request {
+                        method,
+                        params,
+                        answer,
+                    };
+                    if let Some(FromAgent::Request {
+                        method,
+                        params,
+                        answer,
+                    }) = deliver(&routes, connection, &session_id, request).await
+                    {
+                        nobodys(&routes, &method, &params, answer);
+                    }
+                }
+                AgentEvent::Visited {
+                    connection,
+                    elicitation_id,
+                } => {
+                    let attempts = lock(&routes).attempts.clone();
+                    let _ = attempts.pass(Incoming::Visited(elicitation_id.clone()));
+                    // It does not say whose it was; whoever asked knows.
+                    for inbox in inboxes(&routes, connection) {
+                        let elicitation_id = elicitation_id.clone();
+                        let event = FromAgent::Visited { elicitation_id };
+                        let _ = inbox.send(Routed { connection, event }).await;
+                    }
+                }
+                AgentEvent::Asleep { connection } => {
+                    for inbox in take_routes(&routes, connection) {
+                        let event = FromAgent::Asleep;
+                        let _ = inbox.send(Routed { connection, event }).await;
+                    }
+                }
+                AgentEvent::Exited { connection, reason } => {
+                    for inbox in take_routes(&routes, connection) {
+                        let reason = reason.clone();
+                        let event = FromAgent::Lost { reason };
+                        let _ = inbox.send(Routed { connection, event }).await;
+                    }
+                }
+            }
+        }
+        flush(&routes, &mut text).await;
+        let mut routes = lock(&routes);
+        routes.hands_on = false;
+        routes.last_event = Some(Instant::now());
+    }
+}
+
+/// Text that may still grow before it is handed on.
+struct Text {
+    connection: u64,
+    session_id: String,
+    update: Update,
+    room: Room,
+}
+
+async fn flush(routes: &Mutex<Routes>, text: &mut Option<Text>) {
+    if let Some(text) = text.take() {
+        let update = FromAgent::Update(text.update, text.room);
+        deliver(routes, text.connection, &text.session_id, update).await;
+    }
+}
+
+/// Gives the event back if no session takes what comes from this connection.
+async fn deliver(
+    routes: &Mutex<Routes>,
+    connection: u64,
+    session_id: &str,
+    event: FromAgent,
+) -> Option<FromAgent> {
+    let route = |routes: &Routes| {
+        let route = routes.sessions.get(session_id)?;
+        (route.connection == connection).then(|| route.inbox.clone())
+    };
+    let inbox = route(&lock(routes));
+    match inbox {
+        Some(inbox) => {
+            let unsent = inbox.send(Routed { connection, event }).await.err();
+            unsent.map(|unsent| unsent.0.event)
+        }
+        None => Some(event),
+    }
+}
+
+async fn answered(routes: &Mutex<Routes>, expected: Expected, result: Result<Value, AgentError>) {
+    note_lock(&mut lock(routes), &expected, &result);
+    match expected {
+        Expected::New {
+            inbox,
+            session,
+            reply,
+        } => {
+            let opened = result.and_then(|value| match value["sessionId"].as_str() {
+                Some(id) if !id.is_empty() => Ok((session.named(id), value)),
+                _ => Err(AgentError::Refused {
+                    name: session.connection().name().to_owned(),
+                    code: 0,
+                    message: "its answer names no session".to_owned(),
+                    data: None,
+                }),
+            });
+            if let Ok((session, _)) = &opened {
+                let connection = session.connection().id();
+                let route = Route { inbox, connection };
+                lock(routes).sessions.insert(session.id().to_owned(), route);
+            }
+            let _ = reply.send(opened);
+        }
+        Expected::Attach {
+            session,
+            attempt,
+            how,
+        } => {
+            let (connection, id) = (session.connection_id(), session.id().to_owned());
+            let attached = FromAgent::Attached {
+                attempt,
+                session,
+                how,
+                result,
+            };
+            deliver(routes, connection, &id, attached).await;
+        }
+        Expected::Prompt {
+            connection,
+            session_id,
+            turn,
+        } => {
+            let answered = FromAgent::Answered { turn, result };
+            deliver(routes, connection, &session_id, answered).await;
+        }
+    }
+}
+
+/// A request that names no session of ours: whoever signs in may be meant.
+fn nobodys(routes: &Mutex<Routes>, method: &str, params: &Value, answer: Answer) {
+    if method != "elicitation/create" || params["sessionId"].is_string() {
+        return answer.refuse(-32602, "no such session");
+    }
+    let attempts = lock(routes).attempts.clone();
+    match elicitation::read(params) {
+        Ok(asked) => {
+            let asked = Incoming::Asked(Box::new((asked, answer)));
+            if let Err(Incoming::Asked(asked)) = attempts.pass(asked) {
+                asked.1.refuse(-32602, "nobody signs in just now");
+            }
+        }
+        Err(reason) => answer.refuse(-32602, &reason),
+    }
+}
+
+fn inboxes(routes: &Mutex<Routes>, connection: u64) -> Vec<Inbox> {
+    let routes = lock(routes);
+    let of_it = |route: &&Route| route.connection == connection;
+    let inbox = |route: &Route| route.inbox.clone();
+    routes.sessions.values().filter(of_it).map(inbox).collect()
+}
+
+fn note_lock(routes: &mut Routes, expected: &Expected, result: &Result<Value, AgentError>) {
+    let asked = match expected {
+        Expected::Prompt { .. } => Locked::Answer,
+        Expected::New { .. } | Expected::Attach { .. } => Locked::Session,
+    };
+    match result {
+        Err(AgentError::SignInNeeded { .. }) => routes.locked = Some(asked),
+        // A session says nothing about whether it would answer.
+        Ok(_) if asked == Locked::Answer || routes.locked == Some(asked) => routes.locked = None,
+        _ => {}
+    }
+}
+
+fn take_routes(routes: &Mutex<Routes>, connection: u64) -> Vec<Inbox> {
+    let mut routes = lock(routes);
+    let ended = routes
+        .sessions
+        .extract_if(|_, route| route.connection == connection);
+    ended.map(|(_, route)| route.inbox).collect()
+}
+
+pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

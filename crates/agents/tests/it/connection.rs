@@ -1,0 +1,515 @@
+//! The connection to an agent, with real processes: the scripted agent behind a real keeper.
+
+use std::ffi::OsString;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use agents::{AgentError, AgentEvent, Connection, Keepers, Launch, Start, Ticket, connect};
+use anyhow::{Context, Result, bail};
+use conversation::{SessionChange, Update};
+use serde_json::{Value, json};
+use testkit::HANG_GUARD;
+use tokio::sync::mpsc;
+
+struct Talk {
+    connection: Connection,
+    sender: mpsc::Sender<AgentEvent>,
+    events: mpsc::Receiver<AgentEvent>,
+}
+
+fn start(script: &str) -> Result<Start> {
+    Ok(Start {
+        name: "Scripted".to_owned(),
+        launch: Launch {
+            program: testkit::scripted_agent()?,
+            args: vec![],
+        },
+        keepers: Keepers::new(testkit::liminal()?, "/no/data".as_ref()),
+        env: vec![
+            ("PATH".into(), std::env::var_os("PATH").unwrap_or_default()),
+            ("SCRIPTED_AGENT".into(), script.into()),
+        ],
+        cwd: "/".into(),
+        timeout: HANG_GUARD,
+        capabilities: Default::default(),
+        tap: Default::default(),
+    })
+}
+
+async fn talk_to(start: Start) -> Result<Talk, AgentError> {
+    let (sender, events) = mpsc::channel(64);
+    let connection = connect(start, sender.clone()).await?;
+    Ok(Talk {
+        connection,
+        sender,
+        events,
+    })
+}
+
+async fn talk(script: &str) -> Result<Talk> {
+    Ok(talk_to(start(script)?).await?)
+}
+
+impl Talk {
+    async fn next(&mut self) -> Result<AgentEvent> {
+        let next = tokio::time::timeout(HANG_GUARD, self.events.recv());
+        next.await
+            .context("nothing came")?
+            .context("the connection ended")
+    }
+
+    fn send(&self, method: &str, params: Value) -> Ticket {
+        let ticket = self.connection.send(&self.sender, method, params);
+        ticket.expect("it is awake")
+    }
+
+    /// A new session, its first update left for the caller.
+    async fn session(&mut self) -> Result<String> {
+        let ticket = self.send("session/new", json!({"cwd": "/", "mcpServers": []}));
+        match self.next().await? {
+            AgentEvent::Answered {
+                ticket: answered,
+                result,
+            } if answered == ticket => {
+                Ok(result?["sessionId"].as_str().context("an id")?.to_owned())
+            }
+            _ => bail!("something came before the answer"),
+        }
+    }
+
+    fn prompt(&self, session: &str, script: &str) -> Ticket {
+        let prompt = json!([{"type": "text", "text": script}]);
+        self.send(
+            "session/prompt",
+            json!({"sessionId": session, "prompt": prompt}),
+        )
+    }
+
+    /// Everything up to the end of the process, briefly.
+    async fn rest(&mut self) -> Result<Vec<String>> {
+        let mut seen = vec![];
+        loop {
+            let event = self.next().await?;
+            let last = matches!(event, AgentEvent::Exited { .. });
+            seen.push(brief(&event));
+            if last {
+                return Ok(seen);
+            }
+        }
+    }
+
+    /// The next `count` events, briefly. Requests are answered with an empty result.
+    async fn seen(&mut self, count: usize) -> Result<Vec<String>> {
+        let mut seen = vec![];
+        for _ in 0..count {
+            let event = self.next().await?;
+            seen.push(brief(&event));
+            if let AgentEvent::Request { answer, .. } = event {
+                answer.succeed(json!({"outcome": {"outcome": "cancelled"}}));
+            }
+        }
+        Ok(seen)
+    }
+}
+
+fn brief(event: &AgentEvent) -> String {
+    match event {
+        AgentEvent::Update {
+            update: Update::Text { text, .. },
+            ..
+        } => format!("text {text}"),
+        AgentEvent::Update {
+            update: Update::Session(SessionChange::Commands(_)),
+            ..
+        } => "commands".to_owned(),
+        AgentEvent::Update { update, .. } => format!("{update:?}"),
+        AgentEvent::Answered {
+            result: Ok(value), ..
+        } => format!("answered {}", value["stopReason"]),
+        AgentEvent::Answered {
+            result: Err(error), ..
+        } => format!("failed: {error}"),
+        AgentEvent::Request { method, .. } => format!("request {method}"),
+        AgentEvent::Visited { elicitation_id, .. } => format!("visited {elicitation_id}"),
+        AgentEvent::Asleep { .. } => "asleep".to_owned(),
+        AgentEvent::Exited { reason, .. } => format!("exited: {reason}"),
+    }
+}
+
+/// How many processes have this word in their environment.
+fn processes_with(word: &str) -> usize {
+    let environments = std::fs::read_dir("/proc").into_iter().flatten().flatten();
+    let holds = |environment: Vec<u8>| {
+        environment
+            .windows(word.len())
+            .any(|window| window == word.as_bytes())
+    };
+    environments
+        .filter_map(|entry| std::fs::read(entry.path().join("environ")).ok())
+        .filter(|e| holds(e.clone()))
+        .count()
+}
+
+async fn until_none_with(word: &str) -> Result<()> {
+    let wait = async {
+        while processes_with(word) > 0 {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    };
+    tokio::time::timeout(HANG_GUARD, wait)
+        .await
+        .with_context(|| format!("{word} survived"))
+}
+
+#[tokio::test]
+async fn the_handshake_tells_who_is_there_and_what_it_can_do() -> Result<()> {
+    let talk = talk("").await?;
+    let initialized = serde_json::to_value(talk.connection.initialized())?;
+    assert_eq!(initialized["agentInfo"]["title"], "Scripted Agent");
+    assert_eq!(initialized["agentCapabilities"]["loadSession"], true);
+    Ok(())
+}
+
+#[tokio::test]
+async fn updates_and_answers_keep_the_order_of_the_wire_also_after_the_end_of_a_turn() -> Result<()>
+{
+    let mut talk = talk("").await?;
+    for _ in 0..20 {
+        let session = talk.session().await?;
+        assert_eq!(
+            talk.seen(1).await?,
+            ["commands"],
+            "what follows the answer on the wire follows it here"
+        );
+        talk.prompt(
+            &session,
+            "think a\nsay b\npermission t Run it\nsay c\nsay d\nlate e\nlate f",
+        );
+        let expected = [
+            "text a",
+            "text b",
+            "request session/request_permission",
+            "text {\"outcome\":\"cancelled\"}",
+            "text c",
+            "text d",
+            "answered \"end_turn\"",
+            "text e",
+            "text f",
+        ];
+        assert_eq!(talk.seen(expected.len()).await?, expected);
+    }
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_flood_arrives_whole_and_in_order_at_a_reader_that_takes_its_time() -> Result<()> {
+    let mut talk = talk("").await?;
+    let session = talk.session().await?;
+    talk.seen(1).await?;
+    talk.prompt(&session, "say begin\nflood 20000 20\nsay end");
+    let seen = talk.seen(20_003).await?;
+    assert_eq!(
+        (
+            seen[0].as_str(),
+            seen[20_001].as_str(),
+            seen[20_002].as_str()
+        ),
+        ("text begin", "text end", "answered \"end_turn\"")
+    );
+    assert!(
+        seen[1..20_001]
+            .iter()
+            .all(|event| event == "text ffffffffffffffffffff")
+    );
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_cancelled_turn_ends_as_cancelled() -> Result<()> {
+    let mut talk = talk("").await?;
+    let session = talk.session().await?;
+    talk.seen(1).await?;
+    talk.prompt(&session, "say working\nhang");
+    assert_eq!(talk.seen(1).await?, ["text working"]);
+    talk.connection
+        .notify("session/cancel", json!({"sessionId": session}));
+    assert_eq!(talk.seen(1).await?, ["answered \"cancelled\""]);
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_crash_ends_each_running_turn_once_with_what_was_said_before_it() -> Result<()> {
+    let mut talk = talk("").await?;
+    let (one, two) = (talk.session().await?, {
+        talk.seen(1).await?;
+        talk.session().await?
+    });
+    talk.seen(1).await?;
+    talk.prompt(&one, "hang");
+    talk.prompt(&two, "say almost\nstderr out of memory\nsleep 50\ncrash 9");
+    let lost = "failed: Connection to Scripted lost. (exit code 9: out of memory)";
+    assert_eq!(
+        talk.rest().await?,
+        [
+            "text almost",
+            lost,
+            lost,
+            "exited: exit code 9: out of memory"
+        ]
+    );
+    assert!(matches!(
+        talk.connection.request("session/list", json!({})).await,
+        Err(AgentError::Lost { .. })
+    ));
+    Ok(())
+}
+
+#[tokio::test]
+async fn broken_lines_are_counted_and_survived() -> Result<()> {
+    let mut talk = talk("").await?;
+    let session = talk.session().await?;
+    talk.seen(1).await?;
+    let unknown = r#"{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"sparkle"}}}"#;
+    let mark = r#"{"jsonrpc":"2.0","method":"_liminal/dispatched","params":{"mark":99999}}"#;
+    let notification = r#"{"jsonrpc":"2.0","method":"_auth/status_update","params":{}}"#;
+    talk.prompt(
+        &session,
+        &format!("garbage\nraw {unknown}\nraw {mark}\nraw {notification}\nsay alive"),
+    );
+    assert_eq!(talk.seen(2).await?, ["text alive", "answered \"end_turn\""]);
+    let oddities = talk.connection.oddities();
+    assert_eq!(oddities.malformed_lines.load(Ordering::Relaxed), 6);
+    assert_eq!(oddities.unknown_updates.load(Ordering::Relaxed), 1);
+    assert_eq!(oddities.unknown_notifications.load(Ordering::Relaxed), 1);
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_long_line_is_fine_and_an_endless_one_ends_the_agent() -> Result<()> {
+    let mut talk = talk("").await?;
+    let session = talk.session().await?;
+    talk.seen(1).await?;
+    talk.prompt(&session, "huge 3000000");
+    let seen = talk.seen(2).await?;
+    assert_eq!(
+        (seen[0].len(), seen[1].as_str()),
+        (3_000_005, "answered \"end_turn\"")
+    );
+    talk.prompt(&session, "endless 40000000\nhang");
+    let reason = "it sent a line of more than 16 MiB";
+    assert_eq!(
+        talk.rest().await?,
+        [
+            format!("failed: Connection to Scripted lost. ({reason})"),
+            format!("exited: {reason}")
+        ]
+    );
+    Ok(())
+}
+
+#[tokio::test]
+async fn what_we_do_not_serve_is_refused_at_once() -> Result<()> {
+    let mut talk = talk("").await?;
+    let session = talk.session().await?;
+    talk.seen(1).await?;
+    talk.prompt(&session, "ask dance/now {}\nask session/dance {}");
+    let refused = "text error -32601: Method not found";
+    assert_eq!(
+        talk.seen(3).await?,
+        [refused, refused, "answered \"end_turn\""]
+    );
+    Ok(())
+}
+
+#[tokio::test]
+async fn errors_of_the_agent_keep_their_code_and_its_sign_in_methods() -> Result<()> {
+    let mut talk = talk("auth").await?;
+    let error = talk
+        .session()
+        .await
+        .err()
+        .and_then(|error| error.downcast::<AgentError>().ok());
+    assert_eq!(
+        error,
+        Some(AgentError::SignInNeeded {
+            name: "Scripted".into(),
+            methods: vec!["Log in".into()]
+        })
+    );
+
+    let mut talk = self::talk("refuse-new").await?;
+    let error = talk.session().await.err().map(|error| error.to_string());
+    assert_eq!(
+        error.as_deref(),
+        Some("Scripted refused: no new sessions today")
+    );
+    Ok(())
+}
+
+#[tokio::test]
+async fn tc_5_5a_an_agent_that_is_not_there_could_not_be_started() -> Result<()> {
+    let mut missing = start("")?;
+    missing.launch.program = "/no/such/agent".into();
+    let error = talk_to(missing).await.err().context("an error")?;
+    assert!(matches!(error, AgentError::NotStarted { .. }), "{error:?}");
+    assert!(
+        error
+            .to_string()
+            .starts_with("Could not start Scripted. Check that it's installed."),
+        "{error}"
+    );
+    Ok(())
+}
+
+#[tokio::test]
+async fn tc_5_5b_a_failed_handshake_could_not_connect_and_leaves_no_process() -> Result<()> {
+    for (script, expected) in [
+        (
+            "exit-start",
+            "Could not connect to Scripted. (cannot find my configuration)",
+        ),
+        (
+            "version:7",
+            "Could not connect to Scripted. (unsupported ACP protocol version 7; this endpoint only supports ACP protocol version 1)",
+        ),
+        (
+            "hang-start",
+            "Could not connect to Scripted. (no answer within 0.5 s)",
+        ),
+    ] {
+        let word = format!("CANARY_{}_{}", std::process::id(), script.replace(':', "_"));
+        let mut start = start(script)?;
+        start.env.push((OsString::from(&word), OsString::new()));
+        if script == "hang-start" {
+            start.timeout = Duration::from_millis(500);
+        }
+        let error = talk_to(start).await.err().context("an error")?;
+        assert_eq!(error.to_string(), expected);
+        until_none_with(&word).await?;
+    }
+    Ok(())
+}
+
+#[tokio::test]
+async fn tc_5_3a_closing_ends_the_agent_and_what_it_left_running() -> Result<()> {
+    let word = format!("CANARY_{}_close", std::process::id());
+    let mut start = start("")?;
+    start.env.push((OsString::from(&word), OsString::new()));
+    let mut talk = talk_to(start).await?;
+    let session = talk.session().await?;
+    talk.prompt(&session, "linger 1000\nsay done");
+    talk.seen(3).await?;
+    let there = async {
+        while processes_with(&word) < 3 {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    tokio::time::timeout(HANG_GUARD, there)
+        .await
+        .context("keeper, agent, and its child")?;
+    talk.connection.close().await;
+    assert_eq!(processes_with(&word), 0);
+    Ok(())
+}
+
+#[tokio::test]
+async fn an_agent_that_does_not_leave_when_asked_is_ended() -> Result<()> {
+    let word = format!("CANARY_{}_deaf", std::process::id());
+    let mut start = start("")?;
+    start.env.push((OsString::from(&word), OsString::new()));
+    let mut talk = talk_to(start).await?;
+    let session = talk.session().await?;
+    talk.prompt(&session, "deaf soon");
+    talk.seen(2).await?;
+    talk.connection
+        .notify("session/cancel", json!({"sessionId": session}));
+    talk.connection.close().await;
+    assert_eq!(processes_with(&word), 0);
+    Ok(())
+}
+
+#[tokio::test]
+async fn an_agent_gets_the_environment_it_was_given_and_nothing_else() -> Result<()> {
+    let word = format!("CANARY_{}_env", std::process::id());
+    let mut start = start("")?;
+    start.env.push((OsString::from(&word), OsString::new()));
+    let _talk = talk_to(start).await?;
+    for entry in std::fs::read_dir("/proc")?.flatten() {
+        let environment = std::fs::read(entry.path().join("environ")).unwrap_or_default();
+        let names: Vec<String> = environment
+            .split(|byte| *byte == 0)
+            .filter_map(|pair| {
+                String::from_utf8_lossy(pair)
+                    .split_once('=')
+                    .map(|(name, _)| name.to_owned())
+            })
+            .collect();
+        if names.contains(&word) {
+            assert!(
+                names
+                    .iter()
+                    .all(|name| ["PATH", "SCRIPTED_AGENT", &word].contains(&name.as_str())),
+                "{names:?}"
+            );
+        }
+    }
+    Ok(())
+}
+
+#[tokio::test]
+async fn killed_at_any_moment_of_a_stream_each_turn_ends_exactly_once_and_nothing_survives()
+-> Result<()> {
+    let word = format!("CANARY_{}_kills", std::process::id());
+    for round in 0..500_u64 {
+        let mut start = start("")?;
+        start.env.push((OsString::from(&word), OsString::new()));
+        let mut talk = talk_to(start).await?;
+        let session = talk.session().await?;
+        // What it last wrote is not why it ended.
+        talk.prompt(
+            &session,
+            "stderr all is well\nflood 3000 20\nlinger 1000\nflood 3000 20\nhang",
+        );
+        let agent = agent_below(&word).context("the agent's process")?;
+        tokio::spawn(async move {
+            tokio::time::sleep(Duration::from_micros(round % 50 * 400)).await;
+            let _ = tokio::process::Command::new("kill")
+                .args(["-9", &agent.to_string()])
+                .status()
+                .await;
+        });
+        let seen = talk.rest().await?;
+        let ends = seen
+            .iter()
+            .filter(|event| event.starts_with("failed"))
+            .count();
+        assert_eq!(ends, 1, "{:?}", &seen[seen.len().saturating_sub(3)..]);
+        assert!(
+            seen.last()
+                .is_some_and(|last| last == "exited: ended by signal 9"),
+            "{:?}",
+            seen.last()
+        );
+    }
+    until_none_with(&word).await
+}
+
+/// The process of the agent itself, among those with the word in their environment.
+fn agent_below(word: &str) -> Option<u32> {
+    std::fs::read_dir("/proc")
+        .ok()?
+        .flatten()
+        .find_map(|entry| {
+            let environment = std::fs::read(entry.path().join("environ")).ok()?;
+            let program = std::fs::read_link(entry.path().join("exe")).ok()?;
+            let ours = environment
+                .windows(word.len())
+                .any(|window| window == word.as_bytes());
+            let agent = program
+                .file_name()
+                .is_some_and(|name| name == "scripted-agent");
+            (ours && agent)
+                .then(|| entry.file_name().to_str()?.parse().ok())
+                .flatten()
+        })
+}

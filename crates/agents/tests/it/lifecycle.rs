@@ -1,0 +1,293 @@
+//! One kind of agent over its life: started once, kept, lost, brought back.
+
+use std::ffi::OsString;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use agents::{
+    AgentError, AgentEvent, AgentHandle, Backoff, Connection, Keepers, Launch, Life, Start, Status,
+};
+use anyhow::{Context, Result};
+use testkit::HANG_GUARD;
+use tokio::sync::mpsc;
+
+struct World {
+    agent: AgentHandle,
+    statuses: mpsc::UnboundedReceiver<Status>,
+    starts: Arc<AtomicUsize>,
+    _events: mpsc::Receiver<AgentEvent>,
+}
+
+/// An agent whose n-th start is told `scripts[n]`, the last one from then on.
+fn world(scripts: &'static [&'static str]) -> Result<World> {
+    world_that_sleeps(scripts, None)
+}
+
+fn world_that_sleeps(
+    scripts: &'static [&'static str],
+    sleeps_after: Option<Duration>,
+) -> Result<World> {
+    let (program, liminal) = (testkit::scripted_agent()?, testkit::liminal()?);
+    let starts = Arc::new(AtomicUsize::new(0));
+    let (publish, statuses) = mpsc::unbounded_channel();
+    let (events, _events) = mpsc::channel(64);
+    let counted = starts.clone();
+    let start = move || {
+        let number = counted.fetch_add(1, Ordering::SeqCst);
+        let script = scripts[number.min(scripts.len() - 1)];
+        Ok(Start {
+            name: "Scripted".to_owned(),
+            launch: Launch {
+                program: program.clone(),
+                args: vec![],
+            },
+            keepers: Keepers::new(liminal.clone(), "/no/data".as_ref()),
+            env: vec![
+                ("PATH".into(), std::env::var_os("PATH").unwrap_or_default()),
+                ("SCRIPTED_AGENT".into(), OsString::from(script)),
+            ],
+            cwd: "/".into(),
+            timeout: HANG_GUARD,
+            capabilities: Default::default(),
+            tap: Default::default(),
+        })
+    };
+    let backoff = Backoff {
+        first: Duration::from_millis(5),
+        cap: Duration::from_millis(50),
+        tries: 3,
+        stable: Duration::from_secs(3600),
+    };
+    let publish = Box::new(
+        move |status, _: Option<&std::result::Result<Connection, AgentError>>| {
+            let _ = publish.send(status);
+        },
+    );
+    let agent = AgentHandle::new(Life {
+        start: Box::new(start),
+        events,
+        publish,
+        backoff,
+        sleeps_after,
+    });
+    Ok(World {
+        agent,
+        statuses,
+        starts,
+        _events,
+    })
+}
+
+impl World {
+    async fn statuses(&mut self, count: usize) -> Result<Vec<Status>> {
+        let mut seen = vec![];
+        while seen.len() < count {
+            let next = tokio::time::timeout(HANG_GUARD, self.statuses.recv());
+            seen.push(
+                next.await
+                    .with_context(|| format!("only {seen:?}"))?
+                    .context("an end")?,
+            );
+        }
+        Ok(seen)
+    }
+
+    fn starts(&self) -> usize {
+        self.starts.load(Ordering::SeqCst)
+    }
+}
+
+#[tokio::test]
+async fn tc_5_1a_and_tc_5_2a_the_first_use_starts_it_and_it_is_connected() -> Result<()> {
+    let mut world = world(&[""])?;
+    assert_eq!(world.starts(), 0, "nothing runs before it is wanted");
+    world.agent.connection().await?;
+    assert_eq!(
+        world.statuses(2).await?,
+        [Status::Starting, Status::Connected]
+    );
+    Ok(())
+}
+
+#[tokio::test]
+async fn tc_5_1b_everyone_shares_one_process_also_while_it_starts() -> Result<()> {
+    let mut world = world(&["slow-start:100"])?;
+    let wanting: Vec<_> = (0..20)
+        .map(|_| {
+            let agent = world.agent.clone();
+            tokio::spawn(async move { agent.connection().await.map(drop) })
+        })
+        .collect();
+    for want in wanting {
+        want.await??;
+    }
+    world.agent.connection().await?;
+    assert_eq!(world.starts(), 1);
+    assert_eq!(
+        world.statuses(2).await?,
+        [Status::Starting, Status::Connected]
+    );
+    Ok(())
+}
+
+#[tokio::test]
+async fn tc_5_2b_and_tc_5_2c_a_lost_agent_is_said_to_be_and_brought_back() -> Result<()> {
+    let mut world = world(&[""])?;
+    world.agent.connection().await?.kill();
+    let seen = world.statuses(5).await?;
+    assert_eq!(
+        seen,
+        [
+            Status::Starting,
+            Status::Connected,
+            Status::Disconnected,
+            Status::Reconnecting,
+            Status::Connected
+        ]
+    );
+    world.agent.connection().await?;
+    assert_eq!(world.starts(), 2);
+    Ok(())
+}
+
+#[tokio::test]
+async fn tc_5_2d_after_enough_tries_it_waits_until_somebody_asks() -> Result<()> {
+    let mut world = world(&["", "exit-start", "exit-start", "exit-start", ""])?;
+    world.agent.connection().await?.kill();
+    let mut expected = vec![Status::Starting, Status::Connected, Status::Disconnected];
+    for _ in 0..3 {
+        expected.extend([Status::Reconnecting, Status::Disconnected]);
+    }
+    assert_eq!(world.statuses(9).await?, expected);
+    tokio::time::sleep(Duration::from_millis(200)).await;
+    assert_eq!(world.starts(), 4, "no more tries by itself");
+    world.agent.reconnect().await?;
+    assert_eq!(
+        world.statuses(2).await?,
+        [Status::Reconnecting, Status::Connected]
+    );
+    Ok(())
+}
+
+#[tokio::test]
+async fn an_agent_that_dies_right_after_each_start_is_not_restarted_for_ever() -> Result<()> {
+    let mut world = world(&[""])?;
+    world.agent.connection().await?.kill();
+    world.statuses(3).await?;
+    for _ in 0..3 {
+        world.statuses(2).await?;
+        world.agent.connection().await?.kill();
+        world.statuses(1).await?;
+    }
+    tokio::time::sleep(Duration::from_millis(200)).await;
+    assert_eq!(world.starts(), 4, "one start and three tries");
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_first_start_that_fails_tells_everyone_and_is_not_tried_again_by_itself() -> Result<()> {
+    let mut world = world(&["exit-start"])?;
+    let (one, two) = tokio::join!(world.agent.connection(), world.agent.connection());
+    for result in [one, two] {
+        assert!(matches!(
+            result.err(),
+            Some(AgentError::NotConnected { .. })
+        ));
+    }
+    assert_eq!(
+        world.statuses(2).await?,
+        [Status::Starting, Status::Disconnected]
+    );
+    tokio::time::sleep(Duration::from_millis(200)).await;
+    assert_eq!(world.starts(), 1);
+    Ok(())
+}
+
+#[tokio::test]
+async fn shutting_down_ends_the_process_also_in_the_middle_of_a_start() -> Result<()> {
+    let running = world(&[""])?;
+    let connection = running.agent.connection().await?;
+    running.agent.shut_down().await;
+    tokio::time::timeout(HANG_GUARD, connection.gone()).await?;
+    assert!(running.agent.connection().await.is_err());
+
+    let starting = world(&["hang-start"])?;
+    let wants = starting.agent.clone();
+    let waiting = tokio::spawn(async move { wants.connection().await.map(drop) });
+    while starting.starts() == 0 {
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+    starting.agent.shut_down().await;
+    assert!(tokio::time::timeout(HANG_GUARD, waiting).await??.is_err());
+    Ok(())
+}
+
+#[tokio::test]
+async fn one_that_is_started_ahead_is_there_when_it_is_wanted() -> Result<()> {
+    let mut world = world(&["slow-start:100"])?;
+    for _ in 0..3 {
+        world.agent.warm().await;
+    }
+    assert_eq!(world.statuses(1).await?, [Status::Starting]);
+    world.agent.connection().await?;
+    world.agent.warm().await;
+    world.agent.connection().await?;
+    assert_eq!(world.statuses(1).await?, [Status::Connected]);
+    assert_eq!(world.starts(), 1);
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_start_ahead_that_fails_is_as_if_it_had_not_been_tried() -> Result<()> {
+    let mut world = world(&["exit-start", ""])?;
+    world.agent.warm().await;
+    assert_eq!(world.statuses(2).await?, [Status::Starting, Status::Idle]);
+    world.agent.connection().await?;
+    assert_eq!(
+        world.statuses(2).await?,
+        [Status::Starting, Status::Connected]
+    );
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_start_ahead_that_somebody_waits_for_fails_for_them() -> Result<()> {
+    let mut world = world(&["slow-start:200 exit-start"])?;
+    world.agent.warm().await;
+    assert!(world.agent.connection().await.is_err());
+    assert_eq!(
+        world.statuses(2).await?,
+        [Status::Starting, Status::Disconnected]
+    );
+    Ok(())
+}
+
+#[tokio::test]
+async fn one_with_nothing_to_do_is_put_to_sleep_and_woken_by_whoever_wants_it() -> Result<()> {
+    let mut world = world_that_sleeps(&[""], Some(Duration::from_millis(50)))?;
+    for _ in 0..2 {
+        let connection = world.agent.connection().await?;
+        assert_eq!(
+            world.statuses(3).await?,
+            [Status::Starting, Status::Connected, Status::Idle]
+        );
+        tokio::time::timeout(HANG_GUARD, connection.gone()).await?;
+    }
+    assert_eq!(world.starts(), 2);
+    Ok(())
+}
+
+#[tokio::test]
+async fn what_is_asked_of_one_that_sleeps_never_reaches_it() -> Result<()> {
+    let mut world = world_that_sleeps(&[""], Some(Duration::from_millis(50)))?;
+    let connection = world.agent.connection().await?;
+    world.statuses(3).await?;
+    let (events, _heard) = mpsc::channel(1);
+    assert_eq!(connection.send(&events, "session/prompt", ()), None);
+    let asked = connection.request("session/list", ()).await;
+    assert!(matches!(asked, Err(AgentError::Asleep { .. })), "{asked:?}");
+    // Woken, it is another process.
+    assert_ne!(world.agent.connection().await?.id(), connection.id());
+    Ok(())
+}

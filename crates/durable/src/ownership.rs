@@ -1,0 +1,443 @@
+//! Who may write into a data directory: one server, as long as the directory and its lock file are the ones it has locked.
+//!
+//! Two advisory locks are held: one on the directory itself, which lasts when files in it are removed, and one on the file
+//! `lock`, which says who holds it and which older versions look at. Where a file system cannot lock directories, the file
+//! alone counts. A lock file that was removed is written again. When another process has locked it, or the path leads to
+//! another directory, nothing more is written: `check` fails, and whatever writes durably asks it first.
+//!
+//! Invariant: after another process has locked the lock file, this process never writes into the directory again.
+
+use std::fs::{self, File, TryLockError};
+use std::io::{self, Read, Seek};
+use std::os::unix::fs::{FileExt, MetadataExt};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+use std::time::{Duration, Instant};
+
+use serde::{Deserialize, Serialize};
+
+use crate::files::open_private;
+
+/// Name of the file that says which server uses the directory.
+pub const LOCK_FILE: &str = "lock";
+
+const LOCK_ATTEMPTS: u32 = 5;
+const LOCK_PAUSE: Duration = Duration::from_millis(50);
+/// How long a server may take to say where it is, or to notice that its lock file was removed.
+const ADDRESS_WAIT: Duration = Duration::from_secs(3);
+
+/// Data directories that this process has locked. `check` finds the one a path is in, so that no writer has to be handed it.
+static HELD: RwLock<Vec<Arc<Ownership>>> = RwLock::new(vec![]);
+
+/// Proof that no other server uses the directory. Released when dropped, also by `kill -9`.
+#[derive(Debug)]
+pub struct Lock {
+    ownership: Arc<Ownership>,
+}
+
+#[derive(Debug)]
+struct Ownership {
+    path: PathBuf,
+    /// Keeps the lock on the directory.
+    directory: File,
+    /// False where the file system has no locks on directories.
+    directory_is_locked: bool,
+    lock_file: Mutex<LockFile>,
+    /// As of the last look. Read without waiting for a disk.
+    trouble: RwLock<Option<Trouble>>,
+}
+
+#[derive(Debug)]
+struct LockFile {
+    file: File,
+    holder: Holder,
+    /// It was removed and could not be written again; logged once.
+    is_missing: bool,
+}
+
+/// Why nothing may be written into the directory.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+enum Trouble {
+    #[error(
+        "the data directory {} was moved or removed while this server was running. Move it back, or stop the server and \
+         start it where the directory is now.",
+        .0.display()
+    )]
+    Gone(PathBuf),
+    #[error(
+        "{} is another directory now; the one that this server uses was moved while it was running. Put it back, or stop \
+         the server and start it where the directory is now.",
+        .0.display()
+    )]
+    Replaced(PathBuf),
+    #[error(
+        "another Liminal Builder{holder} has locked the data directory {}. Stop one of the two, then restart the other.",
+        path.display()
+    )]
+    Taken { path: PathBuf, holder: String },
+}
+
+/// Why the directory could not be claimed.
+#[derive(Debug)]
+pub enum ClaimError {
+    /// Another process holds it; the text names that process, to be put behind a noun.
+    Held(String),
+    Io(io::Error),
+}
+
+/// What the lock file says about its holder.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Holder {
+    pid: u32,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    url: Option<String>,
+}
+
+impl Holder {
+    fn this_process() -> Self {
+        Self {
+            pid: std::process::id(),
+            url: None,
+        }
+    }
+
+    fn read(mut file: &File) -> Option<Self> {
+        let mut text = String::new();
+        file.rewind().ok()?;
+        file.read_to_string(&mut text).ok()?;
+        // Behind it may be the end of a longer one that is just being replaced.
+        let mut values = serde_json::Deserializer::from_str(&text).into_iter();
+        values.next()?.ok()
+    }
+
+    /// Replaces what the file says, durably. At no moment is it empty or without a whole first value.
+    fn write(&self, file: &File) -> io::Result<()> {
+        let text = serde_json::to_string(self)?;
+        file.write_all_at(text.as_bytes(), 0)?;
+        file.set_len(text.len() as u64)?;
+        file.sync_data()
+    }
+
+    /// The same; the lock counts also where it cannot say who holds it, as on a full disk.
+    fn write_if_possible(&self, file: &File) {
+        if let Err(error) = self.write(file) {
+            tracing::warn!(%error, "could not write into the lock file: commands may not find this server");
+        }
+    }
+
+    /// Whether these bytes are what the file holds, or a beginning of it.
+    pub fn is_beginning(bytes: &[u8]) -> bool {
+        const FIRST: &[u8] = b"{\"pid\":";
+        bytes.starts_with(FIRST) || FIRST.starts_with(bytes)
+    }
+
+    /// To be put behind a noun.
+    fn named(&self) -> String {
+        match self {
+            Self {
+                pid,
+                url: Some(url),
+            } => format!(" (process {pid}, {url})"),
+            Self { pid, url: None } => format!(" (process {pid})"),
+        }
+    }
+}
+
+impl Lock {
+    /// Claims the directory for this process.
+    pub fn claim(path: &Path) -> Result<Self, ClaimError> {
+        let fail = ClaimError::Io;
+        let locked = || ClaimError::Held(holder(path));
+        let directory = File::open(path).map_err(fail)?;
+        let directory_is_locked = match try_lock(&directory) {
+            Ok(()) => true,
+            Err(TryLockError::WouldBlock) => return Err(locked()),
+            Err(TryLockError::Error(error)) => {
+                tracing::debug!(%error, "directories cannot be locked here; the lock file alone is used");
+                false
+            }
+        };
+        let file = open_private(&path.join(LOCK_FILE)).map_err(fail)?;
+        match try_lock(&file) {
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) => return Err(locked()),
+            Err(TryLockError::Error(source)) => return Err(fail(source)),
+        }
+        let holder = Holder::this_process();
+        holder.write_if_possible(&file);
+        let ownership = Arc::new(Ownership {
+            path: path.to_owned(),
+            directory,
+            directory_is_locked,
+            lock_file: Mutex::new(LockFile {
+                file,
+                holder,
+                is_missing: false,
+            }),
+            trouble: RwLock::default(),
+        });
+        // Between opening and locking either may have been taken away.
+        ownership.check().map_err(fail)?;
+        held_mut().push(ownership.clone());
+        Ok(Self { ownership })
+    }
+
+    /// Says in the lock file where this server can be reached. Never holds a secret.
+    pub fn announce(&self, url: &str) -> io::Result<()> {
+        let mut lock_file = self.ownership.lock_file();
+        lock_file.holder.url = Some(url.to_owned());
+        lock_file.holder.write(&lock_file.file)
+    }
+
+    /// Looks whether the directory is still ours, and writes a removed lock file again. Why it is not, as a sentence.
+    pub fn trouble(&self) -> Option<String> {
+        // What else fails here fails where something is written, too, and is shown there.
+        let _ = self.ownership.check();
+        let trouble = self.ownership.known_trouble();
+        trouble.map(|trouble| format!("Nothing can be saved: {trouble}"))
+    }
+}
+
+impl Drop for Lock {
+    fn drop(&mut self) {
+        held_mut().retain(|held| !Arc::ptr_eq(held, &self.ownership));
+    }
+}
+
+/// Fails when the path is in a data directory that this process had locked and that is not its own any more. Looks at the
+/// disk.
+pub fn check(path: &Path) -> io::Result<()> {
+    match holding(path) {
+        Some(ownership) => ownership.check(),
+        None => Ok(()),
+    }
+}
+
+/// The same as of the last look, which is at most a second old.
+pub fn check_known(path: &Path) -> io::Result<()> {
+    match holding(path).and_then(|ownership| ownership.known_trouble()) {
+        Some(trouble) => Err(io::Error::other(trouble)),
+        None => Ok(()),
+    }
+}
+
+fn holding(path: &Path) -> Option<Arc<Ownership>> {
+    let held = HELD.read().unwrap_or_else(PoisonError::into_inner);
+    let holding = held.iter().find(|held| path.starts_with(&held.path));
+    holding.cloned()
+}
+
+fn held_mut() -> impl std::ops::DerefMut<Target = Vec<Arc<Ownership>>> {
+    HELD.write().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Ownership {
+    fn lock_file(&self) -> MutexGuard<'_, LockFile> {
+        self.lock_file
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn known_trouble(&self) -> Option<Trouble> {
+        let trouble = self.trouble.read();
+        trouble.unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn check(&self) -> io::Result<()> {
+        let mut lock_file = self.lock_file();
+        let trouble = match self.known_trouble() {
+            // What the other process has written since then is not known here.
+            Some(taken @ Trouble::Taken { .. }) => Some(taken),
+            _ => self.look(&mut lock_file)?,
+        };
+        let mut known = self.trouble.write().unwrap_or_else(PoisonError::into_inner);
+        known.clone_from(&trouble);
+        match trouble {
+            Some(trouble) => Err(io::Error::other(trouble)),
+            None => Ok(()),
+        }
+    }
+
+    fn look(&self, lock_file: &mut LockFile) -> io::Result<Option<Trouble>> {
+        match identity(fs::metadata(&self.path))? {
+            None => return Ok(Some(Trouble::Gone(self.path.clone()))),
+            there if there != identity(self.directory.metadata())? => {
+                return Ok(Some(Trouble::Replaced(self.path.clone())));
+            }
+            Some(_) => {}
+        }
+        let path = self.path.join(LOCK_FILE);
+        let there = identity(fs::metadata(&path))?;
+        if there.is_some() && there == identity(lock_file.file.metadata())? {
+            return Ok(None);
+        }
+        let claimed = open_private(&path).and_then(|file| match try_lock(&file) {
+            Ok(()) => Ok(Some(file)),
+            Err(TryLockError::WouldBlock) => Ok(None),
+            Err(TryLockError::Error(error)) => Err(error),
+        });
+        match claimed {
+            Ok(Some(file)) => {
+                tracing::warn!(file = %path.display(), "the lock file was removed or replaced; it is written again");
+                lock_file.holder.write_if_possible(&file);
+                lock_file.file = file;
+                lock_file.is_missing = false;
+            }
+            Ok(None) => {
+                return Ok(Some(Trouble::Taken {
+                    path: self.path.clone(),
+                    holder: holder(&self.path),
+                }));
+            }
+            // The lock on the directory keeps other servers out all the same.
+            Err(error) if self.directory_is_locked => {
+                if !std::mem::replace(&mut lock_file.is_missing, true) {
+                    tracing::warn!(file = %path.display(), %error, "the lock file was removed and cannot be written again");
+                }
+            }
+            Err(error) => return Err(error),
+        }
+        Ok(None)
+    }
+}
+
+/// Device and inode; nothing when there is no such file.
+fn identity(file: io::Result<fs::Metadata>) -> io::Result<Option<(u64, u64)>> {
+    match file {
+        Ok(file) => Ok(Some((file.dev(), file.ino()))),
+        Err(error) => match error.kind() {
+            io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => Ok(None),
+            _ => Err(error),
+        },
+    }
+}
+
+/// Tries more than once: one before us may be on its way out, and a look at the lock holds it for a moment.
+fn try_lock(file: &File) -> Result<(), TryLockError> {
+    let mut attempts_left = LOCK_ATTEMPTS;
+    loop {
+        attempts_left -= 1;
+        match file.try_lock() {
+            Err(TryLockError::WouldBlock) if attempts_left > 0 => std::thread::sleep(LOCK_PAUSE),
+            done => return done,
+        }
+    }
+}
+
+/// Where the server that uses a data directory can be reached, if one does. Waits a moment for one that has not said so yet.
+pub fn address_of_server(path: &Path) -> Option<String> {
+    let begun = Instant::now();
+    while is_held(path) {
+        let file = File::open(path.join(LOCK_FILE)).ok();
+        let holder = file.as_ref().and_then(Holder::read);
+        if let Some(url) = holder.and_then(|holder| holder.url) {
+            return Some(url);
+        }
+        if begun.elapsed() > ADDRESS_WAIT {
+            break;
+        }
+        std::thread::sleep(LOCK_PAUSE);
+    }
+    None
+}
+
+/// Whether a server uses the directory: a lock file that was removed does not hide it.
+pub fn is_held(path: &Path) -> bool {
+    let is_locked = |path: &Path| {
+        let file = File::open(path);
+        file.is_ok_and(|file| matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock)))
+    };
+    is_locked(path) || is_locked(&path.join(LOCK_FILE))
+}
+
+/// Whom the lock file names, to be put behind a noun; empty when it names no process.
+pub fn holder(path: &Path) -> String {
+    let file = File::open(path.join(LOCK_FILE)).ok();
+    let holder = file.as_ref().and_then(Holder::read);
+    holder.map(|holder| holder.named()).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn claimed(path: &Path) -> Lock {
+        Lock::claim(path).unwrap()
+    }
+
+    fn said(path: &Path) -> String {
+        fs::read_to_string(path.join(LOCK_FILE)).unwrap()
+    }
+
+    #[test]
+    fn removed_lock_file_is_written_again_with_the_same_content() {
+        let dir = tempfile::tempdir().unwrap();
+        let lock = claimed(dir.path());
+        lock.announce("http://127.0.0.1:1").unwrap();
+        let content = said(dir.path());
+        fs::remove_file(dir.path().join(LOCK_FILE)).unwrap();
+        assert!(is_held(dir.path()));
+        assert!(Lock::claim(dir.path()).is_err());
+        assert_eq!(lock.trouble(), None);
+        assert_eq!(said(dir.path()), content);
+        let address = address_of_server(dir.path());
+        assert_eq!(address.as_deref(), Some("http://127.0.0.1:1"));
+        drop(lock);
+        assert!(!is_held(dir.path()));
+    }
+
+    #[test]
+    fn shorter_content_of_the_lock_file_leaves_nothing_of_a_longer_one() {
+        let dir = tempfile::tempdir().unwrap();
+        let lock = claimed(dir.path());
+        lock.announce("http://a.long.name.example:65535").unwrap();
+        lock.announce("http://a:1").unwrap();
+        let pid = std::process::id();
+        assert_eq!(
+            said(dir.path()),
+            format!(r#"{{"pid":{pid},"url":"http://a:1"}}"#)
+        );
+    }
+
+    #[test]
+    fn lock_file_alone_counts_where_directories_cannot_be_locked() {
+        let dir = tempfile::tempdir().unwrap();
+        let first = claimed(dir.path());
+        first.ownership.directory.unlock().unwrap();
+        assert!(is_held(dir.path()));
+        assert!(Lock::claim(dir.path()).is_err());
+        // Only now does another get in; the first one notices.
+        fs::remove_file(dir.path().join(LOCK_FILE)).unwrap();
+        let second = claimed(dir.path());
+        let trouble = first.trouble().unwrap();
+        let pid = std::process::id();
+        assert!(trouble.contains(&format!("(process {pid})")), "{trouble}");
+        assert!(first.ownership.check().is_err());
+        assert_eq!(second.trouble(), None);
+        drop(second);
+        assert_eq!(first.trouble(), Some(trouble));
+    }
+
+    #[test]
+    fn moved_directory_is_refused_until_it_is_back() {
+        let root = tempfile::tempdir().unwrap();
+        let (path, away) = (root.path().join("data"), root.path().join("away"));
+        fs::create_dir(&path).unwrap();
+        let _lock = claimed(&path);
+        let file = path.join("sessions/key.jsonl");
+        let refusal = || check(&file).unwrap_err().to_string();
+        check(&file).unwrap();
+        fs::rename(&path, &away).unwrap();
+        check_known(&file).unwrap();
+        assert!(refusal().contains("was moved or removed"), "{}", refusal());
+        check_known(&file).unwrap_err();
+        fs::create_dir(&path).unwrap();
+        assert!(refusal().contains("is another directory"), "{}", refusal());
+        assert!(crate::replace(&path.join("x.json"), b"").is_err());
+        assert_eq!(fs::read_dir(&path).unwrap().count(), 0);
+        fs::remove_dir(&path).unwrap();
+        fs::rename(&away, &path).unwrap();
+        check(&file).unwrap();
+        check_known(&file).unwrap();
+    }
+}

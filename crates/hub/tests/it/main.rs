@@ -1,0 +1,3 @@
+//! The hub without its listeners, for tests that start it thousands of times.
+
+mod damage;

@@ -1,0 +1,77 @@
+//! A page's module and everything it imports, joined into one file by the build.
+
+#[path = "../../build/join.rs"]
+mod join;
+
+use std::path::Path;
+
+use anyhow::Result;
+
+fn joined(files: &[(&str, &str)]) -> Result<String> {
+    let web = tempfile::tempdir()?;
+    for (name, source) in files {
+        let path = web.path().join(name);
+        std::fs::create_dir_all(path.parent().unwrap_or(web.path()))?;
+        std::fs::write(path, source)?;
+    }
+    Ok(join::join(web.path(), files[0].0))
+}
+
+#[test]
+fn each_module_stands_once_after_those_it_needs() -> Result<()> {
+    let text = joined(&[
+        (
+            "shell/main.js",
+            "import { h, part as piece } from '../shared/dom.js';\nimport './socket.js';\nimport * as tabs from './tabs.js';\nh(piece, tabs);\n",
+        ),
+        (
+            "shell/socket.js",
+            "import {\n  h,\n} from '../shared/dom.js';\nh();\n",
+        ),
+        (
+            "shell/tabs.js",
+            "export const KEY = 'k';\nexport async function open() {}\n",
+        ),
+        (
+            "shared/dom.js",
+            "/** Not this: import { x } from 'y'; */\nexport function h() {}\nexport class Part {}\n",
+        ),
+    ])?;
+    insta::assert_snapshot!(text);
+    Ok(())
+}
+
+#[test]
+#[should_panic(expected = "a.js is imported in a circle")]
+fn a_circle_fails_the_build() {
+    let files = [
+        ("a.js", "import './b.js';\n"),
+        ("b.js", "import './a.js';\n"),
+    ];
+    drop(joined(&files));
+}
+
+#[test]
+#[should_panic(expected = "of a form nobody wrote yet: default function f() {}")]
+fn an_export_of_another_form_fails_the_build() {
+    drop(joined(&[("a.js", "export default function f() {}\n")]));
+}
+
+#[test]
+#[should_panic(expected = "of a form nobody wrote yet: import f from './b.js';")]
+fn an_import_of_another_form_fails_the_build() {
+    drop(joined(&[
+        ("a.js", "import f from './b.js';\n"),
+        ("b.js", ""),
+    ]));
+}
+
+#[test]
+fn nothing_of_our_own_pages_is_left_to_import() {
+    let web = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../web");
+    for entry in ["login/login.js", "portlet/main.js", "shell/main.js"] {
+        let text = join::join(&web, entry);
+        let left = |line: &&str| line.starts_with("import ") || line.starts_with("export ");
+        assert_eq!(text.lines().find(left), None, "{entry}");
+    }
+}

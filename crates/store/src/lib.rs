@@ -1,0 +1,55 @@
+//! Everything in the data directory: lists, transcripts, audit, pictures.
+//!
+//! `data_dir` owns the directory, `names` lists what is in it, `document` keeps one versioned JSON file, `transcript` one
+//! conversation, `audit` what agents were allowed and refused, `uploads` pictures, `migrations` turns files of older
+//! versions into files of this one. Every file is readable by its owner only, whatever the umask.
+
+mod audit;
+mod data_dir;
+mod document;
+pub mod migrations;
+pub mod names;
+pub mod transcript;
+mod uploads;
+
+use std::io;
+use std::path::PathBuf;
+
+pub use audit::Audit;
+pub use data_dir::{DataDir, Holding, look};
+pub use document::{ChangeError, Document, Versioned, problem};
+pub use durable::ownership::{Lock, address_of_server};
+#[cfg(fuzzing)]
+pub use transcript::fuzz as fuzz_transcript;
+pub use uploads::{NotTaken, PICTURE_BYTES_MAX, Upload, Uploads};
+
+/// Why the store cannot be used. Each sentence says what to do.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    #[error(
+        "The data directory {} cannot be used: {source}. Make it writable, or choose another with --data-dir or LIMINAL_DATA_DIR.",
+        path.display()
+    )]
+    Directory { path: PathBuf, source: io::Error },
+    #[error(
+        "{} is not empty and not a Liminal Builder data directory. Choose an empty or a new one with --data-dir or LIMINAL_DATA_DIR.",
+        path.display()
+    )]
+    NotOurs { path: PathBuf },
+    #[error(
+        "Another Liminal Builder{holder} is using {}. Open that one, stop it, or choose another directory with --data-dir.",
+        path.display()
+    )]
+    Locked { path: PathBuf, holder: String },
+    #[error(
+        "{} is of version {found}, and this Liminal Builder understands up to {known}. It was left as it is: install a newer Liminal Builder, or choose another directory with --data-dir.",
+        path.display()
+    )]
+    Newer {
+        path: PathBuf,
+        found: u64,
+        known: u64,
+    },
+    #[error("{} could not be read: {source}. It was left as it is: make it readable and start again.", path.display())]
+    Read { path: PathBuf, source: io::Error },
+}

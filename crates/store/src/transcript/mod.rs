@@ -1,0 +1,568 @@
+//! One conversation on disk.
+//!
+//! `<key>.jsonl` begins with a header and holds one line per finished entry, `{"n":7,"entry":{…}}`, and now and then a
+//! note about the session. A line with a number that was there before replaces it. `<key>.live.jsonl` is the live log:
+//! the running turn, change by change. It is synced before a client sees the end of the turn; then its entries are
+//! appended to the transcript, that is synced, and the live log is removed. A crash anywhere in between leaves a live
+//! log whose entries are folded in again, any number of times, without changing anything.
+//!
+//! Nothing of a transcript is ever overwritten: a torn last line is ended, a line that cannot be read is skipped.
+//!
+//! Invariant: entries are numbered from 1 without gaps, and their ids are `e` and their number.
+
+mod live;
+mod live_log;
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{self, Write};
+use std::os::unix::fs::{FileExt, MetadataExt};
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use wire::{ChatEntry, NoticeSeverity, PermissionPolicy, QueuedMessage};
+
+use self::live::Live;
+use self::live_log::LiveLog;
+pub use self::live_log::live_path;
+use conversation::{EntryChange, entry_number};
+use durable::lines::{Appending, SCAN_BYTES, append, append_to_existing, scan, seal};
+use durable::ownership;
+
+const VERSION: u64 = 1;
+
+/// Missing entries accepted before one that is there.
+const GAP_MAX: usize = 1_000_000;
+
+/// How an entry's id begins, and the bytes of the line within which it does.
+const ID_BEGINS: &[u8] = b"\"entryId\":\"e";
+const ID_WITHIN: usize = 80;
+
+/// How every entry's line begins.
+const ENTRY_BEGINS: &[u8] = b"{\"n\":";
+
+/// The first line of a transcript: enough to list the session if the index is lost.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Header {
+    pub version: u64,
+    pub key: String,
+    /// Canonical.
+    pub session: String,
+    pub cli_type: String,
+    /// The agent's name for the program that created the session, if it differs from the agent's own id.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agent_id: Option<String>,
+    pub project_id: String,
+    pub project_path: String,
+    pub created_at: String,
+    /// How often the conversation was replaced by its agent's; entry numbers of an earlier edition mean nothing.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub edition: u64,
+}
+
+fn is_zero(number: &u64) -> bool {
+    *number == 0
+}
+
+/// A change of a session's properties. Missing fields are unchanged.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Note {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub title: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub archived: Option<bool>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub policy: Option<PermissionPolicy>,
+    /// The user's choices among the agent's options.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub chosen: Option<Chosen>,
+    /// The whole queue.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub queue: Option<Vec<QueuedMessage>>,
+}
+
+impl Note {
+    pub fn update(&mut self, later: Self) {
+        self.title = later.title.or(self.title.take());
+        self.archived = later.archived.or(self.archived);
+        self.policy = later.policy.or(self.policy);
+        self.chosen = later.chosen.or(self.chosen.take());
+        self.queue = later.queue.or(self.queue.take());
+    }
+}
+
+/// The user's choices among an agent's options, for an agent process that no longer knows them.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Chosen {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mode: Option<String>,
+    /// In the order of choosing: one may change what the next one means.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub options: Vec<(String, Value)>,
+}
+
+/// A line of a transcript that is not an entry.
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum Aside {
+    Session(Header),
+    Note(Note),
+}
+
+#[derive(Debug, Clone, Copy, Default)]
+struct Line {
+    offset: u64,
+    length: u32,
+}
+
+/// What a transcript holds beside its finished entries.
+#[derive(Debug, Default)]
+pub struct Found {
+    pub header: Option<Header>,
+    pub note: Note,
+    /// Entries that are only in the live log.
+    pub in_flight: BTreeMap<u64, ChatEntry>,
+    /// A turn began and has no end.
+    pub interrupted: bool,
+}
+
+#[derive(Debug)]
+pub struct Transcript {
+    path: PathBuf,
+    file: File,
+    size: u64,
+    /// Whether `file` is open for appending and ends with a whole line; false after an error and on a disk that
+    /// cannot be written.
+    ready: bool,
+    /// How often the conversation was replaced.
+    edition: u64,
+    /// Where each entry stands; a zero length means that it is missing.
+    lines: Vec<Line>,
+    live: LiveLog,
+}
+
+impl Transcript {
+    /// Creates a conversation, durably.
+    pub fn create(path: &Path, header: &Header) -> io::Result<Self> {
+        let line = aside(&Aside::Session(header.clone()))?;
+        durable::replace(path, &line)?;
+        Ok(Self {
+            path: path.to_owned(),
+            file: append_to_existing(path)?,
+            size: line.len() as u64,
+            ready: true,
+            edition: header.edition,
+            lines: vec![],
+            live: LiveLog::beside(path, header.edition),
+        })
+    }
+
+    /// Reads the conversation. Works on a disk that cannot be written, and creates nothing.
+    pub fn open(path: &Path) -> io::Result<(Self, Found)> {
+        let mut found = Found::default();
+        let mut lines: Vec<Line> = vec![];
+        let (mut file, writable) = match append_to_existing(path) {
+            Ok(file) => (file, true),
+            Err(error) => (File::open(path).map_err(|_| error)?, false),
+        };
+        scan(&mut file, |offset, line| {
+            if let Some(number) = number_of(line) {
+                let index = usize::try_from(number - 1).unwrap_or(usize::MAX);
+                // Not written by this program.
+                if index > lines.len() + GAP_MAX {
+                    return;
+                }
+                let length = line.len() as u32;
+                let known = lines.get(index).is_some_and(|line| line.length > 0);
+                // A power cut can leave a hole in the line that should have replaced the one before.
+                if !known || entry_of(line).is_some() {
+                    place(&mut lines, index, Line { offset, length });
+                }
+            } else {
+                match serde_json::from_slice(line) {
+                    Ok(Aside::Session(header)) => found.header = Some(header),
+                    Ok(Aside::Note(note)) => found.note.update(note),
+                    Err(_) => {}
+                }
+            }
+        })?;
+        let sealed = if writable { seal(&mut file).ok() } else { None };
+        let mut transcript = Self {
+            path: path.to_owned(),
+            file,
+            size: sealed.unwrap_or_default(),
+            ready: sealed.is_some(),
+            edition: 0,
+            lines,
+            live: LiveLog::beside(path, 0),
+        };
+        if let Some(header) = &found.header {
+            transcript.edition = header.edition;
+            transcript.live = LiveLog::beside(path, header.edition);
+        }
+        transcript.recover(&mut found)?;
+        if let Some(header) = &found.header
+            && header.version > VERSION
+        {
+            return Err(io::Error::other(
+                "it was written by a newer Liminal Builder and was left as it is",
+            ));
+        }
+        Ok((transcript, found))
+    }
+
+    /// The number of finished entries.
+    pub fn total(&self) -> u64 {
+        self.lines.len() as u64
+    }
+
+    /// Finished entries `from..to`, counted from 0.
+    pub fn read(&self, from: u64, to: u64) -> io::Result<Vec<ChatEntry>> {
+        let last = to.min(self.total());
+        let mut entries = Vec::with_capacity(last.saturating_sub(from) as usize);
+        let mut buffer = vec![];
+        let mut at = from as usize;
+        while at < last as usize {
+            // Neighbours on disk are read in one call.
+            let first = self.lines[at];
+            let mut end = at + 1;
+            let mut bytes = u64::from(first.length);
+            while end < last as usize && bytes < SCAN_BYTES as u64 {
+                let next = self.lines[end];
+                if next.offset != first.offset + bytes + 1 {
+                    break;
+                }
+                bytes += 1 + u64::from(next.length);
+                end += 1;
+            }
+            buffer.resize(bytes as usize, 0);
+            self.file.read_exact_at(&mut buffer, first.offset)?;
+            for (index, line) in self.lines[at..end].iter().enumerate() {
+                let start = (line.offset - first.offset) as usize;
+                let number = (at + index + 1) as u64;
+                let text = &buffer[start..start + line.length as usize];
+                let entry = entry_of(text).unwrap_or_else(|| unreadable(number));
+                entries.push(entry);
+            }
+            at = end;
+        }
+        Ok(entries)
+    }
+
+    /// Appends a note, durably.
+    pub fn note(&mut self, note: Note) -> io::Result<()> {
+        let line = aside(&Aside::Note(note))?;
+        self.append(|text| text.write_all(&line))?;
+        Ok(())
+    }
+
+    /// Appends changes to the live log. They survive the end of this process when this returns.
+    pub fn write_live(&mut self, changes: &[EntryChange], begins_turn: bool) -> io::Result<()> {
+        let bytes = self.bytes()?;
+        self.live.write(changes, begins_turn, bytes)
+    }
+
+    /// Waits until the live log is on disk, for changes that are final or acknowledged.
+    pub fn sync_live(&mut self) -> io::Result<()> {
+        self.live.sync()
+    }
+
+    /// Whether a turn runs that is not in the transcript yet.
+    pub fn has_live_turn(&self) -> bool {
+        self.live.has_turn()
+    }
+
+    /// Whether the live log has to be rewritten before it is used again.
+    pub fn live_is_doubtful(&self) -> bool {
+        self.live.is_doubtful()
+    }
+
+    /// Whether a rewrite would make the live log much shorter.
+    pub fn live_is_long(&self) -> bool {
+        self.live.is_long()
+    }
+
+    /// Makes the live log hold these entries and nothing else, durably.
+    pub fn rewrite_live(&mut self, entries: &BTreeMap<u64, ChatEntry>) -> io::Result<()> {
+        let bytes = self.bytes()?;
+        self.live.rewrite(entries, bytes)
+    }
+
+    /// The same, to make it shorter.
+    pub fn shorten_live(&mut self, entries: &BTreeMap<u64, ChatEntry>) -> io::Result<()> {
+        let bytes = self.bytes()?;
+        self.live.shorten(entries, bytes)
+    }
+
+    /// Moves finished entries into the transcript, durably, and removes the live log.
+    pub fn fold(&mut self, entries: &BTreeMap<u64, ChatEntry>) -> io::Result<()> {
+        if !entries.is_empty() {
+            let (offset, lines) =
+                self.append(|text| write_entries(text, Appending::bytes, entries))?;
+            for (number, mut line) in lines {
+                line.offset += offset;
+                place(&mut self.lines, number as usize - 1, line);
+            }
+        }
+        self.live.remove()
+    }
+
+    /// Replaces the whole conversation, at once or not at all. The one before is kept in `kept`.
+    ///
+    /// The entries of a turn that runs are those from number `running` on.
+    pub fn replace(
+        &mut self,
+        header: &Header,
+        note: Note,
+        entries: &BTreeMap<u64, ChatEntry>,
+        running: Option<u64>,
+        kept: &Path,
+    ) -> io::Result<()> {
+        let header = Header {
+            edition: self.edition + 1,
+            ..header.clone()
+        };
+        let mut text = aside(&Aside::Session(header.clone()))?;
+        if note != Note::default() {
+            text.extend(aside(&Aside::Note(note))?);
+        }
+        let lines = write_entries(&mut text, |text| text.len() as u64, entries)?;
+        ownership::check(&self.path)?;
+        if let Some(folder) = kept.parent() {
+            durable::create_private_dir(folder)?;
+        }
+        match std::fs::hard_link(&self.path, kept) {
+            Ok(()) => durable::sync_directory_of(kept)?,
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            Err(_) => {}
+        }
+        let replaced = durable::replace(&self.path, &text);
+        let file = replaced
+            .and_then(|()| append_to_existing(&self.path))
+            .inspect_err(|_| {
+                // The new file may be in place although the replacement failed; later lines would go to the old one.
+                let _ = std::fs::rename(kept, &self.path);
+                let _ = std::fs::remove_file(kept);
+            })?;
+        self.file = file;
+        self.size = text.len() as u64;
+        self.ready = true;
+        self.edition = header.edition;
+        self.lines = vec![];
+        for (number, line) in lines {
+            place(&mut self.lines, number as usize - 1, line);
+        }
+        // Until here the live log is of an earlier edition, so its entries change nothing.
+        let turn: BTreeMap<u64, ChatEntry> = match running {
+            Some(first) => entries
+                .range(first..)
+                .map(|(at, it)| (*at, it.clone()))
+                .collect(),
+            None => BTreeMap::new(),
+        };
+        self.live.restart(self.edition, &turn, self.size)
+    }
+
+    /// Appends whole lines, durably, and returns their offset. After an error they have to be appended again.
+    fn append<T>(
+        &mut self,
+        write: impl FnOnce(&mut Appending) -> io::Result<T>,
+    ) -> io::Result<(u64, T)> {
+        ownership::check(&self.path)?;
+        if !self.ready {
+            self.file = append_to_existing(&self.path)?;
+            self.size = seal(&mut self.file)?;
+        }
+        self.ready = false;
+        let (done, bytes) = append(&mut self.file, write)?;
+        self.file.sync_data()?;
+        self.ready = true;
+        let begin = self.size;
+        self.size += bytes;
+        Ok((begin, done))
+    }
+
+    /// The length of the file, whatever the last append left.
+    fn bytes(&self) -> io::Result<u64> {
+        Ok(self.file.metadata()?.len())
+    }
+
+    /// Reads the live log that an earlier process left, as far as the transcript does not have its entries.
+    fn recover(&mut self, found: &mut Found) -> io::Result<()> {
+        let mut file = match File::open(self.live.path()) {
+            Ok(file) => file,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+            Err(error) => return Err(error),
+        };
+        let live = live::read(&mut file)?;
+        // It goes away with the turn, and may be wanted for a repair by hand. One copy is enough.
+        if live.damaged && file.metadata()?.nlink() == 1 {
+            match durable::keep_beside(self.live.path()) {
+                Ok(kept) => {
+                    tracing::warn!(kept = %kept.display(), "part of a turn could not be read")
+                }
+                Err(error) => {
+                    tracing::error!(%error, "could not keep a turn that could not be read")
+                }
+            }
+        }
+        if live.edition != self.edition {
+            // Its entries became part of the conversation when that was replaced.
+            found.interrupted = live.turn.is_some() && !has_end(live.entries.values(), live.turn);
+            let _ = self.live.remove();
+            return Ok(());
+        }
+        let folded = self.folded_from(&live)?;
+        let all = live.entries.values().chain(folded.values());
+        found.interrupted = live.turn.is_some() && !has_end(all, live.turn);
+        let last = self.total() + GAP_MAX as u64;
+        found.in_flight = live.entries;
+        found
+            .in_flight
+            .retain(|number, _| (1..=last).contains(number) && !folded.contains_key(number));
+        // Without an entry the turn was announced and never acknowledged.
+        if found.in_flight.is_empty() && !found.interrupted {
+            let _ = self.live.remove();
+        }
+        Ok(())
+    }
+
+    /// Entries that were folded in from this live log, as far as they arrived whole on disk.
+    fn folded_from(&self, live: &Live) -> io::Result<BTreeMap<u64, ChatEntry>> {
+        // A log of a version that did not write its base: a fold began if the turn's first entry is there.
+        let first = live.turn.and_then(|first| first.checked_sub(1));
+        let first = first.and_then(|first| self.lines.get(first as usize));
+        let begun = first.filter(|line| line.length > 0);
+        let Some(base) = live.base.or(begun.map(|line| line.offset)) else {
+            return Ok(BTreeMap::new());
+        };
+        let mut folded = BTreeMap::new();
+        let mut text = vec![];
+        for (line, number) in self.lines.iter().zip(1..) {
+            if line.length == 0 || line.offset < base {
+                continue;
+            }
+            text.resize(line.length as usize, 0);
+            self.file.read_exact_at(&mut text, line.offset)?;
+            if let Some(entry) = entry_of(&text) {
+                folded.insert(number, entry);
+            }
+        }
+        Ok(folded)
+    }
+}
+
+/// Whether the turn that begins with this entry has ended.
+fn has_end<'a>(mut entries: impl Iterator<Item = &'a ChatEntry>, first: Option<u64>) -> bool {
+    entries.any(|entry| {
+        matches!(entry, ChatEntry::Turn(_)) && Some(entry_number(entry.entry_id())) > first
+    })
+}
+
+fn aside(aside: &Aside) -> io::Result<Vec<u8>> {
+    let mut line = serde_json::to_vec(aside)?;
+    line.push(b'\n');
+    Ok(line)
+}
+
+/// Writes a line per entry and returns where in `text` each stands.
+fn write_entries<W: Write>(
+    text: &mut W,
+    length: impl Fn(&W) -> u64,
+    entries: &BTreeMap<u64, ChatEntry>,
+) -> io::Result<Vec<(u64, Line)>> {
+    #[derive(Serialize)]
+    struct EntryLine<'a> {
+        n: u64,
+        entry: &'a ChatEntry,
+    }
+    let mut lines = Vec::with_capacity(entries.len());
+    for (number, entry) in entries {
+        let offset = length(text);
+        serde_json::to_writer(&mut *text, &EntryLine { n: *number, entry })?;
+        let line = Line {
+            offset,
+            length: (length(text) - offset) as u32,
+        };
+        lines.push((*number, line));
+        text.write_all(b"\n")?;
+    }
+    Ok(lines)
+}
+
+fn place(lines: &mut Vec<Line>, index: usize, line: Line) {
+    if index >= lines.len() {
+        lines.resize(index + 1, Line::default());
+    }
+    lines[index] = line;
+}
+
+/// Any bytes as a conversation and its live file: they are opened, read and appended to, and say the same again.
+#[cfg(fuzzing)]
+pub fn fuzz(folder: &Path, conversation: &[u8], live: &[u8]) {
+    const SHOWN: u64 = 200;
+    let path = folder.join("fuzz.jsonl");
+    std::fs::write(&path, conversation).expect("a folder to write in");
+    std::fs::write(live_path(&path), live).expect("a folder to write in");
+    let Ok((mut transcript, found)) = Transcript::open(&path) else {
+        return;
+    };
+    let total = transcript.total();
+    let entries = transcript.read(0, SHOWN).expect("what was just found");
+    assert!(entries.len() as u64 == total.min(SHOWN));
+    let title = Some("again".to_owned());
+    let note = Note {
+        title,
+        ..Note::default()
+    };
+    transcript.note(note).expect("a note is added");
+    drop(transcript);
+    let (transcript, again) = Transcript::open(&path).expect("it was open a moment ago");
+    assert_eq!(transcript.total(), total);
+    assert_eq!(transcript.read(0, SHOWN).expect("as before"), entries);
+    assert_eq!(again.note.title.as_deref(), Some("again"));
+    assert_eq!(again.in_flight, found.in_flight);
+}
+
+/// The number of an entry's line, without reading the rest of it.
+fn number_of(line: &[u8]) -> Option<u64> {
+    let digits = line.strip_prefix(ENTRY_BEGINS)?;
+    let end = digits.iter().position(|byte| !byte.is_ascii_digit())?;
+    // A torn line is no entry.
+    let whole = digits[end..].starts_with(b",\"entry\":{") && line.ends_with(b"}}");
+    let whole = whole && has_id(&digits[end..], &digits[..end]);
+    let number = std::str::from_utf8(&digits[..end]).ok()?.parse().ok()?;
+    (whole && number > 0).then_some(number)
+}
+
+/// Whether an entry's id is of this number: one with a wrong byte must not take the place of another.
+fn has_id(line: &[u8], digits: &[u8]) -> bool {
+    let beginning = &line[..line.len().min(ID_WITHIN)];
+    let id = memchr::memmem::find(beginning, ID_BEGINS).map(|at| &line[at + ID_BEGINS.len()..]);
+    let rest = id.and_then(|id| id.strip_prefix(digits));
+    rest.is_some_and(|rest| rest.starts_with(b"\""))
+}
+
+fn entry_of(line: &[u8]) -> Option<ChatEntry> {
+    #[derive(Deserialize)]
+    struct EntryLine {
+        entry: ChatEntry,
+    }
+    let line: EntryLine = serde_json::from_slice(line).ok()?;
+    Some(line.entry)
+}
+
+fn unreadable(number: u64) -> ChatEntry {
+    ChatEntry::Notice {
+        entry_id: format!("e{number}"),
+        severity: NoticeSeverity::Error,
+        title: "This part of the conversation could not be read from disk".to_owned(),
+        description: None,
+    }
+}
+
+#[cfg(test)]
+mod tests;
