@@ -1,6 +1,6 @@
-//! The shape of the house: which crate may know which, and which module may do what.
+//! The architecture as a test: which crate may use which, which module may use which, and who may do what.
 //!
-//! ARCHITECTURE.md draws it; this holds it.
+//! ARCHITECTURE.md describes the same.
 
 #![expect(
     clippy::unwrap_used,
@@ -21,12 +21,11 @@ fn root() -> PathBuf {
 fn dependencies(folder: &str) -> BTreeSet<String> {
     let text = std::fs::read_to_string(root().join(folder).join("Cargo.toml")).unwrap();
     let manifest: toml::Table = text.parse().unwrap();
-    manifest["dependencies"]
-        .as_table()
-        .unwrap()
-        .keys()
-        .cloned()
-        .collect()
+    let dependencies = manifest.get("dependencies");
+    let names = dependencies
+        .into_iter()
+        .flat_map(|table| table.as_table().unwrap().keys());
+    names.cloned().collect()
 }
 
 fn files(folder: &str, ending: &str) -> Vec<(String, String)> {
@@ -63,28 +62,211 @@ fn users_of(text: &str, folder: &str, ending: &str) -> Vec<String> {
         .collect()
 }
 
+/// Each crate with those of ours that it may use.
+const CRATES: [(&str, &[&str]); 15] = [
+    ("acceptance", &[]),
+    ("agent", &[]),
+    (
+        "agents",
+        &["conversation", "durable", "sensitive_paths", "wire"],
+    ),
+    (
+        "bench",
+        &["agents", "conversation", "render", "testkit", "wire"],
+    ),
+    ("conversation", &["wire"]),
+    ("durable", &[]),
+    (
+        "hub",
+        &["agents", "conversation", "durable", "store", "wire"],
+    ),
+    (
+        "liminal",
+        &[
+            "agent",
+            "agents",
+            "conversation",
+            "durable",
+            "hub",
+            "render",
+            "store",
+            "wire",
+        ],
+    ),
+    ("render", &[]),
+    ("sensitive_paths", &[]),
+    ("store", &["conversation", "durable", "wire"]),
+    ("testkit", &[]),
+    ("wire", &[]),
+    ("../xtask", &[]),
+    ("../crates/hub/model", &[]),
+];
+
 #[test]
-fn crates_know_only_the_crates_below_them() {
-    let ours = [
-        "agent", "wire", "hub", "render", "liminal", "testkit", "xtask",
-    ];
-    let known = |folder: &str| -> Vec<String> {
-        dependencies(folder)
+fn each_crate_uses_only_the_crates_that_the_table_allows() {
+    for (name, allowed) in CRATES {
+        let used: Vec<String> = dependencies(&format!("crates/{name}"))
             .into_iter()
-            .filter(|name| ours.contains(&name.as_str()))
-            .collect()
-    };
-    assert_eq!(known("crates/agent"), Vec::<String>::new());
-    assert_eq!(known("crates/wire"), Vec::<String>::new());
-    assert_eq!(known("crates/hub"), ["wire"]);
-    assert_eq!(known("crates/render"), Vec::<String>::new());
-    assert_eq!(known("crates/liminal"), ["agent", "hub", "render", "wire"]);
-    assert_eq!(known("crates/testkit"), Vec::<String>::new());
-    assert_eq!(known("xtask"), Vec::<String>::new());
+            .filter(|used| CRATES.iter().any(|(ours, _)| ours == used))
+            .collect();
+        let unknown: Vec<&String> = used
+            .iter()
+            .filter(|used| !allowed.contains(&used.as_str()))
+            .collect();
+        assert!(unknown.is_empty(), "{name} must not use {unknown:?}");
+    }
 }
 
 #[test]
-fn wire_needs_only_what_describes_types() {
+fn every_crate_is_in_the_table() {
+    for entry in std::fs::read_dir(root().join("crates")).unwrap() {
+        let name = entry.unwrap().file_name().into_string().unwrap();
+        let known = CRATES.iter().any(|(ours, _)| *ours == name);
+        assert!(known, "{name} is not in the table of crates");
+    }
+}
+
+/// Each module of `hub` and `liminal` with the modules beside it that it may use.
+const MODULES: [(&str, &[(&str, &[&str])]); 2] = [
+    (
+        "hub",
+        &[
+            ("folders", &["error"]),
+            ("projects", &["error", "events"]),
+            ("session", &["error", "events"]),
+        ],
+    ),
+    (
+        "liminal",
+        &[
+            ("assets", &["http"]),
+            (
+                "browser",
+                &[
+                    "guests",
+                    "http",
+                    "pace",
+                    "socket",
+                    "stop",
+                    "strict_json",
+                    "token",
+                ],
+            ),
+            ("cli", &["config"]),
+            ("client", &["cli", "config", "serve", "terminal", "token"]),
+            ("config", &["cli"]),
+            ("doctor", &["client", "config", "serve", "token"]),
+            ("door", &["token"]),
+            (
+                "gateway",
+                &[
+                    "door",
+                    "guests",
+                    "http",
+                    "pace",
+                    "socket",
+                    "stop",
+                    "strict_json",
+                    "token",
+                ],
+            ),
+            (
+                "http",
+                &["assets", "browser", "door", "gateway", "pace", "stop"],
+            ),
+            ("log", &["terminal"]),
+            (
+                "serve",
+                &[
+                    "browser",
+                    "config",
+                    "door",
+                    "gateway",
+                    "guests",
+                    "http",
+                    "open_browser",
+                    "stop",
+                    "token",
+                ],
+            ),
+        ],
+    ),
+];
+
+#[test]
+fn each_module_uses_only_the_modules_that_the_table_allows() {
+    for (name, allowed) in MODULES {
+        let source = format!("crates/{name}/src/");
+        let sources = files(&source, ".rs");
+        let module = |path: &str| {
+            let below = path.strip_prefix(&source).unwrap();
+            let first = below.split('/').next().unwrap();
+            first.trim_end_matches(".rs").to_owned()
+        };
+        let modules: BTreeSet<String> = sources.iter().map(|(path, _)| module(path)).collect();
+        for (path, content) in &sources {
+            let user = module(path);
+            if ["lib", "main"].contains(&user.as_str()) {
+                continue;
+            }
+            let rule = allowed.iter().find(|(of, _)| *of == user);
+            let allowed = rule.map_or(&[][..], |(_, allowed)| allowed);
+            for used in uses(content, !path[source.len()..].contains('/')) {
+                let beside = modules.contains(&used) && used != user;
+                assert!(
+                    !beside || allowed.contains(&used.as_str()),
+                    "{name}: {user} must not use {used} ({path})"
+                );
+            }
+        }
+    }
+}
+
+/// First names of the paths from the crate's root in a file, tests aside.
+fn uses(content: &str, is_at_the_top: bool) -> BTreeSet<String> {
+    let content = content.split("#[cfg(test)]\nmod tests").next().unwrap();
+    let mut used = BTreeSet::new();
+    let mut starts = vec!["crate::"];
+    if is_at_the_top {
+        starts.push("use super::");
+    }
+    for start in starts {
+        for rest in content.split(start).skip(1) {
+            let names = match rest.strip_prefix('{') {
+                Some(group) => group.split('}').next().unwrap(),
+                None => rest,
+            };
+            for name in names.split(',') {
+                let name = name.trim_start();
+                let end = name.find(|letter: char| !letter.is_alphanumeric() && letter != '_');
+                used.insert(name[..end.unwrap_or(name.len())].to_owned());
+                if !rest.starts_with('{') {
+                    break;
+                }
+            }
+        }
+    }
+    used
+}
+
+#[test]
+fn pure_crates_have_no_files_clocks_or_processes() {
+    for folder in ["conversation", "sensitive_paths", "wire"] {
+        for sign in [
+            "std::fs",
+            "std::net",
+            "std::process",
+            "std::thread",
+            "now()",
+        ] {
+            let users = users_of(sign, &format!("crates/{folder}/src"), ".rs");
+            assert_eq!(users, Vec::<String>::new(), "{sign}");
+        }
+    }
+}
+
+#[test]
+fn wire_depends_only_on_crates_that_describe_types() {
     assert_eq!(
         dependencies("crates/wire").into_iter().collect::<Vec<_>>(),
         ["schemars", "serde", "serde_json", "ts-rs"]
@@ -92,7 +274,7 @@ fn wire_needs_only_what_describes_types() {
 }
 
 #[test]
-fn render_does_nothing_but_turn_text_into_html() {
+fn render_only_turns_text_into_html() {
     assert_eq!(
         dependencies("crates/render")
             .into_iter()
@@ -112,60 +294,39 @@ fn render_does_nothing_but_turn_text_into_html() {
 }
 
 #[test]
-fn http_stays_in_the_binary() {
-    for folder in [
-        "crates/agent",
-        "crates/wire",
-        "crates/hub",
-        "crates/render",
-        "xtask",
-    ] {
-        for name in ["axum", "hyper", "hyper-util", "tower-http"] {
-            assert!(
-                !dependencies(folder).contains(name),
-                "{folder} must not know {name}"
-            );
+fn only_the_binary_and_test_crates_use_http_crates() {
+    for (name, _) in CRATES {
+        if ["bench", "liminal", "testkit"].contains(&name) {
+            continue;
+        }
+        for http in ["axum", "hyper", "hyper-util", "tower-http"] {
+            let uses = dependencies(&format!("crates/{name}")).contains(http);
+            assert!(!uses, "{name} must not use {http}");
         }
     }
 }
 
 #[test]
-fn only_the_agent_calls_other_servers() {
-    for folder in ["crates/wire", "crates/hub", "crates/liminal", "xtask"] {
-        for name in ["genai", "reqwest", "rustls"] {
-            assert!(
-                !dependencies(folder).contains(name),
-                "{folder} must not know {name}"
-            );
+fn only_the_built_in_agent_calls_other_servers() {
+    for (name, _) in CRATES {
+        for client in ["genai", "reqwest", "rustls"] {
+            let uses = dependencies(&format!("crates/{name}")).contains(client);
+            assert!(!uses || name == "agent", "{name} must not use {client}");
         }
     }
 }
 
 #[test]
-fn only_agents_know_the_agent_client_protocol() {
+fn only_crates_of_agents_use_the_agent_client_protocol() {
     let users = users_of("agent_client_protocol", "crates", ".rs");
     let inside = |name: &String| {
-        name.starts_with("crates/hub/src/agents/")
+        name.starts_with("crates/agents/")
             || name.starts_with("crates/agent/")
-            || name.starts_with("crates/liminal/tests/agent_stdio/")
-            || name.ends_with("/house.rs")
+            || name.starts_with("crates/acceptance/tests/it/agent_stdio/")
+            || name.ends_with("/architecture.rs")
             || name.starts_with("crates/bench/")
     };
     assert!(users.iter().all(inside), "{users:?}");
-}
-
-#[test]
-fn every_crate_is_one_we_know() {
-    let folders = std::fs::read_dir(root().join("crates")).unwrap();
-    let names: BTreeSet<_> = folders
-        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
-        .collect();
-    assert_eq!(
-        names.into_iter().collect::<Vec<_>>(),
-        [
-            "agent", "bench", "hub", "liminal", "render", "testkit", "wire"
-        ]
-    );
 }
 
 #[test]
@@ -265,18 +426,14 @@ fn unsafe_code_is_in_one_module_alone() {
     assert!(workspace.contains("unsafe_code = \"deny\""));
     let mut allowed = users_of("unsafe_code", "crates", ".rs");
     allowed.extend(users_of("unsafe_code", "xtask", ".rs"));
-    allowed.retain(|name| !name.ends_with("/house.rs"));
+    allowed.retain(|name| !name.ends_with("/architecture.rs"));
     assert_eq!(allowed, ["crates/liminal/src/allocator.rs"]);
-    for folder in [
-        "crates/agent",
-        "crates/wire",
-        "crates/hub",
-        "crates/render",
-        "crates/liminal",
-        "crates/testkit",
-        "xtask",
-    ] {
-        let text = std::fs::read_to_string(root().join(folder).join("Cargo.toml")).unwrap();
+    for (name, _) in CRATES {
+        if name.ends_with("model") {
+            continue;
+        }
+        let folder = format!("crates/{name}");
+        let text = std::fs::read_to_string(root().join(&folder).join("Cargo.toml")).unwrap();
         assert!(
             text.contains("[lints]\nworkspace = true"),
             "{folder} opts out of the workspace lints"
