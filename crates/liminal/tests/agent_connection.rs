@@ -162,7 +162,7 @@ async fn until_none_with(word: &str) -> Result<()> {
 }
 
 #[tokio::test]
-async fn the_handshake_tells_who_is_there_and_what_it_can_do() -> Result<()> {
+async fn handshake_reports_agent_info_and_capabilities() -> Result<()> {
     let talk = talk("").await?;
     let initialized = serde_json::to_value(talk.connection.initialized())?;
     assert_eq!(initialized["agentInfo"]["title"], "Scripted Agent");
@@ -171,7 +171,7 @@ async fn the_handshake_tells_who_is_there_and_what_it_can_do() -> Result<()> {
 }
 
 #[tokio::test]
-async fn updates_and_answers_keep_the_order_of_the_wire_also_after_the_end_of_a_turn() -> Result<()>
+async fn updates_and_responses_keep_wire_order_also_after_the_turn() -> Result<()>
 {
     let mut talk = talk("").await?;
     for _ in 0..20 {
@@ -202,7 +202,7 @@ async fn updates_and_answers_keep_the_order_of_the_wire_also_after_the_end_of_a_
 }
 
 #[tokio::test]
-async fn a_flood_arrives_whole_and_in_order_at_a_reader_that_takes_its_time() -> Result<()> {
+async fn flood_of_updates_reaches_a_slow_reader_complete_and_in_order() -> Result<()> {
     let mut talk = talk("").await?;
     let session = talk.session().await?;
     talk.seen(1).await?;
@@ -225,7 +225,7 @@ async fn a_flood_arrives_whole_and_in_order_at_a_reader_that_takes_its_time() ->
 }
 
 #[tokio::test]
-async fn a_cancelled_turn_ends_as_cancelled() -> Result<()> {
+async fn cancelled_turn_ends_as_cancelled() -> Result<()> {
     let mut talk = talk("").await?;
     let session = talk.session().await?;
     talk.seen(1).await?;
@@ -238,7 +238,7 @@ async fn a_cancelled_turn_ends_as_cancelled() -> Result<()> {
 }
 
 #[tokio::test]
-async fn a_crash_ends_each_running_turn_once_with_what_was_said_before_it() -> Result<()> {
+async fn crash_ends_each_running_turn_once_after_its_last_output() -> Result<()> {
     let mut talk = talk("").await?;
     let (one, two) = (talk.session().await?, {
         talk.seen(1).await?;
@@ -265,7 +265,7 @@ async fn a_crash_ends_each_running_turn_once_with_what_was_said_before_it() -> R
 }
 
 #[tokio::test]
-async fn broken_lines_are_counted_and_survived() -> Result<()> {
+async fn malformed_lines_are_counted_and_skipped() -> Result<()> {
     let mut talk = talk("").await?;
     let session = talk.session().await?;
     talk.seen(1).await?;
@@ -285,7 +285,7 @@ async fn broken_lines_are_counted_and_survived() -> Result<()> {
 }
 
 #[tokio::test]
-async fn a_long_line_is_fine_and_an_endless_one_ends_the_agent() -> Result<()> {
+async fn line_over_16_mib_ends_the_agent_and_3_mb_is_accepted() -> Result<()> {
     let mut talk = talk("").await?;
     let session = talk.session().await?;
     talk.seen(1).await?;
@@ -308,7 +308,7 @@ async fn a_long_line_is_fine_and_an_endless_one_ends_the_agent() -> Result<()> {
 }
 
 #[tokio::test]
-async fn what_we_do_not_serve_is_refused_at_once() -> Result<()> {
+async fn unsupported_client_method_is_rejected_at_once() -> Result<()> {
     let mut talk = talk("").await?;
     let session = talk.session().await?;
     talk.seen(1).await?;
@@ -322,7 +322,7 @@ async fn what_we_do_not_serve_is_refused_at_once() -> Result<()> {
 }
 
 #[tokio::test]
-async fn errors_of_the_agent_keep_their_code_and_its_sign_in_methods() -> Result<()> {
+async fn agent_errors_keep_their_code_and_sign_in_methods() -> Result<()> {
     let mut talk = talk("auth").await?;
     let error = talk
         .session()
@@ -347,7 +347,7 @@ async fn errors_of_the_agent_keep_their_code_and_its_sign_in_methods() -> Result
 }
 
 #[tokio::test]
-async fn tc_5_5a_an_agent_that_is_not_there_could_not_be_started() -> Result<()> {
+async fn tc_5_5a_missing_agent_fails_with_could_not_start() -> Result<()> {
     let mut missing = start("")?;
     missing.launch.program = "/no/such/agent".into();
     let error = talk_to(missing).await.err().context("an error")?;
@@ -362,7 +362,7 @@ async fn tc_5_5a_an_agent_that_is_not_there_could_not_be_started() -> Result<()>
 }
 
 #[tokio::test]
-async fn tc_5_5b_a_failed_handshake_could_not_connect_and_leaves_no_process() -> Result<()> {
+async fn tc_5_5b_failed_handshake_is_reported_and_leaves_no_process() -> Result<()> {
     for (script, expected) in [
         (
             "exit-start",
@@ -391,7 +391,7 @@ async fn tc_5_5b_a_failed_handshake_could_not_connect_and_leaves_no_process() ->
 }
 
 #[tokio::test]
-async fn tc_5_3a_closing_ends_the_agent_and_what_it_left_running() -> Result<()> {
+async fn tc_5_3a_closing_ends_the_agent_and_its_children() -> Result<()> {
     let word = format!("CANARY_{}_close", std::process::id());
     let mut start = start("")?;
     start.env.push((OsString::from(&word), OsString::new()));
@@ -413,7 +413,7 @@ async fn tc_5_3a_closing_ends_the_agent_and_what_it_left_running() -> Result<()>
 }
 
 #[tokio::test]
-async fn an_agent_that_does_not_leave_when_asked_is_ended() -> Result<()> {
+async fn agent_that_ignores_the_request_to_exit_is_killed() -> Result<()> {
     let word = format!("CANARY_{}_deaf", std::process::id());
     let mut start = start("")?;
     start.env.push((OsString::from(&word), OsString::new()));
@@ -429,7 +429,7 @@ async fn an_agent_that_does_not_leave_when_asked_is_ended() -> Result<()> {
 }
 
 #[tokio::test]
-async fn an_agent_gets_the_environment_it_was_given_and_nothing_else() -> Result<()> {
+async fn agent_gets_only_the_environment_it_was_given() -> Result<()> {
     let word = format!("CANARY_{}_env", std::process::id());
     let mut start = start("")?;
     start.env.push((OsString::from(&word), OsString::new()));
@@ -457,7 +457,7 @@ async fn an_agent_gets_the_environment_it_was_given_and_nothing_else() -> Result
 }
 
 #[tokio::test]
-async fn killed_at_any_moment_of_a_stream_each_turn_ends_exactly_once_and_nothing_survives()
+async fn kill_at_any_moment_of_a_stream_ends_the_turn_once_and_all_processes()
 -> Result<()> {
     let word = format!("CANARY_{}_kills", std::process::id());
     for round in 0..500_u64 {

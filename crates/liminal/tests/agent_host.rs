@@ -149,7 +149,7 @@ fn a_family(seconds: &str) -> String {
 }
 
 #[tokio::test]
-async fn output_and_errors_come_in_the_order_in_which_they_were_written() {
+async fn stdout_and_stderr_arrive_in_the_order_written() {
     let world = World::new();
     let script = "for i in 1 2 3; do echo out $i; echo err $i >&2; done";
     let (output, exit) = world
@@ -160,7 +160,7 @@ async fn output_and_errors_come_in_the_order_in_which_they_were_written() {
 }
 
 #[tokio::test]
-async fn how_a_command_ended_is_told() {
+async fn exit_code_or_signal_of_a_command_is_reported() {
     let world = World::new();
     for (script, expected) in [
         ("exit 7", json!({"exitCode": 7})),
@@ -177,7 +177,7 @@ async fn how_a_command_ended_is_told() {
 }
 
 #[tokio::test]
-async fn output_beyond_the_limit_is_cut_from_its_beginning_at_a_character() {
+async fn output_over_the_limit_is_truncated_from_the_start_at_a_character() {
     let world = World::new();
     let script = "i=0; while [ $i -lt 100 ]; do printf 'é€'; i=$((i+1)); done";
     let cases = [
@@ -204,7 +204,7 @@ async fn output_beyond_the_limit_is_cut_from_its_beginning_at_a_character() {
 }
 
 #[tokio::test]
-async fn a_character_that_comes_in_two_pieces_is_one() {
+async fn character_split_across_two_writes_stays_one() {
     let mut world = World::new();
     let script = r"printf 'a\342'; read line < go; printf '\202\254b\377'";
     fifo(&world.path("proj/go"));
@@ -230,7 +230,7 @@ fn fifo(path: &std::path::Path) {
 }
 
 #[tokio::test]
-async fn a_killed_command_ends_with_all_it_started_and_stays_readable() {
+async fn killed_command_ends_with_its_children_and_output_stays_readable() {
     let world = World::new();
     let seconds = unique(1);
     let id = world.sh(&a_family(&seconds)).await;
@@ -247,7 +247,7 @@ async fn a_killed_command_ends_with_all_it_started_and_stays_readable() {
 }
 
 #[tokio::test]
-async fn a_command_that_stops_its_keeper_is_killed_all_the_same() {
+async fn command_that_stops_its_keeper_can_still_be_killed() {
     let world = World::new();
     let seconds = unique(2);
     let script = format!("kill -STOP $PPID; exec sleep {seconds}");
@@ -258,7 +258,7 @@ async fn a_command_that_stops_its_keeper_is_killed_all_the_same() {
 }
 
 #[tokio::test]
-async fn everybody_who_waits_for_the_end_is_told() {
+async fn every_wait_for_exit_request_gets_the_exit_status() {
     let world = World::new();
     fifo(&world.path("proj/go"));
     let id = world.sh("echo ready; read line < go; exit 3").await;
@@ -282,7 +282,7 @@ async fn everybody_who_waits_for_the_end_is_told() {
 }
 
 #[tokio::test]
-async fn a_released_terminal_is_ended_and_forgotten() {
+async fn released_terminal_ends_its_processes_and_is_unknown() {
     let world = World::new();
     let seconds = unique(3);
     let id = world.sh(&a_family(&seconds)).await;
@@ -296,7 +296,7 @@ async fn a_released_terminal_is_ended_and_forgotten() {
 }
 
 #[tokio::test]
-async fn a_command_finds_what_the_agent_set_and_nothing_of_ours() {
+async fn command_gets_the_agents_variables_and_none_of_the_servers() {
     let world = World::new();
     let env = json!([
         {"name": "BOTH", "value": "of the agent"},
@@ -322,7 +322,7 @@ async fn a_command_finds_what_the_agent_set_and_nothing_of_ours() {
 }
 
 #[tokio::test]
-async fn a_command_starts_inside_the_project_or_not_at_all() {
+async fn command_outside_the_project_is_rejected() {
     let world = World::new();
     let project = world.path("proj");
     symlink("src", project.join("inside")).unwrap();
@@ -352,7 +352,7 @@ async fn a_command_starts_inside_the_project_or_not_at_all() {
 }
 
 #[tokio::test]
-async fn a_whole_line_without_arguments_goes_to_the_shell_unless_it_is_a_program() {
+async fn command_line_without_args_runs_in_a_shell_unless_it_is_a_program() {
     let world = World::new();
     let (output, exit) = world
         .run(json!({"command": "echo one && echo 'two  three'; exit 4"}))
@@ -373,7 +373,7 @@ async fn a_whole_line_without_arguments_goes_to_the_shell_unless_it_is_a_program
 }
 
 #[tokio::test]
-async fn a_watcher_gets_all_of_it_in_order_and_the_end_once() {
+async fn subscriber_gets_all_output_in_order_and_one_exit() {
     let mut world = World::new();
     let id = world
         .sh("for i in $(seq 2000); do echo line $i; done; exit 5")
@@ -398,7 +398,7 @@ async fn a_watcher_gets_all_of_it_in_order_and_the_end_once() {
 }
 
 #[tokio::test]
-async fn a_watcher_that_does_not_read_holds_nobody_up() {
+async fn subscriber_that_does_not_read_does_not_block_the_command() {
     let mut world = World::new();
     let id = world
         .sh("head -c 10000000 /dev/zero | tr '\\0' x; echo the end")
@@ -424,7 +424,7 @@ async fn a_watcher_that_does_not_read_holds_nobody_up() {
 }
 
 #[tokio::test]
-async fn there_are_only_so_many_terminals_at_once() {
+async fn sixty_fifth_open_terminal_is_rejected_until_one_is_released() {
     let mut world = World::new();
     let mut ids = vec![];
     for _ in 0..64 {
@@ -444,7 +444,7 @@ async fn there_are_only_so_many_terminals_at_once() {
 }
 
 #[tokio::test]
-async fn nothing_survives_its_host() {
+async fn closed_or_dropped_host_leaves_no_process() {
     let seconds = unique(4);
     let world = World::new();
     for _ in 0..2 {
@@ -463,7 +463,7 @@ async fn nothing_survives_its_host() {
 }
 
 #[test]
-fn nothing_survives_the_runtime_of_its_host() {
+fn dropped_runtime_of_the_host_leaves_no_process() {
     let seconds = unique(5);
     let runtime = tokio::runtime::Runtime::new().unwrap();
     let world = runtime.block_on(async {
@@ -479,11 +479,11 @@ fn nothing_survives_the_runtime_of_its_host() {
 }
 
 #[tokio::test]
-async fn nothing_survives_a_killed_server() {
+async fn killed_server_leaves_no_process() {
     let seconds = unique(6);
     let temporary = tempfile::tempdir().unwrap();
     let mut server = tokio::process::Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", "a_server_that_will_be_killed", "--ignored"])
+        .args(["--exact", "server_process_for_the_kill_test", "--ignored"])
         .env("SLEEP_SECONDS", &seconds)
         .env("TMPDIR", temporary.path())
         .stdout(Stdio::null())
@@ -497,7 +497,7 @@ async fn nothing_survives_a_killed_server() {
 
 #[tokio::test]
 #[ignore = "started by the test above"]
-async fn a_server_that_will_be_killed() {
+async fn server_process_for_the_kill_test() {
     let Ok(seconds) = std::env::var("SLEEP_SECONDS") else {
         return;
     };
@@ -507,7 +507,7 @@ async fn a_server_that_will_be_killed() {
 }
 
 #[tokio::test]
-async fn commands_are_audited_with_their_outcome() {
+async fn audit_records_each_command_with_its_outcome() {
     let world = World::new();
     world.run(json!({"command": "exit 3 "})).await;
     let refused = json!({"command": "ls", "args": ["-l"], "cwd": world.path("outside")});

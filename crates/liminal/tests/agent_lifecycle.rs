@@ -99,7 +99,7 @@ impl World {
 }
 
 #[tokio::test]
-async fn tc_5_1a_and_tc_5_2a_the_first_use_starts_it_and_it_is_connected() -> Result<()> {
+async fn tc_5_1a_and_tc_5_2a_first_use_starts_and_connects_the_agent() -> Result<()> {
     let mut world = world(&[""])?;
     assert_eq!(world.starts(), 0, "nothing runs before it is wanted");
     world.agent.connection().await?;
@@ -111,7 +111,7 @@ async fn tc_5_1a_and_tc_5_2a_the_first_use_starts_it_and_it_is_connected() -> Re
 }
 
 #[tokio::test]
-async fn tc_5_1b_everyone_shares_one_process_also_while_it_starts() -> Result<()> {
+async fn tc_5_1b_concurrent_requests_share_one_process_also_during_start() -> Result<()> {
     let mut world = world(&["slow-start:100"])?;
     let wanting: Vec<_> = (0..20)
         .map(|_| {
@@ -132,7 +132,7 @@ async fn tc_5_1b_everyone_shares_one_process_also_while_it_starts() -> Result<()
 }
 
 #[tokio::test]
-async fn tc_5_2b_and_tc_5_2c_a_lost_agent_is_said_to_be_and_brought_back() -> Result<()> {
+async fn tc_5_2b_and_tc_5_2c_lost_agent_is_reported_and_restarted() -> Result<()> {
     let mut world = world(&[""])?;
     world.agent.connection().await?.kill();
     let seen = world.statuses(5).await?;
@@ -152,7 +152,7 @@ async fn tc_5_2b_and_tc_5_2c_a_lost_agent_is_said_to_be_and_brought_back() -> Re
 }
 
 #[tokio::test]
-async fn tc_5_2d_after_enough_tries_it_waits_until_somebody_asks() -> Result<()> {
+async fn tc_5_2d_after_three_failed_restarts_only_a_request_starts_it() -> Result<()> {
     let mut world = world(&["", "exit-start", "exit-start", "exit-start", ""])?;
     world.agent.connection().await?.kill();
     let mut expected = vec![Status::Starting, Status::Connected, Status::Disconnected];
@@ -171,7 +171,7 @@ async fn tc_5_2d_after_enough_tries_it_waits_until_somebody_asks() -> Result<()>
 }
 
 #[tokio::test]
-async fn an_agent_that_dies_right_after_each_start_is_not_restarted_for_ever() -> Result<()> {
+async fn agent_that_exits_after_each_start_is_restarted_three_times() -> Result<()> {
     let mut world = world(&[""])?;
     world.agent.connection().await?.kill();
     world.statuses(3).await?;
@@ -186,7 +186,7 @@ async fn an_agent_that_dies_right_after_each_start_is_not_restarted_for_ever() -
 }
 
 #[tokio::test]
-async fn a_first_start_that_fails_tells_everyone_and_is_not_tried_again_by_itself() -> Result<()> {
+async fn failed_first_start_fails_all_waiters_and_is_not_retried() -> Result<()> {
     let mut world = world(&["exit-start"])?;
     let (one, two) = tokio::join!(world.agent.connection(), world.agent.connection());
     for result in [one, two] {
@@ -205,7 +205,7 @@ async fn a_first_start_that_fails_tells_everyone_and_is_not_tried_again_by_itsel
 }
 
 #[tokio::test]
-async fn shutting_down_ends_the_process_also_in_the_middle_of_a_start() -> Result<()> {
+async fn shut_down_ends_the_process_also_during_start() -> Result<()> {
     let running = world(&[""])?;
     let connection = running.agent.connection().await?;
     running.agent.shut_down().await;
@@ -224,7 +224,7 @@ async fn shutting_down_ends_the_process_also_in_the_middle_of_a_start() -> Resul
 }
 
 #[tokio::test]
-async fn one_that_is_started_ahead_is_there_when_it_is_wanted() -> Result<()> {
+async fn warm_started_agent_is_used_by_the_next_request() -> Result<()> {
     let mut world = world(&["slow-start:100"])?;
     for _ in 0..3 {
         world.agent.warm().await;
@@ -239,7 +239,7 @@ async fn one_that_is_started_ahead_is_there_when_it_is_wanted() -> Result<()> {
 }
 
 #[tokio::test]
-async fn a_start_ahead_that_fails_is_as_if_it_had_not_been_tried() -> Result<()> {
+async fn failed_warm_start_leaves_the_agent_idle() -> Result<()> {
     let mut world = world(&["exit-start", ""])?;
     world.agent.warm().await;
     assert_eq!(world.statuses(2).await?, [Status::Starting, Status::Idle]);
@@ -252,7 +252,7 @@ async fn a_start_ahead_that_fails_is_as_if_it_had_not_been_tried() -> Result<()>
 }
 
 #[tokio::test]
-async fn a_start_ahead_that_somebody_waits_for_fails_for_them() -> Result<()> {
+async fn failed_warm_start_fails_the_request_that_waits_for_it() -> Result<()> {
     let mut world = world(&["slow-start:200 exit-start"])?;
     world.agent.warm().await;
     assert!(world.agent.connection().await.is_err());
@@ -264,7 +264,7 @@ async fn a_start_ahead_that_somebody_waits_for_fails_for_them() -> Result<()> {
 }
 
 #[tokio::test]
-async fn one_with_nothing_to_do_is_put_to_sleep_and_woken_by_whoever_wants_it() -> Result<()> {
+async fn idle_agent_is_stopped_and_restarted_by_the_next_request() -> Result<()> {
     let mut world = world_that_sleeps(&[""], Some(Duration::from_millis(50)))?;
     for _ in 0..2 {
         let connection = world.agent.connection().await?;
@@ -279,7 +279,7 @@ async fn one_with_nothing_to_do_is_put_to_sleep_and_woken_by_whoever_wants_it() 
 }
 
 #[tokio::test]
-async fn what_is_asked_of_one_that_sleeps_never_reaches_it() -> Result<()> {
+async fn requests_to_a_sleeping_agent_fail_without_being_sent() -> Result<()> {
     let mut world = world_that_sleeps(&[""], Some(Duration::from_millis(50)))?;
     let connection = world.agent.connection().await?;
     world.statuses(3).await?;

@@ -21,7 +21,7 @@ async fn states(socket: &mut Socket, count: usize) -> Result<Vec<Value>> {
 }
 
 #[tokio::test]
-async fn tc_5_1a_the_first_session_starts_the_agent_and_tc_5_2a_it_is_seen_connected() -> Result<()>
+async fn tc_5_1a_first_session_starts_the_agent_and_tc_5_2a_shows_connected() -> Result<()>
 {
     let setup = setup("")?;
     let server = setup.start().await?;
@@ -38,7 +38,7 @@ async fn tc_5_1a_the_first_session_starts_the_agent_and_tc_5_2a_it_is_seen_conne
 }
 
 #[tokio::test]
-async fn tc_5_1b_the_next_session_uses_the_same_process() -> Result<()> {
+async fn tc_5_1b_second_session_uses_the_same_process() -> Result<()> {
     let setup = setup("")?;
     let server = setup.start().await?;
     let mut person = Person::at(&server, &setup.folder("app")?).await?;
@@ -51,7 +51,7 @@ async fn tc_5_1b_the_next_session_uses_the_same_process() -> Result<()> {
 }
 
 #[tokio::test]
-async fn tc_5_2b_c_a_lost_agent_is_seen_to_go_and_to_come_back() -> Result<()> {
+async fn tc_5_2b_c_lost_agent_shows_disconnected_then_connected() -> Result<()> {
     let setup = setup("")?;
     let server = setup.start().await?;
     let mut person = Person::at(&server, &setup.folder("app")?).await?;
@@ -64,7 +64,7 @@ async fn tc_5_2b_c_a_lost_agent_is_seen_to_go_and_to_come_back() -> Result<()> {
 }
 
 #[tokio::test]
-async fn tc_5_2d_a_person_can_start_it_anew_at_any_time() -> Result<()> {
+async fn tc_5_2d_user_can_restart_the_agent_at_any_time() -> Result<()> {
     let setup = setup("")?;
     let server = setup.start().await?;
     let mut person = Person::at(&server, &setup.folder("app")?).await?;
@@ -102,7 +102,7 @@ fn processes_of(home: &std::path::Path) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn tc_5_3a_a_server_that_stops_leaves_no_process_behind() -> Result<()> {
+async fn tc_5_3a_stopped_server_leaves_no_process() -> Result<()> {
     for signal in ["TERM", "INT", "KILL"] {
         let setup = setup("")?;
         let setup = setup.env("CODEX_ACP_CMD", testkit::scripted_agent()?);
@@ -135,7 +135,7 @@ async fn tc_5_3a_a_server_that_stops_leaves_no_process_behind() -> Result<()> {
 }
 
 #[tokio::test]
-async fn tc_5_5a_an_agent_that_is_not_installed_is_said_to_be_so() -> Result<()> {
+async fn tc_5_5a_agent_that_is_not_installed_could_not_be_started() -> Result<()> {
     let setup =
         ServerSetup::new(env!("CARGO_BIN_EXE_liminal"))?.env("CLAUDE_ACP_CMD", "/not/there");
     let server = setup.start().await?;
@@ -151,7 +151,7 @@ async fn tc_5_5a_an_agent_that_is_not_installed_is_said_to_be_so() -> Result<()>
 }
 
 #[tokio::test]
-async fn tc_5_5b_an_agent_that_does_not_shake_hands_is_said_not_to_connect() -> Result<()> {
+async fn tc_5_5b_agent_with_a_failed_handshake_could_not_connect() -> Result<()> {
     for script in ["exit-start", "hang-start", "version:7"] {
         let setup = setup(script)?.env("ACP_START_TIMEOUT_MS", "700");
         let server = setup.start().await?;
@@ -172,7 +172,7 @@ async fn tc_5_5b_an_agent_that_does_not_shake_hands_is_said_not_to_connect() -> 
 }
 
 #[tokio::test]
-async fn tc_5_6b_agents_and_turns_survive_a_window_that_goes_and_comes_back() -> Result<()> {
+async fn tc_5_6b_agent_and_turn_survive_a_window_reload() -> Result<()> {
     let setup = setup("")?;
     let server = setup.start().await?;
     let folder = setup.folder("app")?;
@@ -193,7 +193,7 @@ async fn tc_5_6b_agents_and_turns_survive_a_window_that_goes_and_comes_back() ->
 }
 
 #[tokio::test]
-async fn a_person_signs_in_by_one_of_the_agents_own_methods() -> Result<()> {
+async fn user_signs_in_with_a_method_of_the_agent() -> Result<()> {
     let setup = setup("auth")?;
     let server = setup.start().await?;
     let mut person = Person::at(&server, &setup.folder("app")?).await?;
@@ -215,7 +215,7 @@ async fn a_person_signs_in_by_one_of_the_agents_own_methods() -> Result<()> {
 }
 
 #[tokio::test]
-async fn the_agent_that_was_last_used_is_started_when_the_workspace_is_opened() -> Result<()> {
+async fn last_used_agent_is_started_when_a_window_connects() -> Result<()> {
     let setup = setup("")?.env("LIMINAL_WARM_START", "true");
     let server = setup.start().await?;
     let mut person = Person::at(&server, &setup.folder("app")?).await?;
@@ -235,7 +235,7 @@ async fn the_agent_that_was_last_used_is_started_when_the_workspace_is_opened() 
 }
 
 #[tokio::test]
-async fn an_agent_with_nothing_to_do_sleeps_and_its_sessions_go_on_as_if_it_had_not() -> Result<()>
+async fn idle_agent_sleeps_and_its_sessions_continue_unchanged() -> Result<()>
 {
     let setup = setup("")?.env("ACP_IDLE_TIMEOUT_MS", "300");
     let server = setup.start().await?;
@@ -258,7 +258,7 @@ async fn an_agent_with_nothing_to_do_sleeps_and_its_sessions_go_on_as_if_it_had_
 }
 
 #[tokio::test]
-async fn a_message_in_the_moment_in_which_the_agent_falls_asleep_is_answered_all_the_same()
+async fn message_sent_while_the_agent_falls_asleep_is_answered()
 -> Result<()> {
     let setup = setup("")?.env("ACP_IDLE_TIMEOUT_MS", "20");
     let server = setup.start().await?;
@@ -278,7 +278,7 @@ async fn a_message_in_the_moment_in_which_the_agent_falls_asleep_is_answered_all
 }
 
 #[tokio::test]
-async fn what_was_chosen_in_a_session_is_so_again_when_its_agent_is_started_anew() -> Result<()> {
+async fn config_choices_are_restored_when_the_agent_restarts() -> Result<()> {
     let setup = setup("")?.env("ACP_IDLE_TIMEOUT_MS", "300");
     let mut server = setup.start().await?;
     let mut person = Person::at(&server, &setup.folder("app")?).await?;

@@ -31,7 +31,7 @@ async fn key(setup: &ServerSetup) -> Result<String> {
 }
 
 #[tokio::test]
-async fn a_message_is_sent_and_the_answer_is_all_that_is_printed() -> Result<()> {
+async fn send_prints_only_the_answer_on_stdout() -> Result<()> {
     let setup = setup()?;
     let _server = setup.start().await?;
     let folder = setup.folder("app")?;
@@ -60,7 +60,7 @@ async fn a_message_is_sent_and_the_answer_is_all_that_is_printed() -> Result<()>
 }
 
 #[tokio::test]
-async fn without_a_server_one_is_there_for_the_call_and_nothing_stays() -> Result<()> {
+async fn send_without_a_server_starts_one_that_ends_with_the_command() -> Result<()> {
     let setup = setup()?;
     let sent = setup
         .run(&["send", "--agent", "assistant", "/help"])
@@ -85,7 +85,7 @@ async fn without_a_server_one_is_there_for_the_call_and_nothing_stays() -> Resul
 }
 
 #[tokio::test]
-async fn the_exit_code_tells_how_it_ended() -> Result<()> {
+async fn exit_code_of_send_reflects_how_the_turn_ended() -> Result<()> {
     let setup = setup()?;
     let _server = setup.start().await?;
     let folder = setup.folder("app")?;
@@ -117,7 +117,7 @@ async fn the_exit_code_tells_how_it_ended() -> Result<()> {
 }
 
 #[tokio::test]
-async fn a_message_comes_from_a_pipe_and_ctrl_c_stops_the_turn() -> Result<()> {
+async fn send_reads_a_message_from_stdin_and_ctrl_c_cancels_the_turn() -> Result<()> {
     let setup = setup()?;
     let folder = setup.folder("app")?;
     let mut command = setup.command();
@@ -155,7 +155,7 @@ async fn a_message_comes_from_a_pipe_and_ctrl_c_stops_the_turn() -> Result<()> {
 }
 
 #[tokio::test]
-async fn completions_and_the_man_page_know_the_commands() -> Result<()> {
+async fn completions_and_man_pages_cover_all_commands() -> Result<()> {
     let setup = setup()?;
     for shell in ["bash", "zsh", "fish"] {
         assert!(out(&setup.run(&["completions", shell]).await?).contains("sessions"));
@@ -185,7 +185,7 @@ async fn completions_and_the_man_page_know_the_commands() -> Result<()> {
 }
 
 #[tokio::test]
-async fn a_message_that_cannot_be_sent_starts_nothing() -> Result<()> {
+async fn invalid_message_is_rejected_before_a_server_starts() -> Result<()> {
     let setup = setup()?;
     let long = "x".repeat(32_001);
     for (words, why) in [
@@ -229,7 +229,7 @@ async fn a_message_that_cannot_be_sent_starts_nothing() -> Result<()> {
 }
 
 #[tokio::test]
-async fn a_folder_whose_name_is_no_text_is_refused() -> Result<()> {
+async fn working_directory_that_is_not_utf8_is_rejected() -> Result<()> {
     let setup = setup()?;
     let folder = setup.home().join(OsStr::from_bytes(b"\xff"));
     std::fs::create_dir(&folder)?;
@@ -246,7 +246,7 @@ async fn a_folder_whose_name_is_no_text_is_refused() -> Result<()> {
 }
 
 #[tokio::test]
-async fn a_title_commands_no_terminal() -> Result<()> {
+async fn control_characters_in_a_title_are_replaced_in_the_list() -> Result<()> {
     let setup = setup()?;
     let _server = setup.start().await?;
     let folder = setup.folder("app")?;
@@ -262,7 +262,7 @@ async fn a_title_commands_no_terminal() -> Result<()> {
 }
 
 #[tokio::test]
-async fn a_server_for_one_call_ends_with_it_however_it_ends() -> Result<()> {
+async fn server_started_by_send_ends_when_send_is_killed() -> Result<()> {
     let setup = setup()?;
     let folder = setup.folder("app")?;
     let mut command = setup.command();
@@ -295,7 +295,7 @@ async fn a_server_for_one_call_ends_with_it_however_it_ends() -> Result<()> {
 }
 
 #[tokio::test]
-async fn calls_at_once_without_a_server_share_one_until_the_last_has_ended() -> Result<()> {
+async fn concurrent_sends_share_one_server_until_the_last_ends() -> Result<()> {
     let setup = setup()?;
     let folder = setup.folder("app")?;
     let go_on = |number: usize| setup.home().join(format!("go-on-{number}"));
@@ -336,7 +336,7 @@ async fn calls_at_once_without_a_server_share_one_until_the_last_has_ended() -> 
 }
 
 #[tokio::test]
-async fn a_server_that_does_not_answer_is_not_waited_for() -> Result<()> {
+async fn command_fails_when_the_server_does_not_answer() -> Result<()> {
     let setup = setup()?;
     let silent = std::net::TcpListener::bind("127.0.0.1:0")?;
     std::fs::create_dir_all(setup.data_dir())?;

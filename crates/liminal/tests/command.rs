@@ -30,7 +30,7 @@ async fn refusal(setup: &ServerSetup, args: &[&str]) -> Result<String> {
 }
 
 #[tokio::test]
-async fn one_ready_line_on_stdout_and_the_rest_on_stderr() -> Result<()> {
+async fn stdout_has_only_the_ready_line_and_logs_go_to_stderr() -> Result<()> {
     let setup = setup()?.env("LIMINAL_LOG", "debug");
     let server = setup.start().await?;
     server.connect().await?;
@@ -46,7 +46,7 @@ async fn one_ready_line_on_stdout_and_the_rest_on_stderr() -> Result<()> {
 }
 
 #[tokio::test]
-async fn interrupt_and_terminate_end_it_cleanly_within_a_second() -> Result<()> {
+async fn sigint_and_sigterm_end_the_server_cleanly_within_a_second() -> Result<()> {
     for name in ["INT", "TERM"] {
         let setup = setup()?;
         let server = setup.start().await?;
@@ -59,7 +59,7 @@ async fn interrupt_and_terminate_end_it_cleanly_within_a_second() -> Result<()> 
 }
 
 #[tokio::test]
-async fn a_taken_port_is_said_with_the_remedy() -> Result<()> {
+async fn port_in_use_is_reported_with_the_remedy() -> Result<()> {
     let taken = std::net::TcpListener::bind("127.0.0.1:0")?;
     let port = taken.local_addr()?.port().to_string();
     let said = refusal(&setup()?, &["--port", &port]).await?;
@@ -71,7 +71,7 @@ async fn a_taken_port_is_said_with_the_remedy() -> Result<()> {
 }
 
 #[tokio::test]
-async fn an_address_that_is_not_ours_is_said_with_the_remedy() -> Result<()> {
+async fn foreign_listen_address_is_reported_with_the_remedy() -> Result<()> {
     let said = refusal(&setup()?, &["--port", "0", "--host", "192.0.2.1"]).await?;
     assert!(
         said.contains("192.0.2.1 is not an address of this machine") && said.contains("--host"),
@@ -81,7 +81,7 @@ async fn an_address_that_is_not_ours_is_said_with_the_remedy() -> Result<()> {
 }
 
 #[tokio::test]
-async fn a_data_directory_in_use_names_its_user() -> Result<()> {
+async fn data_directory_in_use_error_names_the_running_server() -> Result<()> {
     let setup = setup()?;
     let server = setup.start().await?;
     let said = refusal(&setup, &["--port", "0"]).await?;
@@ -94,7 +94,7 @@ async fn a_data_directory_in_use_names_its_user() -> Result<()> {
 }
 
 #[tokio::test]
-async fn an_unusable_data_directory_is_said_with_the_remedy() -> Result<()> {
+async fn unusable_data_directory_is_reported_with_the_remedy() -> Result<()> {
     let setup = setup()?;
     std::fs::write(setup.home().join("file"), "")?;
     std::fs::create_dir(setup.home().join("thesis"))?;
@@ -119,7 +119,7 @@ async fn an_unusable_data_directory_is_said_with_the_remedy() -> Result<()> {
 }
 
 #[tokio::test]
-async fn a_bad_setting_is_said_with_its_place() -> Result<()> {
+async fn invalid_setting_is_reported_with_its_source() -> Result<()> {
     let setup = setup()?;
     std::fs::create_dir(setup.data_dir())?;
     std::fs::write(
@@ -144,7 +144,7 @@ async fn a_bad_setting_is_said_with_its_place() -> Result<()> {
 }
 
 #[tokio::test]
-async fn a_newer_store_stops_the_start_and_is_left_alone() -> Result<()> {
+async fn store_of_a_newer_version_stops_the_start_unchanged() -> Result<()> {
     let setup = setup()?;
     std::fs::create_dir(setup.data_dir())?;
     let file = setup.data_dir().join("projects.json");
@@ -162,7 +162,7 @@ async fn a_newer_store_stops_the_start_and_is_left_alone() -> Result<()> {
 }
 
 #[tokio::test]
-async fn a_corrupt_store_is_kept_aside_and_every_window_is_told() -> Result<()> {
+async fn corrupt_store_is_set_aside_and_reported_to_every_window() -> Result<()> {
     let setup = setup()?;
     std::fs::create_dir(setup.data_dir())?;
     std::fs::write(setup.data_dir().join("projects.json"), "{ torn")?;
@@ -183,7 +183,7 @@ async fn a_corrupt_store_is_kept_aside_and_every_window_is_told() -> Result<()> 
 }
 
 #[tokio::test]
-async fn everything_it_writes_is_private_whatever_the_umask() -> Result<()> {
+async fn data_directory_files_are_private_with_umask_000() -> Result<()> {
     let folder = tempfile::tempdir()?;
     let careless = folder.path().join("careless");
     let program = env!("CARGO_BIN_EXE_liminal");
@@ -242,7 +242,7 @@ fn mode(path: &Path) -> Result<u32> {
 }
 
 #[tokio::test]
-async fn token_prints_the_token_the_server_uses() -> Result<()> {
+async fn token_command_prints_the_token_of_the_server() -> Result<()> {
     let setup = setup()?;
     let printed = String::from_utf8(setup.run(&["token"]).await?.stdout)?;
     let server = setup.start().await?;
@@ -276,7 +276,7 @@ async fn doctor_shows_what_is_set_found_and_missing_and_changes_nothing() -> Res
 }
 
 #[tokio::test]
-async fn doctor_says_who_an_agent_is_or_what_it_said_when_it_did_not_start() -> Result<()> {
+async fn doctor_shows_an_agents_version_or_its_start_error() -> Result<()> {
     let setup = setup()?.with_scripted_agent("")?;
     let broken = setup.home().join("broken");
     std::fs::write(&broken, "#!/bin/sh\necho no licence >&2\nexit 3\n")?;
@@ -318,7 +318,7 @@ async fn help_teaches() -> Result<()> {
 }
 
 #[tokio::test]
-async fn a_reader_that_leaves_early_is_no_error() -> Result<()> {
+async fn closed_stdout_pipe_is_not_an_error() -> Result<()> {
     let setup = setup()?;
     let program = env!("CARGO_BIN_EXE_liminal");
     let mut shell = tokio::process::Command::new("sh");
@@ -334,7 +334,7 @@ async fn a_reader_that_leaves_early_is_no_error() -> Result<()> {
 }
 
 #[tokio::test]
-async fn doctor_fails_when_a_start_would_and_says_why() -> Result<()> {
+async fn doctor_fails_with_the_reason_when_a_start_would_fail() -> Result<()> {
     let cases = [
         ("projects.json", r#"{"version":9}"#, "is of version 9"),
         ("projects.json", "{ torn", "The next start keeps it aside"),
@@ -357,7 +357,7 @@ async fn doctor_fails_when_a_start_would_and_says_why() -> Result<()> {
 }
 
 #[tokio::test]
-async fn doctor_does_not_wait_for_a_tool_that_hangs() -> Result<()> {
+async fn doctor_does_not_wait_for_a_hanging_tool() -> Result<()> {
     let setup = setup()?;
     let bin = setup.folder("bin")?;
     let node = Path::new(&bin).join("node");
@@ -373,7 +373,7 @@ async fn doctor_does_not_wait_for_a_tool_that_hangs() -> Result<()> {
 }
 
 #[tokio::test]
-async fn doctor_names_a_command_that_was_set_and_is_missing() -> Result<()> {
+async fn doctor_names_a_configured_command_that_is_missing() -> Result<()> {
     let setup = setup()?.env("CLAUDE_ACP_CMD", "my-claude --flag");
     let text = String::from_utf8(setup.run(&["doctor", "--port", "0"]).await?.stdout)?;
     assert!(
@@ -384,7 +384,7 @@ async fn doctor_names_a_command_that_was_set_and_is_missing() -> Result<()> {
 }
 
 #[tokio::test]
-async fn a_variable_that_is_no_text_is_refused_and_not_ignored() -> Result<()> {
+async fn environment_variable_that_is_not_utf8_is_rejected() -> Result<()> {
     use std::os::unix::ffi::OsStringExt;
 
     let odd = std::ffi::OsString::from_vec(vec![b'/', 0xff]);
@@ -398,7 +398,7 @@ async fn a_variable_that_is_no_text_is_refused_and_not_ignored() -> Result<()> {
 }
 
 #[tokio::test]
-async fn a_full_standard_output_is_an_error() -> Result<()> {
+async fn full_stdout_device_is_an_error() -> Result<()> {
     let setup = setup()?;
     let mut command = setup.command();
     command
@@ -409,7 +409,7 @@ async fn a_full_standard_output_is_an_error() -> Result<()> {
 }
 
 #[tokio::test]
-async fn a_stuck_disk_does_not_keep_a_stopped_server_alive() -> Result<()> {
+async fn blocked_disk_write_does_not_delay_a_stop() -> Result<()> {
     let setup = setup()?;
     let server = setup.start().await?;
     let mut socket = server.connect().await?;
@@ -434,7 +434,7 @@ async fn a_stuck_disk_does_not_keep_a_stopped_server_alive() -> Result<()> {
 }
 
 #[tokio::test]
-async fn the_printed_address_carries_any_token() -> Result<()> {
+async fn printed_url_percent_encodes_the_token() -> Result<()> {
     let setup = setup()?.env("LIMINAL_TOKEN", "abc+def/ghi==XYZ");
     let server = setup.start().await?;
     assert_eq!(server.token, "abc%2Bdef%2Fghi%3D%3DXYZ");
@@ -442,7 +442,7 @@ async fn the_printed_address_carries_any_token() -> Result<()> {
 }
 
 #[tokio::test]
-async fn a_log_that_nobody_reads_any_more_is_no_reason_to_stop() -> Result<()> {
+async fn closed_stderr_pipe_does_not_stop_the_server() -> Result<()> {
     use tokio::io::{AsyncBufReadExt as _, BufReader};
     let setup = setup()?.env("LIMINAL_LOG", "trace");
     let mut command = setup.command();
@@ -471,7 +471,7 @@ async fn a_log_that_nobody_reads_any_more_is_no_reason_to_stop() -> Result<()> {
 }
 
 #[tokio::test]
-async fn a_log_that_is_not_read_keeps_nobody_waiting() -> Result<()> {
+async fn full_stderr_pipe_does_not_block_requests() -> Result<()> {
     use tokio::io::AsyncWriteExt as _;
     let server = setup()?.env("LIMINAL_LOG", "debug").start().await?;
     // Each is a line of the log, which `testkit` reads at the end: far more than a pipe holds.

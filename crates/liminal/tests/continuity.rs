@@ -29,7 +29,7 @@ async fn one() -> Result<(ServerSetup, Server, Person, Conversation)> {
 }
 
 #[tokio::test]
-async fn a_window_that_comes_back_goes_on_exactly_where_it_was() -> Result<()> {
+async fn reconnected_window_resumes_at_its_last_event() -> Result<()> {
     let (setup, server, mut person, mut talk) = one().await?;
     let mut other = Person::at(&server, &setup.folder("app")?).await?;
     let mut theirs = other.open(&talk.session_id).await?;
@@ -57,7 +57,7 @@ async fn a_window_that_comes_back_goes_on_exactly_where_it_was() -> Result<()> {
 }
 
 #[tokio::test]
-async fn a_window_that_missed_too_much_or_another_start_gets_everything() -> Result<()> {
+async fn window_that_missed_too_much_or_a_restart_gets_a_full_snapshot() -> Result<()> {
     let (setup, server, mut person, mut talk) = one().await?;
     person.turn(&mut talk, "say one").await?;
     let mut old = talk.clone();
@@ -78,7 +78,7 @@ async fn a_window_that_missed_too_much_or_another_start_gets_everything() -> Res
 }
 
 #[tokio::test]
-async fn five_windows_see_the_same() -> Result<()> {
+async fn five_windows_receive_identical_conversations() -> Result<()> {
     let (setup, server, mut person, mut talk) = one().await?;
     let mut windows = vec![];
     for _ in 0..5 {
@@ -97,7 +97,7 @@ async fn five_windows_see_the_same() -> Result<()> {
 }
 
 #[tokio::test]
-async fn what_a_page_shows_first_comes_with_the_greeting_where_that_is_wanted() -> Result<()> {
+async fn hello_includes_projects_and_sessions_when_lists_are_requested() -> Result<()> {
     let (setup, server, mut person, talk) = one().await?;
     let second = setup.folder("second")?;
     let add = json!({"type": "project:add", "path": second});
@@ -125,7 +125,7 @@ async fn what_a_page_shows_first_comes_with_the_greeting_where_that_is_wanted() 
 }
 
 #[tokio::test]
-async fn messages_that_wait_together_come_in_one_frame_where_that_is_wanted() -> Result<()> {
+async fn pending_messages_share_one_frame_when_batching_is_requested() -> Result<()> {
     let (_setup, server, mut person, mut talk) = one().await?;
     let (bearer, host) = (
         format!("Bearer {}", server.token),
@@ -254,7 +254,7 @@ async fn says_much(person: &mut Person, talk: &mut Conversation) -> Result<()> {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_window_that_reads_a_byte_a_second_slows_nobody_down_and_loses_nothing() -> Result<()> {
+async fn window_reading_one_byte_per_second_delays_no_other_and_loses_nothing() -> Result<()> {
     let (setup, server, mut person, mut talk) = one().await?;
     let folder = setup.folder("app")?;
     let mut neighbour = Person::at(&server, &folder).await?;
@@ -476,7 +476,7 @@ impl World {
 }
 
 #[test]
-fn whatever_happens_each_window_sees_one_gap_free_story_that_the_disk_can_tell_again() -> Result<()>
+fn random_failures_leave_both_windows_and_the_disk_with_one_transcript() -> Result<()>
 {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)

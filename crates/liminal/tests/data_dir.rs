@@ -56,7 +56,7 @@ async fn second_server_is_refused_after_the_lock_file_was_removed() -> Result<()
 }
 
 #[tokio::test]
-async fn server_whose_directory_was_exchanged_writes_nothing_into_the_new_one() -> Result<()> {
+async fn server_whose_directory_was_replaced_does_not_write_to_the_new_one() -> Result<()> {
     let setup = setup()?;
     let first = setup.start().await?;
     let folder = setup.folder("app")?;
@@ -213,7 +213,7 @@ async fn used() -> Result<(ServerSetup, String)> {
 }
 
 #[tokio::test]
-async fn every_name_in_a_used_data_directory_is_known_to_be_ours() -> Result<()> {
+async fn directory_with_only_known_names_is_accepted_as_data_directory() -> Result<()> {
     let (setup, _) = used().await?;
     let dir = setup.data_dir();
     // Without the file that says that a server has run here, the names alone count.
@@ -247,7 +247,7 @@ async fn every_name_in_a_used_data_directory_is_known_to_be_ours() -> Result<()>
 }
 
 #[tokio::test]
-async fn lock_torn_at_any_length_does_not_keep_the_server_from_starting() -> Result<()> {
+async fn lock_file_truncated_at_any_length_does_not_prevent_a_start() -> Result<()> {
     let (setup, whole) = used().await?;
     let dir = setup.data_dir();
     fs::write(dir.join("projects.json.tmp"), "{\"ver")?;
@@ -279,7 +279,7 @@ async fn lock_torn_at_any_length_does_not_keep_the_server_from_starting() -> Res
 /// A power cut right after the start must not take the directory or a folder in it.
 #[cfg(target_os = "linux")]
 #[tokio::test]
-async fn names_of_new_directories_are_synced_before_the_server_is_ready() -> Result<()> {
+async fn new_directories_are_fsynced_before_the_server_is_ready() -> Result<()> {
     let setup = setup()?;
     let log = setup.home().join("strace.log");
     let mut by: Vec<std::ffi::OsString> = ["strace", "-D", "-f", "-y", "-qq", "-o"]

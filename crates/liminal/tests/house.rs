@@ -64,7 +64,7 @@ fn users_of(text: &str, folder: &str, ending: &str) -> Vec<String> {
 }
 
 #[test]
-fn crates_know_only_the_crates_below_them() {
+fn crates_depend_only_on_the_crates_below_them() {
     let ours = [
         "agent", "wire", "hub", "render", "liminal", "testkit", "xtask",
     ];
@@ -84,7 +84,7 @@ fn crates_know_only_the_crates_below_them() {
 }
 
 #[test]
-fn wire_needs_only_what_describes_types() {
+fn wire_depends_only_on_serialization_and_schema_crates() {
     assert_eq!(
         dependencies("crates/wire").into_iter().collect::<Vec<_>>(),
         ["schemars", "serde", "serde_json", "ts-rs"]
@@ -92,7 +92,7 @@ fn wire_needs_only_what_describes_types() {
 }
 
 #[test]
-fn render_does_nothing_but_turn_text_into_html() {
+fn render_uses_no_io_clock_process_or_thread() {
     assert_eq!(
         dependencies("crates/render")
             .into_iter()
@@ -112,7 +112,7 @@ fn render_does_nothing_but_turn_text_into_html() {
 }
 
 #[test]
-fn http_stays_in_the_binary() {
+fn only_the_binary_depends_on_http_crates() {
     for folder in [
         "crates/agent",
         "crates/wire",
@@ -130,7 +130,7 @@ fn http_stays_in_the_binary() {
 }
 
 #[test]
-fn only_the_agent_calls_other_servers() {
+fn only_the_agent_crate_depends_on_http_client_and_tls_crates() {
     for folder in ["crates/wire", "crates/hub", "crates/liminal", "xtask"] {
         for name in ["genai", "reqwest", "rustls"] {
             assert!(
@@ -142,7 +142,7 @@ fn only_the_agent_calls_other_servers() {
 }
 
 #[test]
-fn only_agents_know_the_agent_client_protocol() {
+fn only_agent_code_uses_the_acp_crate() {
     let users = users_of("agent_client_protocol", "crates", ".rs");
     let inside = |name: &String| {
         name.starts_with("crates/hub/src/agents/")
@@ -155,7 +155,7 @@ fn only_agents_know_the_agent_client_protocol() {
 }
 
 #[test]
-fn every_crate_is_one_we_know() {
+fn workspace_has_only_the_listed_crates() {
     let folders = std::fs::read_dir(root().join("crates")).unwrap();
     let names: BTreeSet<_> = folders
         .map(|entry| entry.unwrap().file_name().into_string().unwrap())
@@ -169,7 +169,7 @@ fn every_crate_is_one_we_know() {
 }
 
 #[test]
-fn only_the_socket_module_and_what_runs_before_it_open_a_web_socket() {
+fn only_socket_js_and_boot_js_open_a_web_socket() {
     assert_eq!(
         users_of("new WebSocket(", "web", ".js"),
         ["web/shared/boot.js", "web/shell/socket.js"]
@@ -177,7 +177,7 @@ fn only_the_socket_module_and_what_runs_before_it_open_a_web_socket() {
 }
 
 #[test]
-fn one_module_parses_markup_in_the_browser() {
+fn only_markup_js_turns_strings_into_elements() {
     for sink in [
         "innerHTML",
         "outerHTML",
@@ -194,7 +194,7 @@ fn one_module_parses_markup_in_the_browser() {
 }
 
 #[test]
-fn only_the_bridges_talk_between_windows() {
+fn only_bridge_js_posts_messages_between_windows() {
     let bridges = ["web/portlet/bridge.js", "web/shell/bridge.js"];
     for talk in ["postMessage(", "addEventListener('message'"] {
         let users = users_of(talk, "web", ".js");
@@ -204,7 +204,7 @@ fn only_the_bridges_talk_between_windows() {
 }
 
 #[test]
-fn the_pages_share_only_what_is_shared() {
+fn pages_import_from_each_other_only_through_shared() {
     for (name, content) in files("web", ".js") {
         let part = name.split('/').nth(1).unwrap();
         for other in ["shell", "login", "portlet"]
@@ -220,7 +220,7 @@ fn the_pages_share_only_what_is_shared() {
 }
 
 #[test]
-fn only_theme_css_names_colours() {
+fn only_theme_css_contains_colours() {
     let colour = |line: &str| {
         line.contains("rgb(")
             || line.contains("hsl(")
@@ -243,7 +243,7 @@ fn only_theme_css_names_colours() {
 }
 
 #[test]
-fn architecture_names_every_top_folder() {
+fn architecture_md_names_every_top_level_folder() {
     let text = std::fs::read_to_string(root().join("ARCHITECTURE.md")).unwrap();
     for entry in std::fs::read_dir(root()).unwrap() {
         let entry = entry.unwrap();
@@ -260,7 +260,7 @@ fn architecture_names_every_top_folder() {
 }
 
 #[test]
-fn unsafe_code_is_in_one_module_alone() {
+fn only_the_allocator_module_contains_unsafe_code() {
     let workspace = std::fs::read_to_string(root().join("Cargo.toml")).unwrap();
     assert!(workspace.contains("unsafe_code = \"deny\""));
     let mut allowed = users_of("unsafe_code", "crates", ".rs");

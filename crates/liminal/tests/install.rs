@@ -69,7 +69,7 @@ async fn ended(socket: &mut Socket, cli_type: &str) -> Result<(String, Value)> {
 }
 
 #[tokio::test]
-async fn an_agent_of_the_list_is_brought_here_and_started_without_a_restart() -> Result<()> {
+async fn listed_agent_is_installed_and_started_without_a_restart() -> Result<()> {
     let setup = machine(&[("npm", &npm()?), ("node", "echo v30.0.0")])?;
     let server = setup.start().await?;
     let mut watching = server.connect().await?;
@@ -116,7 +116,7 @@ async fn an_agent_of_the_list_is_brought_here_and_started_without_a_restart() ->
 }
 
 #[tokio::test]
-async fn an_agent_from_pypi_is_brought_by_uv_into_its_own_folder() -> Result<()> {
+async fn pypi_agent_is_installed_by_uv_into_its_own_folder() -> Result<()> {
     let agent = testkit::scripted_agent()?;
     let agent = Path::new(&agent).display();
     let uv = format!(
@@ -137,7 +137,7 @@ chmod 755 "$UV_TOOL_BIN_DIR/${{5%%==*}}""##
 }
 
 #[tokio::test]
-async fn nothing_but_an_id_of_the_list_can_be_installed() -> Result<()> {
+async fn only_a_listed_agent_id_can_be_installed() -> Result<()> {
     let setup = machine(&[("npm", &format!("touch {}", "\"$HOME/was-run\""))])?;
     let server = setup.start().await?;
     let mut socket = server.connect().await?;
@@ -161,7 +161,7 @@ async fn nothing_but_an_id_of_the_list_can_be_installed() -> Result<()> {
 }
 
 #[tokio::test]
-async fn what_an_installer_gets_is_free_of_our_settings() -> Result<()> {
+async fn installer_environment_has_no_server_settings() -> Result<()> {
     let setup = machine(&[("npm", "env; exit 1")])?
         .env("LIMINAL_TOKEN", "a-token-of-thirty-two-characters-x");
     let server = setup.start().await?;
@@ -179,7 +179,7 @@ async fn what_an_installer_gets_is_free_of_our_settings() -> Result<()> {
 }
 
 #[tokio::test]
-async fn endless_output_is_bounded_and_a_cancelled_installation_leaves_nothing() -> Result<()> {
+async fn installer_output_is_bounded_and_a_cancelled_install_leaves_no_files() -> Result<()> {
     let setup = machine(&[(
         "npm",
         "echo $$ > \"$HOME/pid\"; while :; do echo 'again and again and again'; done",
@@ -207,7 +207,7 @@ async fn endless_output_is_bounded_and_a_cancelled_installation_leaves_nothing()
 }
 
 #[tokio::test]
-async fn an_archive_is_checked_and_unpacked_and_one_that_is_not_what_the_list_says_is_not_kept()
+async fn archive_is_installed_only_if_its_checksum_matches_the_list()
 -> Result<()> {
     // Stands in for the web: copies the archive to where it is wanted.
     let curl = r#"while [ "$1" != --output ]; do shift; done; cp "$HOME/archive.tar.gz" "$2""#;
@@ -272,7 +272,7 @@ async fn an_archive_is_checked_and_unpacked_and_one_that_is_not_what_the_list_sa
 }
 
 #[tokio::test]
-async fn the_command_line_lists_refreshes_and_installs() -> Result<()> {
+async fn agents_command_lists_refreshes_and_installs() -> Result<()> {
     let setup = machine(&[("npm", &npm()?), ("node", "echo v18.19.1")])?;
     let text = |output: std::process::Output| {
         (
@@ -348,7 +348,7 @@ async fn the_command_line_lists_refreshes_and_installs() -> Result<()> {
 }
 
 #[tokio::test]
-async fn an_agent_that_wants_a_sign_in_or_does_not_start_is_known_for_it() -> Result<()> {
+async fn agent_readiness_shows_a_needed_sign_in_or_a_failed_start() -> Result<()> {
     let setup = ServerSetup::new(env!("CARGO_BIN_EXE_liminal"))?
         .with_scripted_agent("auth")?
         .env(
@@ -389,7 +389,7 @@ async fn an_agent_that_wants_a_sign_in_or_does_not_start_is_known_for_it() -> Re
 }
 
 #[tokio::test]
-async fn the_memory_of_an_agent_and_of_what_it_started_is_told_to_windows_and_by_doctor()
+async fn memory_of_an_agent_and_its_children_is_shown_in_window_and_doctor()
 -> Result<()> {
     let setup = ServerSetup::new(env!("CARGO_BIN_EXE_liminal"))?.with_scripted_agent("")?;
     let server = setup.start().await?;

@@ -83,7 +83,7 @@ fn a_family(seconds: &str) -> String {
 }
 
 #[tokio::test]
-async fn the_streams_are_the_agents_own_and_its_exit_code_is_ours() -> Result<()> {
+async fn keeper_passes_stdio_through_and_returns_the_agents_exit_code() -> Result<()> {
     let mut child = keeper(std::process::id(), "cat; echo oops >&2; exit 7").spawn()?;
     let mut stdin = child.stdin.take().context("a pipe")?;
     stdin.write_all(b"hello").await?;
@@ -98,14 +98,14 @@ async fn the_streams_are_the_agents_own_and_its_exit_code_is_ours() -> Result<()
 }
 
 #[tokio::test]
-async fn an_agent_that_was_killed_is_reported_as_a_shell_would() -> Result<()> {
+async fn killed_agent_is_reported_as_128_plus_the_signal() -> Result<()> {
     let mut child = keeper(std::process::id(), "kill -9 $$").spawn()?;
     assert_eq!(ended(&mut child).await?, Some(128 + 9));
     Ok(())
 }
 
 #[tokio::test]
-async fn a_command_that_cannot_be_started_says_why() -> Result<()> {
+async fn command_that_cannot_start_fails_with_127_and_the_reason() -> Result<()> {
     let mut command = Command::new(env!("CARGO_BIN_EXE_liminal"));
     command.args([
         "keeper",
@@ -121,7 +121,7 @@ async fn a_command_that_cannot_be_started_says_why() -> Result<()> {
 }
 
 #[tokio::test]
-async fn when_the_agent_ends_everything_it_started_ends() -> Result<()> {
+async fn agents_exit_ends_all_its_descendants() -> Result<()> {
     let seconds = unique(1);
     let mut child = keeper(
         std::process::id(),
@@ -141,7 +141,7 @@ async fn when_the_agent_ends_everything_it_started_ends() -> Result<()> {
 }
 
 #[tokio::test]
-async fn asked_to_stop_it_ends_everything_first() -> Result<()> {
+async fn sigterm_to_the_keeper_ends_all_descendants_first() -> Result<()> {
     let seconds = unique(2);
     let script = format!(
         "trap '' TERM; {} while true; do wait; done",
@@ -156,7 +156,7 @@ async fn asked_to_stop_it_ends_everything_first() -> Result<()> {
 }
 
 #[tokio::test]
-async fn when_the_server_is_killed_nothing_survives_it() -> Result<()> {
+async fn killed_server_leaves_no_agent_process() -> Result<()> {
     let seconds = unique(3);
     let program = env!("CARGO_BIN_EXE_liminal");
     let family = a_family(&seconds).replace('\'', "'\\''");
@@ -181,7 +181,7 @@ async fn when_the_server_is_killed_nothing_survives_it() -> Result<()> {
 }
 
 #[tokio::test]
-async fn five_hundred_children_and_a_parent_that_keeps_making_more_all_end() -> Result<()> {
+async fn sigterm_ends_500_children_and_a_process_that_keeps_forking() -> Result<()> {
     let seconds = unique(4);
     let script = format!(
         "i=0; while [ $i -lt 500 ]; do sleep {seconds} & i=$((i+1)); done; \

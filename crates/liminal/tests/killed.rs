@@ -255,19 +255,19 @@ async fn nothing_survives(cases: Vec<Vec<Deed>>, first: usize) -> Result<()> {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn nothing_survives_kills_of_server_keepers_agents_in_any_order() -> Result<()> {
+async fn kills_of_server_keepers_agents_in_any_order_leave_no_process() -> Result<()> {
     let cases = killings();
     assert_eq!(cases.len(), 16);
     nothing_survives(cases, 100).await
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn nothing_survives_stopped_keepers_and_agents() -> Result<()> {
+async fn stopped_keepers_and_agents_leave_no_process() -> Result<()> {
     nothing_survives(stoppings(), 200).await
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn agent_whose_keeper_was_killed_is_replaced_and_nothing_is_left() -> Result<()> {
+async fn agent_whose_keeper_was_killed_is_replaced_and_leaves_no_process() -> Result<()> {
     let mut world = World::new(300).await?;
     world.carry_out(&[Deed::Kill(Who::Keepers)])?;
     let gone = async {

@@ -43,7 +43,7 @@ impl Element {
 }
 
 #[tokio::test]
-async fn a_growing_text_and_a_history_give_the_same_html_also_after_a_resume() -> Result<()> {
+async fn streamed_html_equals_history_html_also_after_a_resume() -> Result<()> {
     let setup = ServerSetup::new(env!("CARGO_BIN_EXE_liminal"))?.with_scripted_agent("")?;
     let server = setup.start().await?;
     let mut person = Person::at(&server, &setup.folder("app")?).await?;
@@ -102,7 +102,7 @@ async fn a_growing_text_and_a_history_give_the_same_html_also_after_a_resume() -
 
 /// Whoever looks at what is over gets the same HTML, whether as a history or as a page of it.
 #[tokio::test]
-async fn everyone_gets_the_same_html_of_what_is_over() -> Result<()> {
+async fn finished_entries_have_the_same_html_in_history_and_pages() -> Result<()> {
     let setup = ServerSetup::new(env!("CARGO_BIN_EXE_liminal"))?.with_scripted_agent("")?;
     let server = setup.start().await?;
     let mut person = Person::at(&server, &setup.folder("app")?).await?;
@@ -138,7 +138,7 @@ async fn everyone_gets_the_same_html_of_what_is_over() -> Result<()> {
 }
 
 #[tokio::test]
-async fn text_that_grows_after_its_turn_comes_with_its_whole_html() -> Result<()> {
+async fn text_that_grows_after_its_turn_is_sent_with_its_whole_html() -> Result<()> {
     let setup = ServerSetup::new(env!("CARGO_BIN_EXE_liminal"))?.with_scripted_agent("")?;
     let server = setup.start().await?;
     let mut person = Person::at(&server, &setup.folder("app")?).await?;

@@ -70,7 +70,7 @@ fn question(talk: &Conversation) -> Result<&Value> {
 }
 
 #[tokio::test]
-async fn a_form_is_asked_field_by_field_and_its_answers_reach_the_agent_and_every_window()
+async fn form_answers_reach_the_agent_and_every_window()
 -> Result<()> {
     let (setup, server, mut person, mut talk) = one().await?;
     person.send(&talk, &ask_form(&schema())).await?;
@@ -112,7 +112,7 @@ async fn a_form_is_asked_field_by_field_and_its_answers_reach_the_agent_and_ever
 }
 
 #[tokio::test]
-async fn what_does_not_fit_the_form_is_refused_and_the_question_stays() -> Result<()> {
+async fn answer_that_does_not_fit_the_form_is_rejected_and_form_stays_open() -> Result<()> {
     let (_setup, _server, mut person, mut talk) = one().await?;
     person.send(&talk, &ask_form(&schema())).await?;
     let id = asked(&mut person, &mut talk).await?;
@@ -158,7 +158,7 @@ async fn what_does_not_fit_the_form_is_refused_and_the_question_stays() -> Resul
 }
 
 #[tokio::test]
-async fn a_form_that_cannot_be_shown_is_refused_with_a_reason_and_the_turn_goes_on() -> Result<()> {
+async fn unsupported_form_is_rejected_with_a_reason_and_the_turn_continues() -> Result<()> {
     let (_setup, _server, mut person, mut talk) = one().await?;
     let of = |properties: Value| json!({"type": "object", "properties": properties});
     let many: serde_json::Map<String, Value> = (0..65)
@@ -212,7 +212,7 @@ async fn a_form_that_cannot_be_shown_is_refused_with_a_reason_and_the_turn_goes_
 }
 
 #[tokio::test]
-async fn a_default_that_could_not_be_answered_with_is_none() -> Result<()> {
+async fn invalid_default_of_a_form_field_is_dropped() -> Result<()> {
     let (_setup, _server, mut person, mut talk) = one().await?;
     let schema = json!({"type": "object", "properties": {
         "good": {"type": "integer", "minimum": 1, "default": 2},
@@ -229,7 +229,7 @@ async fn a_default_that_could_not_be_answered_with_is_none() -> Result<()> {
 }
 
 #[tokio::test]
-async fn stopping_the_turn_cancels_what_it_asked() -> Result<()> {
+async fn cancelled_turn_cancels_its_open_form() -> Result<()> {
     let (_setup, _server, mut person, mut talk) = one().await?;
     person.send(&talk, &ask_form(&schema())).await?;
     asked(&mut person, &mut talk).await?;
@@ -243,7 +243,7 @@ async fn stopping_the_turn_cancels_what_it_asked() -> Result<()> {
 }
 
 #[tokio::test]
-async fn an_agent_that_dies_leaves_its_question_interrupted() -> Result<()> {
+async fn agent_exit_during_a_turn_interrupts_its_form() -> Result<()> {
     let (_setup, _server, mut person, mut talk) = one().await?;
     let text = format!(
         "ask-on elicitation/create {}\ncrash 1",
@@ -262,7 +262,7 @@ async fn an_agent_that_dies_leaves_its_question_interrupted() -> Result<()> {
 }
 
 #[tokio::test]
-async fn an_agent_that_dies_after_the_turn_leaves_its_question_interrupted_too() -> Result<()> {
+async fn agent_exit_after_the_turn_interrupts_its_form() -> Result<()> {
     let (_setup, _server, mut person, mut talk) = one().await?;
     let ask = format!("late-ask elicitation/create {}", form("And?", &schema()));
     person.send(&talk, &ask).await?;
@@ -278,7 +278,7 @@ async fn an_agent_that_dies_after_the_turn_leaves_its_question_interrupted_too()
 }
 
 #[tokio::test]
-async fn a_server_that_is_killed_finds_its_question_interrupted() -> Result<()> {
+async fn form_open_when_the_server_was_killed_is_interrupted() -> Result<()> {
     let (setup, server, mut person, mut talk) = one().await?;
     person.turn(&mut talk, "say first").await?;
     person.send(&talk, &ask_form(&schema())).await?;
@@ -294,7 +294,7 @@ async fn a_server_that_is_killed_finds_its_question_interrupted() -> Result<()> 
 }
 
 #[tokio::test]
-async fn asked_after_the_end_of_a_turn_it_waits_all_the_same_and_survives_a_kill_as_interrupted()
+async fn form_sent_after_the_turn_can_be_answered_or_is_interrupted_by_a_kill()
 -> Result<()> {
     let (setup, server, mut person, mut talk) = one().await?;
     let ask = format!(
@@ -329,7 +329,7 @@ async fn asked_after_the_end_of_a_turn_it_waits_all_the_same_and_survives_a_kill
 }
 
 #[tokio::test]
-async fn a_question_the_agent_takes_back_is_closed() -> Result<()> {
+async fn form_cancelled_by_the_agent_is_closed() -> Result<()> {
     let (_setup, _server, mut person, mut talk) = one().await?;
     let text = format!(
         "ask-on elicitation/create {}\nuntil {{}}\nwithdraw\nhang",
@@ -350,7 +350,7 @@ async fn a_question_the_agent_takes_back_is_closed() -> Result<()> {
 }
 
 #[tokio::test]
-async fn a_link_is_accepted_and_its_end_is_told_by_the_agent() -> Result<()> {
+async fn accepted_link_is_finished_when_the_agent_reports_completion() -> Result<()> {
     let (_setup, _server, mut person, mut talk) = one().await?;
     let done = json!({"jsonrpc": "2.0", "method": "elicitation/complete", "params": {"elicitationId": "v1"}});
     let text = format!(
@@ -372,7 +372,7 @@ async fn a_link_is_accepted_and_its_end_is_told_by_the_agent() -> Result<()> {
 }
 
 #[tokio::test]
-async fn a_link_the_person_is_done_with_before_a_word_here_counts_as_accepted() -> Result<()> {
+async fn link_completed_before_an_answer_counts_as_accepted() -> Result<()> {
     let (_setup, _server, mut person, mut talk) = one().await?;
     let done = json!({"jsonrpc": "2.0", "method": "elicitation/complete", "params": {"elicitationId": "v1"}});
     let text = format!(

@@ -57,7 +57,7 @@ fn chunk(kind: &str, text: &str) -> String {
 }
 
 #[tokio::test]
-async fn news_of_the_session_after_the_end_of_a_turn_or_a_cancel_disturbs_nothing() -> Result<()> {
+async fn session_update_after_a_turn_or_cancel_changes_no_entries() -> Result<()> {
     let setup = setup("")?;
     let (_server, mut person, mut talk) = begin(&setup).await?;
     let news = json!({"sessionUpdate": "session_info_update", "title": "Theirs", "updatedAt": "2026-11-16T09:00:00Z"});
@@ -85,7 +85,7 @@ async fn news_of_the_session_after_the_end_of_a_turn_or_a_cancel_disturbs_nothin
 }
 
 #[tokio::test]
-async fn commands_are_known_after_a_session_was_made_resumed_and_loaded() -> Result<()> {
+async fn commands_are_known_after_session_new_resume_and_load() -> Result<()> {
     for script in ["", "no-resume"] {
         let setup = setup(script)?;
         let (server, mut person, mut talk) = begin(&setup).await?;
@@ -100,7 +100,7 @@ async fn commands_are_known_after_a_session_was_made_resumed_and_loaded() -> Res
 }
 
 #[tokio::test]
-async fn what_is_said_before_there_is_a_session_is_nobodys() -> Result<()> {
+async fn updates_before_the_session_exists_are_ignored() -> Result<()> {
     let setup = setup("status-first")?;
     let (_server, mut person, mut talk) = begin(&setup).await?;
     person.turn(&mut talk, "say hello").await?;
@@ -109,7 +109,7 @@ async fn what_is_said_before_there_is_a_session_is_nobodys() -> Result<()> {
 }
 
 #[tokio::test]
-async fn a_call_nobody_announced_is_shown_and_an_empty_end_wipes_nothing() -> Result<()> {
+async fn unannounced_tool_call_is_shown_and_empty_content_keeps_its_output() -> Result<()> {
     let setup = setup("")?;
     let (_server, mut person, mut talk) = begin(&setup).await?;
     let text = |text: &str| json!([{"type": "content", "content": {"type": "text", "text": text}}]);
@@ -130,7 +130,7 @@ async fn a_call_nobody_announced_is_shown_and_an_empty_end_wipes_nothing() -> Re
 }
 
 #[tokio::test]
-async fn a_call_that_begins_as_terminal_takes_its_title_and_its_output_from_patches() -> Result<()>
+async fn terminal_call_takes_title_and_output_from_later_updates() -> Result<()>
 {
     let setup = setup("")?;
     let (_server, mut person, mut talk) = begin(&setup).await?;
@@ -164,7 +164,7 @@ async fn a_call_that_begins_as_terminal_takes_its_title_and_its_output_from_patc
 }
 
 #[tokio::test]
-async fn a_call_whose_permission_was_cancelled_does_not_run_for_ever() -> Result<()> {
+async fn tool_call_with_a_cancelled_permission_ends() -> Result<()> {
     let setup = setup("")?.env("LIMINAL_PERMISSIONS", "ask");
     let (_server, mut person, mut talk) = begin(&setup).await?;
     person
@@ -184,7 +184,7 @@ async fn a_call_whose_permission_was_cancelled_does_not_run_for_ever() -> Result
 }
 
 #[tokio::test]
-async fn what_the_person_said_is_not_said_twice_by_an_agent_that_echoes_it() -> Result<()> {
+async fn echoed_user_message_is_not_shown_twice() -> Result<()> {
     let setup = setup("")?;
     let (_server, mut person, mut talk) = begin(&setup).await?;
     person
@@ -200,7 +200,7 @@ async fn what_the_person_said_is_not_said_twice_by_an_agent_that_echoes_it() -> 
 }
 
 #[tokio::test]
-async fn one_id_for_thought_and_answer_and_none_at_all_keep_them_apart() -> Result<()> {
+async fn thought_and_answer_with_one_message_id_stay_separate_entries() -> Result<()> {
     let setup = setup("")?;
     let (_server, mut person, mut talk) = begin(&setup).await?;
     let named = |kind: &str, text: &str| {
@@ -228,7 +228,7 @@ async fn one_id_for_thought_and_answer_and_none_at_all_keep_them_apart() -> Resu
 }
 
 #[tokio::test]
-async fn a_replay_that_says_less_takes_nothing_away_and_an_interruption_is_nobodys_words()
+async fn shorter_replay_removes_no_entries_and_interrupt_marks_are_skipped()
 -> Result<()> {
     let setup = setup("no-resume")?;
     let (server, mut person, mut talk) = begin(&setup).await?;
@@ -273,7 +273,7 @@ async fn a_replay_that_says_less_takes_nothing_away_and_an_interruption_is_nobod
 }
 
 #[tokio::test]
-async fn a_session_the_agent_will_not_load_yet_is_readable_and_can_be_tried_again() -> Result<()> {
+async fn session_the_agent_cannot_load_yet_is_readable_and_can_be_retried() -> Result<()> {
     let setup = setup("young")?;
     let (server, mut person, mut talk) = begin(&setup).await?;
     person.turn(&mut talk, "say first").await?;
@@ -294,7 +294,7 @@ async fn a_session_the_agent_will_not_load_yet_is_readable_and_can_be_tried_agai
 }
 
 #[tokio::test]
-async fn errors_of_a_provider_are_told_in_words_whatever_their_shape() -> Result<()> {
+async fn provider_error_of_any_shape_is_shown_as_text() -> Result<()> {
     let setup = setup("")?;
     let (_server, mut person, mut talk) = begin(&setup).await?;
     let nested = json!({"type": "error", "error": {"type": "invalid_request_error", "message": "no such model"}});
@@ -369,7 +369,7 @@ async fn refusal_carries_the_reason_from_the_error_data() -> Result<()> {
 }
 
 #[tokio::test]
-async fn a_line_of_six_hundred_kilobytes_is_a_line() -> Result<()> {
+async fn line_of_600_kb_is_accepted() -> Result<()> {
     let setup = setup("")?;
     let (_server, mut person, mut talk) = begin(&setup).await?;
     person.turn(&mut talk, "huge 600000\nsay !").await?;
@@ -379,7 +379,7 @@ async fn a_line_of_six_hundred_kilobytes_is_a_line() -> Result<()> {
 }
 
 #[tokio::test]
-async fn models_in_the_older_form_are_shown_and_set() -> Result<()> {
+async fn models_in_the_older_protocol_form_are_shown_and_set() -> Result<()> {
     let setup = setup("old-models")?;
     let (_server, mut person, mut talk) = begin(&setup).await?;
     let option = talk.info["options"][0].clone();
@@ -409,7 +409,7 @@ async fn asked(setup: &ServerSetup, method: &str, times: usize) -> Result<()> {
 }
 
 #[tokio::test]
-async fn replay_after_the_answer_of_its_load_is_not_shown_as_output() -> Result<()> {
+async fn replay_after_the_load_response_is_not_shown_as_output() -> Result<()> {
     let setup = setup("no-resume load-answer-first:20")?;
     let (server, mut person, mut talk) = begin(&setup).await?;
     person
@@ -441,7 +441,7 @@ async fn replay_after_the_answer_of_its_load_is_not_shown_as_output() -> Result<
 }
 
 #[tokio::test]
-async fn retry_while_the_agent_dies_in_a_load_shows_nothing_twice() -> Result<()> {
+async fn attach_retry_while_the_agent_exits_in_a_load_shows_nothing_twice() -> Result<()> {
     let setup = ServerSetup::new(env!("CARGO_BIN_EXE_liminal"))?;
     let die = setup.home().join("die");
     let script = format!("no-resume exit-in-load:{}", die.display());
@@ -517,7 +517,7 @@ async fn late_updates_with_known_ids_stay_in_their_own_turn() -> Result<()> {
 }
 
 #[tokio::test]
-async fn memory_line_torn_by_a_kill_of_the_agent_is_passed_over() -> Result<()> {
+async fn torn_last_line_in_the_agents_memory_is_skipped() -> Result<()> {
     let setup = setup("no-resume")?;
     let (server, mut person, mut talk) = begin(&setup).await?;
     person.turn(&mut talk, "say first").await?;

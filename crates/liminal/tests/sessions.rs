@@ -9,7 +9,7 @@ fn setup(script: &str) -> Result<ServerSetup> {
 }
 
 #[tokio::test]
-async fn tc_2_1a_sessions_are_listed_with_their_metadata_and_no_agent_is_asked() -> Result<()> {
+async fn tc_2_1a_sessions_are_listed_with_metadata_without_asking_the_agent() -> Result<()> {
     let setup = setup("")?;
     let server = setup.start().await?;
     let folder = setup.folder("app")?;
@@ -39,7 +39,7 @@ async fn tc_2_1a_sessions_are_listed_with_their_metadata_and_no_agent_is_asked()
 }
 
 #[tokio::test]
-async fn tc_2_1b_the_session_that_was_active_last_comes_first() -> Result<()> {
+async fn tc_2_1b_most_recently_active_session_comes_first() -> Result<()> {
     let setup = setup("")?;
     let server = setup.start().await?;
     let mut person = Person::at(&server, &setup.folder("app")?).await?;
@@ -57,7 +57,7 @@ async fn tc_2_1b_the_session_that_was_active_last_comes_first() -> Result<()> {
 }
 
 #[tokio::test]
-async fn tc_2_1c_a_new_project_has_no_sessions() -> Result<()> {
+async fn tc_2_1c_new_project_has_no_sessions() -> Result<()> {
     let setup = setup("")?;
     let server = setup.start().await?;
     let mut person = Person::at(&server, &setup.folder("app")?).await?;
@@ -66,7 +66,7 @@ async fn tc_2_1c_a_new_project_has_no_sessions() -> Result<()> {
 }
 
 #[tokio::test]
-async fn tc_2_2a_a_new_session_is_created_listed_and_answers() -> Result<()> {
+async fn tc_2_2a_new_session_is_listed_and_answers() -> Result<()> {
     let setup = setup("")?;
     let server = setup.start().await?;
     let mut person = Person::at(&server, &setup.folder("app")?).await?;
@@ -90,7 +90,7 @@ async fn tc_2_2a_a_new_session_is_created_listed_and_answers() -> Result<()> {
 }
 
 #[tokio::test]
-async fn a_new_session_tells_its_creator_without_being_opened() -> Result<()> {
+async fn new_session_sends_events_to_its_creator_without_an_open() -> Result<()> {
     let setup = setup("")?;
     let server = setup.start().await?;
     let mut person = Person::at(&server, &setup.folder("app")?).await?;
@@ -102,7 +102,7 @@ async fn a_new_session_tells_its_creator_without_being_opened() -> Result<()> {
 }
 
 #[tokio::test]
-async fn every_window_hears_of_a_new_session_and_of_its_title() -> Result<()> {
+async fn new_session_and_its_title_are_announced_to_every_window() -> Result<()> {
     let setup = setup("")?;
     let server = setup.start().await?;
     let mut other = server.connect().await?;
@@ -120,7 +120,7 @@ async fn every_window_hears_of_a_new_session_and_of_its_title() -> Result<()> {
 }
 
 #[tokio::test]
-async fn tc_2_2f_a_session_that_cannot_be_created_leaves_nothing_behind() -> Result<()> {
+async fn tc_2_2f_failed_session_creation_leaves_no_files() -> Result<()> {
     let setup = setup("refuse-new")?;
     let server = setup.start().await?;
     let mut person = Person::at(&server, &setup.folder("app")?).await?;
@@ -138,7 +138,7 @@ async fn tc_2_2f_a_session_that_cannot_be_created_leaves_nothing_behind() -> Res
 }
 
 #[tokio::test]
-async fn an_agent_nobody_knows_and_a_project_nobody_knows_are_refused() -> Result<()> {
+async fn session_with_an_unknown_agent_or_project_is_rejected() -> Result<()> {
     let setup = setup("")?;
     let server = setup.start().await?;
     let mut person = Person::at(&server, &setup.folder("app")?).await?;
@@ -151,7 +151,7 @@ async fn an_agent_nobody_knows_and_a_project_nobody_knows_are_refused() -> Resul
 }
 
 #[tokio::test]
-async fn an_agent_that_wants_a_sign_in_says_how() -> Result<()> {
+async fn sign_in_error_names_the_agents_sign_in_methods() -> Result<()> {
     let setup = setup("auth")?;
     let server = setup.start().await?;
     let mut person = Person::at(&server, &setup.folder("app")?).await?;
@@ -163,7 +163,7 @@ async fn an_agent_that_wants_a_sign_in_says_how() -> Result<()> {
 }
 
 #[tokio::test]
-async fn tc_2_3a_an_opened_session_shows_its_whole_history() -> Result<()> {
+async fn tc_2_3a_opened_session_shows_its_whole_history() -> Result<()> {
     let setup = setup("")?;
     let server = setup.start().await?;
     let folder = setup.folder("app")?;
@@ -197,7 +197,7 @@ async fn tc_2_3a_an_opened_session_shows_its_whole_history() -> Result<()> {
 }
 
 #[tokio::test]
-async fn a_tail_has_the_last_entries_and_pages_have_the_others() -> Result<()> {
+async fn tail_has_the_last_entries_and_pages_have_the_others() -> Result<()> {
     let setup = setup("")?;
     let server = setup.start().await?;
     let mut person = Person::at(&server, &setup.folder("app")?).await?;
@@ -217,7 +217,7 @@ async fn a_tail_has_the_last_entries_and_pages_have_the_others() -> Result<()> {
 }
 
 #[tokio::test]
-async fn tc_2_4a_an_archived_session_leaves_the_list_and_can_come_back() -> Result<()> {
+async fn tc_2_4a_archived_session_leaves_the_list_until_unarchived() -> Result<()> {
     let setup = setup("")?;
     let server = setup.start().await?;
     let mut person = Person::at(&server, &setup.folder("app")?).await?;
@@ -238,7 +238,7 @@ async fn tc_2_4a_an_archived_session_leaves_the_list_and_can_come_back() -> Resu
 }
 
 #[tokio::test]
-async fn tc_2_4c_sessions_made_elsewhere_are_not_listed() -> Result<()> {
+async fn tc_2_4c_sessions_created_by_other_clients_are_not_listed() -> Result<()> {
     let setup = setup("")?;
     let server = setup.start().await?;
     // The agent remembers one that we never made.
@@ -255,7 +255,7 @@ async fn tc_2_4c_sessions_made_elsewhere_are_not_listed() -> Result<()> {
 }
 
 #[tokio::test]
-async fn a_forged_id_is_not_found_whatever_it_looks_like() -> Result<()> {
+async fn forged_session_ids_are_not_found() -> Result<()> {
     let setup = setup("")?;
     let server = setup.start().await?;
     let mut person = Person::at(&server, &setup.folder("app")?).await?;
@@ -282,7 +282,7 @@ async fn a_forged_id_is_not_found_whatever_it_looks_like() -> Result<()> {
 }
 
 #[tokio::test]
-async fn tc_2_5a_sessions_and_what_is_archived_survive_a_restart() -> Result<()> {
+async fn tc_2_5a_sessions_and_their_archived_state_survive_a_restart() -> Result<()> {
     let setup = setup("")?;
     let server = setup.start().await?;
     let folder = setup.folder("app")?;
@@ -305,7 +305,7 @@ async fn tc_2_5a_sessions_and_what_is_archived_survive_a_restart() -> Result<()>
 }
 
 #[tokio::test]
-async fn tc_2_5b_history_is_there_after_a_restart_and_the_agent_goes_on_with_it() -> Result<()> {
+async fn tc_2_5b_history_survives_a_restart_and_the_agent_resumes_it() -> Result<()> {
     let setup = setup("")?;
     let server = setup.start().await?;
     let folder = setup.folder("app")?;
@@ -327,7 +327,7 @@ async fn tc_2_5b_history_is_there_after_a_restart_and_the_agent_goes_on_with_it(
 }
 
 #[tokio::test]
-async fn what_was_said_elsewhere_meanwhile_appears() -> Result<()> {
+async fn messages_added_by_another_client_appear_after_a_restart() -> Result<()> {
     let setup = setup("no-resume")?;
     let server = setup.start().await?;
     let folder = setup.folder("app")?;
@@ -374,7 +374,7 @@ async fn what_was_said_elsewhere_meanwhile_appears() -> Result<()> {
 }
 
 #[tokio::test]
-async fn an_agent_that_cannot_load_never_hides_the_history() -> Result<()> {
+async fn history_stays_readable_if_the_agent_cannot_load_sessions() -> Result<()> {
     let setup = setup("no-load no-resume")?;
     let server = setup.start().await?;
     let folder = setup.folder("app")?;
@@ -394,7 +394,7 @@ async fn an_agent_that_cannot_load_never_hides_the_history() -> Result<()> {
 }
 
 #[tokio::test]
-async fn a_name_a_person_chose_stays() -> Result<()> {
+async fn title_set_by_the_user_is_kept() -> Result<()> {
     let setup = setup("")?;
     let server = setup.start().await?;
     let folder = setup.folder("app")?;
@@ -420,7 +420,7 @@ async fn a_name_a_person_chose_stays() -> Result<()> {
 }
 
 #[tokio::test]
-async fn a_deleted_session_goes_to_the_trash_and_can_be_brought_back() -> Result<()> {
+async fn deleted_session_moves_to_the_trash_and_can_be_restored() -> Result<()> {
     let setup = setup("")?;
     let server = setup.start().await?;
     let folder = setup.folder("app")?;
@@ -460,7 +460,7 @@ async fn a_deleted_session_goes_to_the_trash_and_can_be_brought_back() -> Result
 }
 
 #[tokio::test]
-async fn sessions_of_a_removed_project_come_back_with_it() -> Result<()> {
+async fn sessions_of_a_removed_project_return_when_it_is_added_again() -> Result<()> {
     let setup = setup("")?;
     let server = setup.start().await?;
     let folder = setup.folder("app")?;
@@ -481,7 +481,7 @@ async fn sessions_of_a_removed_project_come_back_with_it() -> Result<()> {
 }
 
 #[tokio::test]
-async fn a_lost_or_broken_index_is_rebuilt_from_the_transcripts_and_said_so() -> Result<()> {
+async fn lost_or_corrupt_index_is_rebuilt_from_transcripts_with_a_notice() -> Result<()> {
     let setup = setup("")?;
     let server = setup.start().await?;
     let folder = setup.folder("app")?;
@@ -515,7 +515,7 @@ async fn a_lost_or_broken_index_is_rebuilt_from_the_transcripts_and_said_so() ->
 }
 
 #[tokio::test]
-async fn a_session_whose_title_was_not_written_any_more_is_named_by_its_first_message() -> Result<()>
+async fn session_without_a_saved_title_is_titled_by_its_first_message() -> Result<()>
 {
     let setup = setup("")?;
     let server = setup.start().await?;

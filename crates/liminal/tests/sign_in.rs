@@ -84,7 +84,7 @@ async fn until_logins(setup: &ServerSetup, count: usize) -> Result<()> {
 }
 
 #[tokio::test]
-async fn an_agent_tells_its_ways_with_their_kinds() -> Result<()> {
+async fn agent_list_has_the_sign_in_methods_with_their_kinds() -> Result<()> {
     let setup = setup("auth three-ways more-ways")?;
     let (_server, mut person) = locked_out(&setup).await?;
     let list = person.socket.ask(json!({"type": "agent:list"})).await?;
@@ -107,7 +107,7 @@ async fn an_agent_tells_its_ways_with_their_kinds() -> Result<()> {
 }
 
 #[tokio::test]
-async fn a_way_in_a_terminal_runs_the_agents_own_command_and_takes_what_is_typed() -> Result<()> {
+async fn terminal_sign_in_runs_the_agents_command_with_typed_input() -> Result<()> {
     let setup = setup("auth three-ways")?;
     let (_server, mut person) = locked_out(&setup).await?;
     begin(&mut person, "terminal").await?;
@@ -133,7 +133,7 @@ async fn a_way_in_a_terminal_runs_the_agents_own_command_and_takes_what_is_typed
 }
 
 #[tokio::test]
-async fn a_command_in_the_older_form_runs_as_the_agent_wrote_it() -> Result<()> {
+async fn sign_in_command_in_the_older_form_runs_unchanged() -> Result<()> {
     let setup = setup("auth more-ways")?;
     let (_server, mut person) = locked_out(&setup).await?;
     begin(&mut person, "older").await?;
@@ -150,7 +150,7 @@ async fn a_command_in_the_older_form_runs_as_the_agent_wrote_it() -> Result<()> 
 }
 
 #[tokio::test]
-async fn nothing_that_is_typed_or_shown_is_written_down() -> Result<()> {
+async fn sign_in_input_is_neither_logged_nor_stored() -> Result<()> {
     let setup = setup("auth three-ways")?.env("LIMINAL_LOG", "trace");
     let (server, mut person) = locked_out(&setup).await?;
     begin(&mut person, "terminal").await?;
@@ -180,7 +180,7 @@ async fn nothing_that_is_typed_or_shown_is_written_down() -> Result<()> {
 }
 
 #[tokio::test]
-async fn a_command_that_fails_is_said_to_and_may_be_tried_again() -> Result<()> {
+async fn failed_sign_in_command_is_reported_and_can_be_retried() -> Result<()> {
     let setup = setup("auth three-ways")?;
     let (_server, mut person) = locked_out(&setup).await?;
     for _ in 0..2 {
@@ -196,7 +196,7 @@ async fn a_command_that_fails_is_said_to_and_may_be_tried_again() -> Result<()> 
 }
 
 #[tokio::test]
-async fn ctrl_c_and_closing_end_it_and_all_it_started() -> Result<()> {
+async fn ctrl_c_stop_close_and_kill_end_the_sign_in_processes() -> Result<()> {
     let setup = setup("auth three-ways")?;
     let (server, mut person) = locked_out(&setup).await?;
     begin(&mut person, "terminal").await?;
@@ -235,7 +235,7 @@ async fn ctrl_c_and_closing_end_it_and_all_it_started() -> Result<()> {
 }
 
 #[tokio::test]
-async fn there_is_one_attempt_at_a_time_and_only_its_window_sees_it() -> Result<()> {
+async fn new_sign_in_replaces_the_old_one_and_only_its_window_sees_it() -> Result<()> {
     let setup = setup("auth three-ways")?;
     let (server, mut first) = locked_out(&setup).await?;
     begin(&mut first, "terminal").await?;
@@ -260,7 +260,7 @@ async fn there_is_one_attempt_at_a_time_and_only_its_window_sees_it() -> Result<
 }
 
 #[tokio::test]
-async fn only_what_the_agent_offers_runs() -> Result<()> {
+async fn sign_in_method_the_agent_does_not_offer_is_rejected() -> Result<()> {
     let setup = setup("auth three-ways")?;
     let (_server, mut person) = locked_out(&setup).await?;
     for method in ["sh -c id", "", "login --force"] {
@@ -277,7 +277,7 @@ async fn only_what_the_agent_offers_runs() -> Result<()> {
 }
 
 #[tokio::test]
-async fn a_command_that_writes_without_end_holds_nobody_up() -> Result<()> {
+async fn sign_in_command_that_floods_output_still_accepts_input() -> Result<()> {
     let setup = setup("auth three-ways")?;
     let (_server, mut person) = locked_out(&setup).await?;
     begin(&mut person, "terminal").await?;
@@ -294,7 +294,7 @@ async fn a_command_that_writes_without_end_holds_nobody_up() -> Result<()> {
 }
 
 #[tokio::test]
-async fn a_command_that_does_not_read_can_be_ended_whatever_is_typed() -> Result<()> {
+async fn sign_in_command_that_does_not_read_input_can_be_stopped() -> Result<()> {
     let setup = setup("auth three-ways")?;
     let (_server, mut person) = locked_out(&setup).await?;
     begin(&mut person, "terminal").await?;
@@ -314,7 +314,7 @@ async fn a_command_that_does_not_read_can_be_ended_whatever_is_typed() -> Result
 }
 
 #[tokio::test]
-async fn an_agent_may_send_the_person_to_a_page_while_it_signs_them_in() -> Result<()> {
+async fn agent_may_show_a_link_during_sign_in() -> Result<()> {
     let setup = setup("auth three-ways more-ways")?;
     let (_server, mut person) = locked_out(&setup).await?;
     for (action, ended) in [("decline", "error"), ("accept", "agent:authenticated")] {
@@ -336,7 +336,7 @@ async fn an_agent_may_send_the_person_to_a_page_while_it_signs_them_in() -> Resu
 }
 
 #[tokio::test]
-async fn a_session_that_is_opened_again_says_that_its_agent_wants_a_sign_in_and_goes_on_after_it()
+async fn reopened_session_reports_a_needed_sign_in_and_continues_after_it()
 -> Result<()> {
     let setup = setup("auth")?;
     let (server, mut person) = locked_out(&setup).await?;

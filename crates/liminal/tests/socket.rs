@@ -11,7 +11,7 @@ async fn start() -> Result<(ServerSetup, Server)> {
 }
 
 #[tokio::test]
-async fn the_first_message_says_who_is_speaking() -> Result<()> {
+async fn hello_reports_version_settings_and_boot_id() -> Result<()> {
     let (setup, server) = start().await?;
     let hello = server.connect_unread().await?.next().await?;
     assert_eq!(hello["type"], "hello");
@@ -36,7 +36,7 @@ async fn the_first_message_says_who_is_speaking() -> Result<()> {
 }
 
 #[tokio::test]
-async fn anything_malformed_is_answered_and_the_socket_lives() -> Result<()> {
+async fn malformed_messages_are_answered_and_the_socket_stays_open() -> Result<()> {
     let (_setup, server) = start().await?;
     let mut socket = server.connect().await?;
     let deep = format!(
@@ -93,7 +93,7 @@ async fn anything_malformed_is_answered_and_the_socket_lives() -> Result<()> {
 }
 
 #[tokio::test]
-async fn a_request_that_fails_is_named_in_the_error() -> Result<()> {
+async fn error_carries_the_request_id_of_the_failed_request() -> Result<()> {
     let (_setup, server) = start().await?;
     let mut socket = server.connect().await?;
     socket
@@ -112,7 +112,7 @@ async fn a_request_that_fails_is_named_in_the_error() -> Result<()> {
 }
 
 #[tokio::test]
-async fn a_frame_over_the_limit_ends_that_connection_and_no_other() -> Result<()> {
+async fn frame_over_the_limit_closes_only_its_connection() -> Result<()> {
     let (_setup, server) = start().await?;
     let mut calm = server.connect().await?;
     let mut huge = server.connect().await?;
@@ -131,7 +131,7 @@ async fn a_frame_over_the_limit_ends_that_connection_and_no_other() -> Result<()
 }
 
 #[tokio::test]
-async fn many_requests_at_once_are_all_answered_and_carried_out_in_order() -> Result<()> {
+async fn pipelined_requests_are_all_answered_and_executed_in_order() -> Result<()> {
     let (setup, server) = start().await?;
     let mut socket = server.connect().await?;
     for number in 0..200 {
@@ -173,7 +173,7 @@ async fn many_requests_at_once_are_all_answered_and_carried_out_in_order() -> Re
 }
 
 #[tokio::test]
-async fn stopping_says_goodbye_to_every_window() -> Result<()> {
+async fn stop_closes_every_window_with_1001() -> Result<()> {
     let (_setup, server) = start().await?;
     let mut one = server.connect().await?;
     let mut two = server.connect().await?;
@@ -187,7 +187,7 @@ async fn stopping_says_goodbye_to_every_window() -> Result<()> {
 }
 
 #[tokio::test]
-async fn a_window_that_does_not_read_slows_nobody_and_is_let_go() -> Result<()> {
+async fn window_that_does_not_read_delays_no_other_and_is_closed() -> Result<()> {
     let (setup, server) = start().await?;
     let mut asleep = server.connect().await?;
     let begun = std::time::Instant::now();

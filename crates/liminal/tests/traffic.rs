@@ -20,7 +20,7 @@ fn labels(traffic: &Value) -> Vec<&str> {
 }
 
 #[tokio::test]
-async fn a_session_is_watched_from_when_it_is_asked_for_and_no_other_is() -> Result<()> {
+async fn traffic_is_recorded_only_for_the_session_that_enabled_it() -> Result<()> {
     let setup = ServerSetup::new(env!("CARGO_BIN_EXE_liminal"))?.with_scripted_agent("")?;
     let server = setup.start().await?;
     let mut person = Person::at(&server, &setup.folder("app")?).await?;
@@ -57,7 +57,7 @@ async fn a_session_is_watched_from_when_it_is_asked_for_and_no_other_is() -> Res
 }
 
 #[tokio::test]
-async fn it_goes_on_over_a_crash_and_stays_bounded_in_a_flood() -> Result<()> {
+async fn traffic_recording_survives_a_crash_and_is_bounded_in_a_flood() -> Result<()> {
     let setup = ServerSetup::new(env!("CARGO_BIN_EXE_liminal"))?.with_scripted_agent("")?;
     let server = setup.start().await?;
     let mut person = Person::at(&server, &setup.folder("app")?).await?;

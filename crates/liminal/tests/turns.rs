@@ -25,7 +25,7 @@ fn prompts(setup: &ServerSetup) -> usize {
 }
 
 #[tokio::test]
-async fn tc_3_7b_a_cancel_stops_the_turn_keeps_what_was_said_and_lets_go_on() -> Result<()> {
+async fn tc_3_7b_cancel_stops_the_turn_and_keeps_its_output() -> Result<()> {
     let (_setup, _server, mut person, mut talk) = one("").await?;
     person.send(&talk, "say partial\nhang").await?;
     person.until_said(&mut talk, "assistant: partial").await?;
@@ -42,7 +42,7 @@ async fn tc_3_7b_a_cancel_stops_the_turn_keeps_what_was_said_and_lets_go_on() ->
 }
 
 #[tokio::test]
-async fn a_cancel_with_nothing_to_cancel_is_no_error() -> Result<()> {
+async fn cancel_without_a_running_turn_is_not_an_error() -> Result<()> {
     let (setup, _server, mut person, mut talk) = one("").await?;
     let answer = person
         .ask(&mut talk, json!({"type": "session:cancel"}))
@@ -53,7 +53,7 @@ async fn a_cancel_with_nothing_to_cancel_is_no_error() -> Result<()> {
 }
 
 #[tokio::test]
-async fn an_agent_that_ignores_a_cancel_counts_as_crashed() -> Result<()> {
+async fn agent_that_ignores_a_cancel_is_ended_and_its_turn_interrupted() -> Result<()> {
     let (_setup, _server, mut person, mut talk) = one("").await?;
     person.send(&talk, "deaf partial").await?;
     person.until_said(&mut talk, "assistant: partial").await?;
@@ -66,7 +66,7 @@ async fn an_agent_that_ignores_a_cancel_counts_as_crashed() -> Result<()> {
 }
 
 #[tokio::test]
-async fn a_message_during_a_turn_waits_and_is_sent_when_it_ends() -> Result<()> {
+async fn message_during_a_turn_is_queued_and_sent_when_it_ends() -> Result<()> {
     let (setup, _server, mut person, mut talk) = one("").await?;
     person.send(&talk, "say first\nsleep 300").await?;
     person.until_said(&mut talk, "assistant: first").await?;
@@ -94,7 +94,7 @@ async fn a_message_during_a_turn_waits_and_is_sent_when_it_ends() -> Result<()> 
 }
 
 #[tokio::test]
-async fn what_waits_can_be_changed_and_taken_back() -> Result<()> {
+async fn queued_message_can_be_edited_and_removed() -> Result<()> {
     let (setup, _server, mut person, mut talk) = one("").await?;
     let go_on = setup.home().join("go-on");
     let first = format!("say first\nuntil {}", go_on.display());
@@ -161,7 +161,7 @@ async fn cancelled_turn_leaves_its_queue_paused_until_it_is_resumed() -> Result<
 }
 
 #[tokio::test]
-async fn what_waits_survives_a_crash_and_waits_for_the_person() -> Result<()> {
+async fn queued_message_survives_a_crash_paused() -> Result<()> {
     let (setup, server, mut person, mut talk) = one("").await?;
     person.send(&talk, "say first\nhang").await?;
     person.until_said(&mut talk, "assistant: first").await?;
@@ -192,7 +192,7 @@ async fn what_waits_survives_a_crash_and_waits_for_the_person() -> Result<()> {
 }
 
 #[tokio::test]
-async fn a_request_id_runs_once_also_after_a_restart() -> Result<()> {
+async fn message_with_a_known_request_id_runs_once_also_after_a_restart() -> Result<()> {
     let (setup, server, mut person, mut talk) = one("").await?;
     for _ in 0..3 {
         person.send_as(&talk, "say once", "the-same").await?;
@@ -214,7 +214,7 @@ async fn a_request_id_runs_once_also_after_a_restart() -> Result<()> {
 }
 
 #[tokio::test]
-async fn the_senders_entry_answers_only_the_senders_request() -> Result<()> {
+async fn request_id_of_a_message_is_returned_only_to_its_sender() -> Result<()> {
     let (setup, server, mut person, mut talk) = one("").await?;
     let mut other = Person::at(&server, &setup.folder("app")?).await?;
     other.open(&talk.session_id).await?;
@@ -229,7 +229,7 @@ async fn the_senders_entry_answers_only_the_senders_request() -> Result<()> {
 }
 
 #[tokio::test]
-async fn an_empty_message_is_refused() -> Result<()> {
+async fn empty_message_is_rejected() -> Result<()> {
     let (setup, _server, mut person, mut talk) = one("").await?;
     let send = json!({"type": "session:send", "content": " \n\t "});
     assert_eq!(
@@ -241,7 +241,7 @@ async fn an_empty_message_is_refused() -> Result<()> {
 }
 
 #[tokio::test]
-async fn a_crash_ends_the_running_turns_of_that_agent_and_only_those() -> Result<()> {
+async fn agent_crash_interrupts_only_its_own_turns() -> Result<()> {
     let setup = setup("")?;
     let setup = setup.env("CODEX_ACP_CMD", testkit::scripted_agent()?);
     let (setup, server, mut person, mut crashing) = begin(setup).await?;
@@ -313,7 +313,7 @@ async fn ten_sends_after_a_crash_attach_the_session_once() -> Result<()> {
 }
 
 #[tokio::test]
-async fn a_server_that_dies_in_mid_turn_marks_it_interrupted_once() -> Result<()> {
+async fn turn_running_when_the_server_was_killed_is_interrupted_once() -> Result<()> {
     let (setup, server, mut person, mut talk) = one("").await?;
     person
         .send(&talk, "say partial\ntool t1 execute Build\nhang")
@@ -334,7 +334,7 @@ async fn a_server_that_dies_in_mid_turn_marks_it_interrupted_once() -> Result<()
 }
 
 #[tokio::test]
-async fn a_server_that_is_stopped_in_mid_turn_says_so() -> Result<()> {
+async fn turn_running_when_the_server_stopped_is_interrupted_with_a_reason() -> Result<()> {
     let (setup, server, mut person, mut talk) = one("").await?;
     person.send(&talk, "say partial\nhang").await?;
     person.until_said(&mut talk, "assistant: partial").await?;
@@ -351,7 +351,7 @@ async fn a_server_that_is_stopped_in_mid_turn_says_so() -> Result<()> {
 }
 
 #[tokio::test]
-async fn how_a_turn_ended_is_told_as_it_was() -> Result<()> {
+async fn turn_outcome_reflects_the_agents_stop_reason() -> Result<()> {
     let (_setup, _server, mut person, mut talk) = one("").await?;
     for (script, outcome) in [
         ("stop refusal", "turn refused"),
@@ -372,7 +372,7 @@ async fn how_a_turn_ended_is_told_as_it_was() -> Result<()> {
 
 /// As Claude Code tells it: text, and an error with the same words.
 #[tokio::test]
-async fn a_failure_is_told_in_the_agents_words_alone() -> Result<()> {
+async fn turn_failure_shows_only_the_agents_error_text() -> Result<()> {
     let (_setup, _server, mut person, mut talk) = one("").await?;
     let fails = "fail -32603 Internal error: API Error: 429";
     person.turn(&mut talk, fails).await?;
@@ -383,7 +383,7 @@ async fn a_failure_is_told_in_the_agents_words_alone() -> Result<()> {
 
 /// As Codex tells it: text without a name behind a message that has one, a mark, and a usual end.
 #[tokio::test]
-async fn a_turn_that_ends_as_usual_after_a_failure_has_failed() -> Result<()> {
+async fn turn_that_ends_normally_after_a_system_error_counts_as_failed() -> Result<()> {
     let (_setup, _server, mut person, mut talk) = one("").await?;
     let says = |id: Value, text: &str| {
         let content = json!({"type": "text", "text": text});
@@ -417,7 +417,7 @@ async fn a_turn_that_ends_as_usual_after_a_failure_has_failed() -> Result<()> {
 }
 
 #[tokio::test]
-async fn what_an_agent_says_after_the_end_is_kept() -> Result<()> {
+async fn agent_output_after_the_turn_is_kept() -> Result<()> {
     let (setup, server, mut person, mut talk) = one("").await?;
     person
         .turn(&mut talk, "say done\nlate one more thing")
@@ -438,7 +438,7 @@ async fn what_an_agent_says_after_the_end_is_kept() -> Result<()> {
 }
 
 #[tokio::test]
-async fn policy_allow_takes_the_least_that_allows() -> Result<()> {
+async fn policy_allow_chooses_allow_once() -> Result<()> {
     let (setup, server, mut person, mut talk) = one("").await?;
     person
         .turn(&mut talk, "permission t1 Delete everything")
@@ -455,7 +455,7 @@ async fn policy_allow_takes_the_least_that_allows() -> Result<()> {
 }
 
 #[tokio::test]
-async fn policy_ask_waits_for_the_person_and_a_cancel_answers_cancelled() -> Result<()> {
+async fn policy_ask_waits_for_the_user_and_cancel_answers_cancelled() -> Result<()> {
     let setup = setup("")?.arg("--permissions").arg("ask");
     let (_setup, _server, mut person, mut talk) = begin(setup).await?;
     let waiting = |seen: &Conversation| seen.info["state"] == "waiting";
@@ -511,7 +511,7 @@ async fn policy_ask_waits_for_the_person_and_a_cancel_answers_cancelled() -> Res
 }
 
 #[tokio::test]
-async fn a_silent_turn_is_shown_as_quiet_and_goes_on() -> Result<()> {
+async fn silent_turn_is_shown_as_quiet_and_continues() -> Result<()> {
     let setup = setup("")?.env("ACP_PROMPT_TIMEOUT_MS", "100");
     let (_setup, _server, mut person, mut talk) = begin(setup).await?;
     person.send(&talk, "say one\nsleep 600\nsay two").await?;
@@ -526,7 +526,7 @@ async fn a_silent_turn_is_shown_as_quiet_and_goes_on() -> Result<()> {
 }
 
 #[tokio::test]
-async fn a_silent_agent_is_restarted_if_that_is_wanted() -> Result<()> {
+async fn silent_agent_is_restarted_if_stall_action_is_restart() -> Result<()> {
     let setup = setup("")?
         .env("ACP_PROMPT_TIMEOUT_MS", "100")
         .env("LIMINAL_STALL_ACTION", "restart");
@@ -567,7 +567,7 @@ async fn modes_options_commands_and_usage_are_shown_and_set() -> Result<()> {
 }
 
 #[tokio::test]
-async fn agents_read_and_write_inside_the_project_and_nowhere_else() -> Result<()> {
+async fn agents_read_and_write_files_only_inside_the_project() -> Result<()> {
     let (setup, _server, mut person, mut talk) = one("").await?;
     let folder = setup.folder("app")?;
     let outside = setup.folder("elsewhere")?;
@@ -608,7 +608,7 @@ async fn agents_read_and_write_inside_the_project_and_nowhere_else() -> Result<(
 }
 
 #[tokio::test]
-async fn the_output_of_a_command_is_shown_live_in_its_tool_call() -> Result<()> {
+async fn command_output_is_shown_live_in_its_tool_call() -> Result<()> {
     let (_setup, _server, mut person, mut talk) = one("").await?;
     person
         .turn(
@@ -629,7 +629,7 @@ async fn the_output_of_a_command_is_shown_live_in_its_tool_call() -> Result<()> 
 }
 
 #[tokio::test]
-async fn agents_never_see_our_token_and_do_see_their_own_keys() -> Result<()> {
+async fn agent_environment_has_its_api_keys_but_no_server_token() -> Result<()> {
     let setup = setup("")?
         .env("LIMINAL_TOKEN", "0123456789abcdef0123456789abcdef-secret")
         .env("ANTHROPIC_API_KEY", "theirs");
@@ -653,7 +653,7 @@ async fn agents_never_see_our_token_and_do_see_their_own_keys() -> Result<()> {
 }
 
 #[tokio::test]
-async fn a_picture_goes_along_with_a_message() -> Result<()> {
+async fn uploaded_image_is_sent_with_a_message() -> Result<()> {
     let (_setup, server, mut person, mut talk) = one("").await?;
     let bearer = format!("Authorization: Bearer {}", server.token);
     let host = format!("Host: {}", server.address);

@@ -7,7 +7,7 @@ use testkit::{Program, ends, heard_text};
 use crate::setup;
 
 #[tokio::test]
-async fn deltas_come_in_order_after_the_answer_and_each_run_ends_once() -> Result<()> {
+async fn deltas_follow_the_response_in_order_and_each_run_ends_once() -> Result<()> {
     let setup = setup()?;
     let server = setup.start().await?;
     let mut program = Program::at(&server).await?;
@@ -52,7 +52,7 @@ async fn deltas_come_in_order_after_the_answer_and_each_run_ends_once() -> Resul
 }
 
 #[tokio::test]
-async fn late_updates_of_an_ended_run_are_no_events_of_the_next_one() -> Result<()> {
+async fn late_updates_of_an_ended_run_are_not_events_of_the_next_run() -> Result<()> {
     let setup = setup()?;
     let server = setup.start().await?;
     let mut program = Program::at(&server).await?;
@@ -83,7 +83,7 @@ async fn late_updates_of_an_ended_run_are_no_events_of_the_next_one() -> Result<
 }
 
 #[tokio::test]
-async fn the_same_key_is_the_same_message() -> Result<()> {
+async fn repeated_idempotency_key_returns_the_first_run() -> Result<()> {
     let setup = setup()?;
     let server = setup.start().await?;
     let mut program = Program::at(&server).await?;
@@ -107,7 +107,7 @@ async fn the_same_key_is_the_same_message() -> Result<()> {
 }
 
 #[tokio::test]
-async fn a_run_is_stopped_and_one_that_waits_is_taken_back() -> Result<()> {
+async fn abort_ends_a_running_run_and_removes_a_queued_one() -> Result<()> {
     let setup = setup()?;
     let server = setup.start().await?;
     let mut program = Program::at(&server).await?;
@@ -164,7 +164,7 @@ async fn aborted_run_leaves_the_queue_paused_until_it_is_resumed() -> Result<()>
 }
 
 #[tokio::test]
-async fn every_run_of_a_session_that_is_deleted_ends_once() -> Result<()> {
+async fn every_run_of_a_deleted_session_ends_once() -> Result<()> {
     let setup = setup()?;
     let server = setup.start().await?;
     let mut program = Program::at(&server).await?;
@@ -190,7 +190,7 @@ async fn every_run_of_a_session_that_is_deleted_ends_once() -> Result<()> {
 }
 
 #[tokio::test]
-async fn messages_that_wait_are_listed_and_sent_in_their_order() -> Result<()> {
+async fn queued_messages_are_listed_and_sent_in_order() -> Result<()> {
     let setup = setup()?;
     let server = setup.start().await?;
     let mut program = Program::at(&server).await?;
@@ -219,7 +219,7 @@ async fn messages_that_wait_are_listed_and_sent_in_their_order() -> Result<()> {
 }
 
 #[tokio::test]
-async fn a_program_hears_only_of_the_sessions_it_follows() -> Result<()> {
+async fn client_receives_events_only_of_subscribed_sessions() -> Result<()> {
     let setup = setup()?;
     let server = setup.start().await?;
     let mut one = Program::at(&server).await?;
@@ -239,7 +239,7 @@ async fn a_program_hears_only_of_the_sessions_it_follows() -> Result<()> {
 }
 
 #[tokio::test]
-async fn a_crash_of_the_agent_ends_the_run_with_an_error() -> Result<()> {
+async fn agent_crash_ends_the_run_with_an_error() -> Result<()> {
     let setup = setup()?;
     let server = setup.start().await?;
     let mut program = Program::at(&server).await?;
@@ -251,7 +251,7 @@ async fn a_crash_of_the_agent_ends_the_run_with_an_error() -> Result<()> {
 }
 
 #[tokio::test]
-async fn questions_of_agents_are_listed_and_answered() -> Result<()> {
+async fn permission_requests_are_listed_and_answered() -> Result<()> {
     let setup = setup()?.env("LIMINAL_PERMISSIONS", "ask");
     let server = setup.start().await?;
     let mut program = Program::at(&server).await?;
@@ -273,7 +273,7 @@ async fn questions_of_agents_are_listed_and_answered() -> Result<()> {
 }
 
 #[tokio::test]
-async fn what_an_agent_wants_to_know_is_told_listed_and_answered() -> Result<()> {
+async fn elicitations_are_announced_listed_and_answered() -> Result<()> {
     let setup = setup()?;
     let server = setup.start().await?;
     let mut program = Program::at(&server).await?;
@@ -308,7 +308,7 @@ async fn what_an_agent_wants_to_know_is_told_listed_and_answered() -> Result<()>
 }
 
 #[tokio::test]
-async fn a_long_history_comes_in_pages_and_a_huge_message_on_its_own() -> Result<()> {
+async fn long_history_is_paged_and_a_huge_message_is_fetched_separately() -> Result<()> {
     let setup = setup()?;
     let server = setup.start().await?;
     let mut program = Program::at(&server).await?;
@@ -362,7 +362,7 @@ async fn a_long_history_comes_in_pages_and_a_huge_message_on_its_own() -> Result
 }
 
 #[tokio::test]
-async fn a_page_that_begins_within_a_run_knows_whose_it_is() -> Result<()> {
+async fn history_page_that_starts_inside_a_run_has_its_run_id() -> Result<()> {
     let setup = setup()?;
     let server = setup.start().await?;
     let mut program = Program::at(&server).await?;

@@ -17,7 +17,7 @@ fn upgrade(server: &Server) -> String {
 }
 
 #[tokio::test]
-async fn nobody_gets_in_without_the_token_and_strangers_do_not_stay() -> Result<()> {
+async fn unauthenticated_connections_are_rejected_limited_and_closed() -> Result<()> {
     let setup = setup()?;
     let server = setup.start().await?;
     for (first, error) in [
@@ -64,7 +64,7 @@ async fn nobody_gets_in_without_the_token_and_strangers_do_not_stay() -> Result<
 }
 
 #[tokio::test]
-async fn whoever_hangs_up_is_answered_at_both_doors() -> Result<()> {
+async fn close_frame_is_answered_on_gateway_and_browser_sockets() -> Result<()> {
     let setup = setup()?;
     let server = setup.start().await?;
     let mut stranger = server.knock().await?;
@@ -77,7 +77,7 @@ async fn whoever_hangs_up_is_answered_at_both_doors() -> Result<()> {
 }
 
 #[tokio::test]
-async fn a_stranger_may_ask_whether_we_are_there_before_saying_who_it_is() -> Result<()> {
+async fn ping_is_answered_before_authentication() -> Result<()> {
     let setup = setup()?;
     let server = setup.start().await?;
     let mut socket = server.knock().await?;
@@ -89,7 +89,7 @@ async fn a_stranger_may_ask_whether_we_are_there_before_saying_who_it_is() -> Re
 }
 
 #[tokio::test]
-async fn a_program_that_sends_too_much_or_bytes_is_told_why_it_has_to_leave() -> Result<()> {
+async fn oversized_binary_or_rejected_client_gets_a_close_code() -> Result<()> {
     let setup = setup()?;
     let server = setup.start().await?;
     let mut huge = Program::at(&server).await?;
@@ -113,7 +113,7 @@ async fn a_program_that_sends_too_much_or_bytes_is_told_why_it_has_to_leave() ->
 }
 
 #[tokio::test]
-async fn a_stranger_is_not_listened_to_for_long() -> Result<()> {
+async fn unauthenticated_client_cannot_send_a_large_frame() -> Result<()> {
     let setup = setup()?;
     let server = setup.start().await?;
     let mut stranger = tokio::net::TcpStream::connect(server.address).await?;
@@ -137,7 +137,7 @@ async fn a_stranger_is_not_listened_to_for_long() -> Result<()> {
 }
 
 #[tokio::test]
-async fn too_many_requests_are_refused_for_a_moment() -> Result<()> {
+async fn requests_over_the_rate_limit_are_rejected_temporarily() -> Result<()> {
     let setup = setup()?;
     let server = setup.start().await?;
     let mut program = Program::at(&server).await?;
@@ -176,7 +176,7 @@ async fn too_many_requests_are_refused_for_a_moment() -> Result<()> {
 }
 
 #[tokio::test]
-async fn a_new_token_sends_everybody_away_and_lets_in_who_has_it() -> Result<()> {
+async fn token_rotation_closes_all_connections_and_accepts_the_new_token() -> Result<()> {
     let setup = setup()?;
     let server = setup.start().await?;
     let mut inside = Program::at(&server).await?;
@@ -197,7 +197,7 @@ async fn a_new_token_sends_everybody_away_and_lets_in_who_has_it() -> Result<()>
 }
 
 #[tokio::test]
-async fn a_crowd_in_the_doorway_keeps_nobody_inside_waiting() -> Result<()> {
+async fn unauthenticated_flood_does_not_delay_authenticated_clients() -> Result<()> {
     let setup = setup()?;
     let server = setup.start().await?;
     let mut inside = Program::at(&server).await?;
@@ -233,7 +233,7 @@ async fn a_crowd_in_the_doorway_keeps_nobody_inside_waiting() -> Result<()> {
 }
 
 #[tokio::test]
-async fn the_gateway_has_a_port_of_its_own() -> Result<()> {
+async fn gateway_listens_on_its_own_port() -> Result<()> {
     let free = std::net::TcpListener::bind("127.0.0.1:0")?
         .local_addr()?
         .port();
@@ -258,7 +258,7 @@ async fn the_gateway_has_a_port_of_its_own() -> Result<()> {
 }
 
 #[tokio::test]
-async fn the_reference_page_is_what_the_table_says() -> Result<()> {
+async fn gateway_reference_page_matches_the_methods() -> Result<()> {
     let printed = setup()?.run(&["gateway", "reference"]).await?;
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/gateway.md");
     if std::env::var_os("UPDATE_DOCS").is_some() {

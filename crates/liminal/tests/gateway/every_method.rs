@@ -330,7 +330,7 @@ async fn ask_all(server: &Server, requests: &[(&Described, String)]) -> Result<(
 }
 
 #[tokio::test]
-async fn whatever_is_asked_of_a_method_is_answered_and_nothing_changes() -> Result<()> {
+async fn hostile_parameters_of_every_method_are_answered_and_change_nothing() -> Result<()> {
     let setup = setup()?;
     let server = setup.start().await?;
     let mut program = Program::at(&server).await?;

@@ -7,7 +7,7 @@ use testkit::Program;
 use crate::setup;
 
 #[tokio::test]
-async fn wrong_parameters_are_refused_by_name_and_nothing_happens() -> Result<()> {
+async fn invalid_parameters_are_rejected_without_effect() -> Result<()> {
     let setup = setup()?;
     let server = setup.start().await?;
     let mut program = Program::at(&server).await?;
@@ -78,7 +78,7 @@ async fn wrong_parameters_are_refused_by_name_and_nothing_happens() -> Result<()
 }
 
 #[tokio::test]
-async fn odd_words_arrive_as_they_were_sent() -> Result<()> {
+async fn unusual_unicode_text_is_stored_unchanged() -> Result<()> {
     let setup = setup()?;
     let server = setup.start().await?;
     let mut program = Program::at(&server).await?;

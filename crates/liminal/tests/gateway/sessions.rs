@@ -7,7 +7,7 @@ use testkit::{Program, ends, heard_text};
 use crate::setup;
 
 #[tokio::test]
-async fn the_walk_through_sessions_and_chat_works_and_survives_a_restart() -> Result<()> {
+async fn sessions_and_chat_history_survive_a_restart() -> Result<()> {
     let setup = setup()?;
     let server = setup.start().await?;
     let mut program = Program::at(&server).await?;
@@ -104,7 +104,7 @@ async fn sessions_are_renamed_archived_and_deleted() -> Result<()> {
 }
 
 #[tokio::test]
-async fn a_program_and_a_browser_see_the_same_session() -> Result<()> {
+async fn gateway_client_and_browser_see_the_same_session() -> Result<()> {
     let setup = setup()?;
     let server = setup.start().await?;
     let mut program = Program::at(&server).await?;
@@ -140,7 +140,7 @@ async fn a_program_and_a_browser_see_the_same_session() -> Result<()> {
 }
 
 #[tokio::test]
-async fn a_program_that_comes_back_goes_on_where_it_was() -> Result<()> {
+async fn reconnected_client_resumes_after_its_last_event() -> Result<()> {
     let setup = setup()?;
     let server = setup.start().await?;
     let mut first = Program::at(&server).await?;
@@ -174,7 +174,7 @@ async fn a_program_that_comes_back_goes_on_where_it_was() -> Result<()> {
 }
 
 #[tokio::test]
-async fn a_session_that_was_deleted_and_brought_back_is_heard_again() -> Result<()> {
+async fn restored_session_sends_events_again() -> Result<()> {
     let setup = setup()?;
     let server = setup.start().await?;
     let mut program = Program::at(&server).await?;
