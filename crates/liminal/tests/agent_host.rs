@@ -1,4 +1,4 @@
-//! The commands of an agent, with real processes behind a real keeper.
+//! Tests of the terminals of an agent (`terminal/*`), with real processes under a real keeper.
 
 #![cfg(target_os = "linux")]
 #![expect(
@@ -23,7 +23,7 @@ struct World {
     root: tempfile::TempDir,
     audit: Audit,
     host: Host,
-    watched: mpsc::Receiver<TerminalOutput>,
+    outputs: mpsc::Receiver<TerminalOutput>,
 }
 
 impl World {
@@ -34,13 +34,13 @@ impl World {
             fs::create_dir_all(real.join(folder)).unwrap();
         }
         let audit = Audit::open(&real.join("audit.jsonl")).unwrap();
-        let (output, watched) = mpsc::channel(1);
+        let (output, outputs) = mpsc::channel(1);
         let host = host(real.join("proj"), audit.clone(), output);
         Self {
             root,
             audit,
             host,
-            watched,
+            outputs,
         }
     }
 
@@ -69,7 +69,7 @@ impl World {
         self.serve(&format!("terminal/{what}"), params).await
     }
 
-    /// Runs it to its end: what it wrote, and how it ended.
+    /// Runs a command to its end and returns its output and exit status.
     async fn run(&self, params: Value) -> (String, Value) {
         let id = self.create(params).await.unwrap();
         let exit = self.ask("wait_for_exit", &id).await.unwrap();
@@ -78,7 +78,7 @@ impl World {
         (output["output"].as_str().unwrap().to_owned(), exit)
     }
 
-    async fn until_it_says(&self, id: &str, wanted: &str) {
+    async fn until_output_contains(&self, id: &str, wanted: &str) {
         let wait = async {
             while !self.ask("output", id).await.unwrap()["output"]
                 .as_str()
@@ -91,8 +91,8 @@ impl World {
         tokio::time::timeout(HANG_GUARD, wait).await.unwrap();
     }
 
-    async fn watch(&mut self) -> TerminalOutput {
-        let next = tokio::time::timeout(HANG_GUARD, self.watched.recv());
+    async fn next_output(&mut self) -> TerminalOutput {
+        let next = tokio::time::timeout(HANG_GUARD, self.outputs.recv());
         next.await.unwrap().unwrap()
     }
 }
@@ -116,12 +116,12 @@ fn host(project: PathBuf, audit: Audit, output: mpsc::Sender<TerminalOutput>) ->
     .unwrap()
 }
 
-/// A number of seconds nobody else sleeps for, to recognise our own processes by.
+/// Sleep duration that identifies the processes of one test.
 fn unique(number: u32) -> String {
     format!("97{number}.{}", std::process::id())
 }
 
-/// How many processes sleep for this long.
+/// Number of processes that sleep for this duration.
 fn sleepers(seconds: &str) -> usize {
     let wanted = format!("sleep\0{seconds}\0");
     let processes = fs::read_dir("/proc").unwrap().flatten();
@@ -140,8 +140,8 @@ async fn until_sleepers(seconds: &str, count: usize) {
     tokio::time::timeout(HANG_GUARD, wait).await.unwrap();
 }
 
-/// A child, a grandchild, one in a session of its own, and one whose parent has left it.
-fn a_family(seconds: &str) -> String {
+/// Script that starts a child, a grandchild, a child in its own session, and an orphan, and waits for them.
+fn process_family(seconds: &str) -> String {
     format!(
         "sleep {seconds} & (sleep {seconds} & wait) & setsid sleep {seconds} & \
          setsid sh -c 'sleep {seconds} & exit' & echo started; wait"
@@ -209,11 +209,11 @@ async fn character_split_across_two_writes_stays_one() {
     let script = r"printf 'a\342'; read line < go; printf '\202\254b\377'";
     fifo(&world.path("proj/go"));
     let id = world.sh(script).await;
-    assert_eq!(world.watch().await.text, "a");
+    assert_eq!(world.next_output().await.text, "a");
     fs::write(world.path("proj/go"), "\n").unwrap();
     let mut text = String::new();
     loop {
-        let next = world.watch().await;
+        let next = world.next_output().await;
         text += &next.text;
         if next.exit.is_some() {
             break;
@@ -233,9 +233,9 @@ fn fifo(path: &std::path::Path) {
 async fn killed_command_ends_with_its_children_and_output_stays_readable() {
     let world = World::new();
     let seconds = unique(1);
-    let id = world.sh(&a_family(&seconds)).await;
+    let id = world.sh(&process_family(&seconds)).await;
     until_sleepers(&seconds, 4).await;
-    world.until_it_says(&id, "started").await;
+    world.until_output_contains(&id, "started").await;
     let output = world.ask("output", &id).await.unwrap();
     assert_eq!(output, json!({"output": "started\n", "truncated": false}));
     assert_eq!(world.ask("kill", &id).await.unwrap(), json!({}));
@@ -262,7 +262,7 @@ async fn every_wait_for_exit_request_gets_the_exit_status() {
     let world = World::new();
     fifo(&world.path("proj/go"));
     let id = world.sh("echo ready; read line < go; exit 3").await;
-    world.until_it_says(&id, "ready").await;
+    world.until_output_contains(&id, "ready").await;
     let waiters: Vec<_> = (0..3)
         .map(|_| {
             let (host, id) = (world.host.clone(), id.clone());
@@ -276,8 +276,8 @@ async fn every_wait_for_exit_request_gets_the_exit_status() {
     assert!(waiters.iter().all(|waiter| !waiter.is_finished()));
     fs::write(world.path("proj/go"), "\n").unwrap();
     for waiter in waiters {
-        let told = tokio::time::timeout(HANG_GUARD, waiter).await.unwrap();
-        assert_eq!(told.unwrap().unwrap(), json!({"exitCode": 3}));
+        let exit = tokio::time::timeout(HANG_GUARD, waiter).await.unwrap();
+        assert_eq!(exit.unwrap().unwrap(), json!({"exitCode": 3}));
     }
 }
 
@@ -285,7 +285,7 @@ async fn every_wait_for_exit_request_gets_the_exit_status() {
 async fn released_terminal_ends_its_processes_and_is_unknown() {
     let world = World::new();
     let seconds = unique(3);
-    let id = world.sh(&a_family(&seconds)).await;
+    let id = world.sh(&process_family(&seconds)).await;
     until_sleepers(&seconds, 4).await;
     assert_eq!(world.ask("release", &id).await.unwrap(), json!({}));
     assert_eq!(sleepers(&seconds), 0);
@@ -380,7 +380,7 @@ async fn subscriber_gets_all_output_in_order_and_one_exit() {
         .await;
     let mut text = String::new();
     let exit = loop {
-        let next = world.watch().await;
+        let next = world.next_output().await;
         assert_eq!(next.terminal_id, id);
         text += &next.text;
         if let Some(exit) = next.exit {
@@ -394,7 +394,7 @@ async fn subscriber_gets_all_output_in_order_and_one_exit() {
     assert_eq!((exit.code, exit.signal), (Some(5), None));
     world.ask("release", &id).await.unwrap();
     world.host.close().await;
-    assert!(world.watched.try_recv().is_err());
+    assert!(world.outputs.try_recv().is_err());
 }
 
 #[tokio::test]
@@ -411,7 +411,7 @@ async fn subscriber_that_does_not_read_does_not_block_the_command() {
     assert!(kept.ends_with("xthe end\n"));
     let mut received = vec![];
     loop {
-        let next = world.watch().await;
+        let next = world.next_output().await;
         let last = next.exit.is_some();
         received.push(next.text);
         if last {
@@ -420,7 +420,10 @@ async fn subscriber_that_does_not_read_does_not_block_the_command() {
     }
     assert!(received.len() <= 3, "{}", received.len());
     assert!(received.iter().all(|text| text.len() <= 1024 * 1024));
-    assert!(received.concat().ends_with(kept), "as much as a view keeps");
+    assert!(
+        received.concat().ends_with(kept),
+        "the last 1 MiB of the output"
+    );
 }
 
 #[tokio::test]
@@ -435,9 +438,9 @@ async fn sixty_fifth_open_terminal_is_rejected_until_one_is_released() {
     for id in &ids {
         world.ask("release", id).await.unwrap();
     }
-    // Those who watch have to be told of an end before its place is free.
+    // A terminal is released only after its exit was sent to the subscriber.
     for _ in &ids {
-        assert!(world.watch().await.exit.is_some());
+        assert!(world.next_output().await.exit.is_some());
     }
     let free = async { while world.create(json!({"command": "true"})).await.is_err() {} };
     tokio::time::timeout(HANG_GUARD, free).await.unwrap();
@@ -448,7 +451,7 @@ async fn closed_or_dropped_host_leaves_no_process() {
     let seconds = unique(4);
     let world = World::new();
     for _ in 0..2 {
-        world.sh(&a_family(&seconds)).await;
+        world.sh(&process_family(&seconds)).await;
     }
     until_sleepers(&seconds, 8).await;
     world.host.close().await;
@@ -456,7 +459,7 @@ async fn closed_or_dropped_host_leaves_no_process() {
     assert!(world.create(json!({"command": "true"})).await.is_err());
 
     let world = World::new();
-    world.sh(&a_family(&seconds)).await;
+    world.sh(&process_family(&seconds)).await;
     until_sleepers(&seconds, 4).await;
     drop(world);
     until_sleepers(&seconds, 0).await;
@@ -468,7 +471,7 @@ fn dropped_runtime_of_the_host_leaves_no_process() {
     let runtime = tokio::runtime::Runtime::new().unwrap();
     let world = runtime.block_on(async {
         let world = World::new();
-        world.sh(&a_family(&seconds)).await;
+        world.sh(&process_family(&seconds)).await;
         until_sleepers(&seconds, 4).await;
         world
     });
@@ -496,13 +499,13 @@ async fn killed_server_leaves_no_process() {
 }
 
 #[tokio::test]
-#[ignore = "started by the test above"]
+#[ignore = "started as a process by killed_server_leaves_no_process"]
 async fn server_process_for_the_kill_test() {
     let Ok(seconds) = std::env::var("SLEEP_SECONDS") else {
         return;
     };
     let world = World::new();
-    let id = world.sh(&a_family(&seconds)).await;
+    let id = world.sh(&process_family(&seconds)).await;
     let _ = world.ask("wait_for_exit", &id).await;
 }
 

@@ -1,4 +1,4 @@
-//! One kind of agent over its life: started once, kept, lost, brought back.
+//! Tests of the life of an agent process: started on first use, shared, lost, restarted, stopped when idle.
 
 use std::ffi::OsString;
 use std::sync::Arc;
@@ -19,12 +19,12 @@ struct World {
     _events: mpsc::Receiver<AgentEvent>,
 }
 
-/// An agent whose n-th start is told `scripts[n]`, the last one from then on.
+/// An agent whose n-th start gets `scripts[n]`, and every later start the last script.
 fn world(scripts: &'static [&'static str]) -> Result<World> {
-    world_that_sleeps(scripts, None)
+    world_with_idle_timeout(scripts, None)
 }
 
-fn world_that_sleeps(
+fn world_with_idle_timeout(
     scripts: &'static [&'static str],
     sleeps_after: Option<Duration>,
 ) -> Result<World> {
@@ -86,8 +86,8 @@ impl World {
             let next = tokio::time::timeout(HANG_GUARD, self.statuses.recv());
             seen.push(
                 next.await
-                    .with_context(|| format!("only {seen:?}"))?
-                    .context("an end")?,
+                    .with_context(|| format!("timed out after {seen:?}"))?
+                    .context("the status channel is closed")?,
             );
         }
         Ok(seen)
@@ -101,7 +101,11 @@ impl World {
 #[tokio::test]
 async fn tc_5_1a_and_tc_5_2a_first_use_starts_and_connects_the_agent() -> Result<()> {
     let mut world = world(&[""])?;
-    assert_eq!(world.starts(), 0, "nothing runs before it is wanted");
+    assert_eq!(
+        world.starts(),
+        0,
+        "no agent starts before the first request"
+    );
     world.agent.connection().await?;
     assert_eq!(
         world.statuses(2).await?,
@@ -113,14 +117,14 @@ async fn tc_5_1a_and_tc_5_2a_first_use_starts_and_connects_the_agent() -> Result
 #[tokio::test]
 async fn tc_5_1b_concurrent_requests_share_one_process_also_during_start() -> Result<()> {
     let mut world = world(&["slow-start:100"])?;
-    let wanting: Vec<_> = (0..20)
+    let requests: Vec<_> = (0..20)
         .map(|_| {
             let agent = world.agent.clone();
             tokio::spawn(async move { agent.connection().await.map(drop) })
         })
         .collect();
-    for want in wanting {
-        want.await??;
+    for request in requests {
+        request.await??;
     }
     world.agent.connection().await?;
     assert_eq!(world.starts(), 1);
@@ -161,7 +165,7 @@ async fn tc_5_2d_after_three_failed_restarts_only_a_request_starts_it() -> Resul
     }
     assert_eq!(world.statuses(9).await?, expected);
     tokio::time::sleep(Duration::from_millis(200)).await;
-    assert_eq!(world.starts(), 4, "no more tries by itself");
+    assert_eq!(world.starts(), 4, "no restart without a request");
     world.agent.reconnect().await?;
     assert_eq!(
         world.statuses(2).await?,
@@ -181,15 +185,15 @@ async fn agent_that_exits_after_each_start_is_restarted_three_times() -> Result<
         world.statuses(1).await?;
     }
     tokio::time::sleep(Duration::from_millis(200)).await;
-    assert_eq!(world.starts(), 4, "one start and three tries");
+    assert_eq!(world.starts(), 4, "one start and three restarts");
     Ok(())
 }
 
 #[tokio::test]
 async fn failed_first_start_fails_all_waiters_and_is_not_retried() -> Result<()> {
     let mut world = world(&["exit-start"])?;
-    let (one, two) = tokio::join!(world.agent.connection(), world.agent.connection());
-    for result in [one, two] {
+    let (first, second) = tokio::join!(world.agent.connection(), world.agent.connection());
+    for result in [first, second] {
         assert!(matches!(
             result.err(),
             Some(AgentError::NotConnected { .. })
@@ -213,8 +217,8 @@ async fn shut_down_ends_the_process_also_during_start() -> Result<()> {
     assert!(running.agent.connection().await.is_err());
 
     let starting = world(&["hang-start"])?;
-    let wants = starting.agent.clone();
-    let waiting = tokio::spawn(async move { wants.connection().await.map(drop) });
+    let handle = starting.agent.clone();
+    let waiting = tokio::spawn(async move { handle.connection().await.map(drop) });
     while starting.starts() == 0 {
         tokio::time::sleep(Duration::from_millis(1)).await;
     }
@@ -265,7 +269,7 @@ async fn failed_warm_start_fails_the_request_that_waits_for_it() -> Result<()> {
 
 #[tokio::test]
 async fn idle_agent_is_stopped_and_restarted_by_the_next_request() -> Result<()> {
-    let mut world = world_that_sleeps(&[""], Some(Duration::from_millis(50)))?;
+    let mut world = world_with_idle_timeout(&[""], Some(Duration::from_millis(50)))?;
     for _ in 0..2 {
         let connection = world.agent.connection().await?;
         assert_eq!(
@@ -280,14 +284,17 @@ async fn idle_agent_is_stopped_and_restarted_by_the_next_request() -> Result<()>
 
 #[tokio::test]
 async fn requests_to_a_sleeping_agent_fail_without_being_sent() -> Result<()> {
-    let mut world = world_that_sleeps(&[""], Some(Duration::from_millis(50)))?;
+    let mut world = world_with_idle_timeout(&[""], Some(Duration::from_millis(50)))?;
     let connection = world.agent.connection().await?;
     world.statuses(3).await?;
-    let (events, _heard) = mpsc::channel(1);
+    let (events, _receiver) = mpsc::channel(1);
     assert_eq!(connection.send(&events, "session/prompt", ()), None);
-    let asked = connection.request("session/list", ()).await;
-    assert!(matches!(asked, Err(AgentError::Asleep { .. })), "{asked:?}");
-    // Woken, it is another process.
+    let result = connection.request("session/list", ()).await;
+    assert!(
+        matches!(result, Err(AgentError::Asleep { .. })),
+        "{result:?}"
+    );
+    // The next request starts a new process.
     assert_ne!(world.agent.connection().await?.id(), connection.id());
     Ok(())
 }
