@@ -1,4 +1,4 @@
-//! Who is let in: every mix of `Origin`, `Host` and token, over real connections.
+//! Tests of the browser listener's admission rules over real connections: `Host`, `Origin`, token, cookie, headers.
 
 use std::net::SocketAddr;
 
@@ -29,50 +29,53 @@ async fn socket_opens_only_for_a_valid_host_origin_and_credential() -> Result<()
         (format!("0.0.0.0:{port}"), false),
     ];
     #[derive(PartialEq)]
-    enum Whose {
-        Ours,
-        Nobody,
-        Theirs,
+    enum OriginKind {
+        Own,
+        Missing,
+        Foreign,
     }
     let origins = |host: &str| {
         [
-            (None, Whose::Nobody),
-            (Some(format!("http://{host}")), Whose::Ours),
-            (Some("null".to_owned()), Whose::Theirs),
-            (Some(format!("https://{host}")), Whose::Theirs),
-            (Some("http://evil.example".to_owned()), Whose::Theirs),
+            (None, OriginKind::Missing),
+            (Some(format!("http://{host}")), OriginKind::Own),
+            (Some("null".to_owned()), OriginKind::Foreign),
+            (Some(format!("https://{host}")), OriginKind::Foreign),
+            (Some("http://evil.example".to_owned()), OriginKind::Foreign),
             (
                 Some(format!("http://127.0.0.1:{}", port.wrapping_add(1))),
-                Whose::Theirs,
+                OriginKind::Foreign,
             ),
-            (Some(format!("http://{host}.evil.example")), Whose::Theirs),
-            (Some(format!("http://{host}/")), Whose::Theirs),
-            (Some(String::new()), Whose::Theirs),
+            (
+                Some(format!("http://{host}.evil.example")),
+                OriginKind::Foreign,
+            ),
+            (Some(format!("http://{host}/")), OriginKind::Foreign),
+            (Some(String::new()), OriginKind::Foreign),
         ]
     };
     #[derive(PartialEq)]
-    enum Has {
+    enum Credential {
         Nothing,
         Cookie,
         Token,
     }
     let credentials = [
-        (None, Has::Nothing),
-        (Some(("cookie", cookie.as_str())), Has::Cookie),
-        (Some(("authorization", bearer.as_str())), Has::Token),
-        (Some(("cookie", "liminal-1=abc")), Has::Nothing),
-        (Some(("authorization", "Basic abc")), Has::Nothing),
+        (None, Credential::Nothing),
+        (Some(("cookie", cookie.as_str())), Credential::Cookie),
+        (Some(("authorization", bearer.as_str())), Credential::Token),
+        (Some(("cookie", "liminal-1=abc")), Credential::Nothing),
+        (Some(("authorization", "Basic abc")), Credential::Nothing),
     ];
 
     let mut tried = 0;
-    for (host, our_host) in &hosts {
-        for (origin, whose) in &origins(host) {
-            for (credential, has) in &credentials {
-                let expected = match (our_host, whose, has) {
+    for (host, valid_host) in &hosts {
+        for (origin, origin_kind) in &origins(host) {
+            for (credential, credential_kind) in &credentials {
+                let expected = match (valid_host, origin_kind, credential_kind) {
                     (false, ..) => 421,
-                    (true, Whose::Theirs, _) => 403,
-                    (true, Whose::Ours, Has::Cookie | Has::Token) => 101,
-                    (true, Whose::Nobody, Has::Token) => 101,
+                    (true, OriginKind::Foreign, _) => 403,
+                    (true, OriginKind::Own, Credential::Cookie | Credential::Token) => 101,
+                    (true, OriginKind::Missing, Credential::Token) => 101,
                     (true, ..) => 401,
                 };
                 let mut headers = vec![("host", host.as_str())];
@@ -362,7 +365,7 @@ async fn assets_are_revalidated_by_etag_and_readable_by_sandboxed_frames() -> Re
     Ok(())
 }
 
-/// That many wrong tokens, all at once.
+/// Sends `count` wrong tokens concurrently.
 fn guess(address: SocketAddr, count: usize) -> Vec<JoinHandle<Result<u16>>> {
     let attempt = |number| async move {
         let head = [
@@ -386,15 +389,15 @@ async fn token_guesses_share_one_rate_limit_and_do_not_delay_the_cookie() -> Res
     for _ in 0..20 {
         assert_eq!(server.get("/auth", &[&cookie]).await?.status, 204);
     }
-    let mut turned_away = 0;
+    let mut rate_limited = 0;
     for guess in guesses {
         let status = guess.await??;
         assert!(status == 401 || status == 429, "{status}");
-        turned_away += usize::from(status == 429);
+        rate_limited += usize::from(status == 429);
     }
     assert!(
-        turned_away > 0,
-        "a hundred guesses at once must not all be judged"
+        rate_limited > 0,
+        "100 concurrent guesses must not all be checked"
     );
     let right = format!("Authorization: Bearer {}", server.token);
     assert_eq!(server.get("/auth", &[&right]).await?.status, 204);
@@ -467,7 +470,7 @@ async fn login_from_a_foreign_origin_is_rejected_before_its_body_is_read() -> Re
         format!("Host: {address}"),
         "Origin: http://evil.example".to_owned(),
         "Content-Type: application/json".to_owned(),
-        // Promised and never sent.
+        // Announced and never sent.
         "Content-Length: 4000".to_owned(),
     ];
     assert_eq!(http(address, &head, "").await?.status, 403);

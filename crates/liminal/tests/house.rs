@@ -1,6 +1,6 @@
-//! The shape of the house: which crate may know which, and which module may do what.
+//! Architecture rules: which crates a crate may depend on, and what only certain modules may do.
 //!
-//! ARCHITECTURE.md draws it; this holds it.
+//! ARCHITECTURE.md describes the rules; these tests enforce them.
 
 #![expect(
     clippy::unwrap_used,
@@ -17,7 +17,7 @@ fn root() -> PathBuf {
         .unwrap()
 }
 
-/// The names below `[dependencies]` of a crate.
+/// Names in `[dependencies]` of a crate's manifest.
 fn dependencies(folder: &str) -> BTreeSet<String> {
     let text = std::fs::read_to_string(root().join(folder).join("Cargo.toml")).unwrap();
     let manifest: toml::Table = text.parse().unwrap();
@@ -55,7 +55,7 @@ fn files(folder: &str, ending: &str) -> Vec<(String, String)> {
         .collect()
 }
 
-/// The files that contain the text, tests aside.
+/// Files that contain the text, except `*.test.*` files.
 fn users_of(text: &str, folder: &str, ending: &str) -> Vec<String> {
     let all = files(folder, ending).into_iter();
     all.filter(|(name, content)| !name.contains(".test.") && content.contains(text))
@@ -65,22 +65,28 @@ fn users_of(text: &str, folder: &str, ending: &str) -> Vec<String> {
 
 #[test]
 fn crates_depend_only_on_the_crates_below_them() {
-    let ours = [
+    let workspace_crates = [
         "agent", "wire", "hub", "render", "liminal", "testkit", "xtask",
     ];
-    let known = |folder: &str| -> Vec<String> {
+    let internal_dependencies = |folder: &str| -> Vec<String> {
         dependencies(folder)
             .into_iter()
-            .filter(|name| ours.contains(&name.as_str()))
+            .filter(|name| workspace_crates.contains(&name.as_str()))
             .collect()
     };
-    assert_eq!(known("crates/agent"), Vec::<String>::new());
-    assert_eq!(known("crates/wire"), Vec::<String>::new());
-    assert_eq!(known("crates/hub"), ["wire"]);
-    assert_eq!(known("crates/render"), Vec::<String>::new());
-    assert_eq!(known("crates/liminal"), ["agent", "hub", "render", "wire"]);
-    assert_eq!(known("crates/testkit"), Vec::<String>::new());
-    assert_eq!(known("xtask"), Vec::<String>::new());
+    assert_eq!(internal_dependencies("crates/agent"), Vec::<String>::new());
+    assert_eq!(internal_dependencies("crates/wire"), Vec::<String>::new());
+    assert_eq!(internal_dependencies("crates/hub"), ["wire"]);
+    assert_eq!(internal_dependencies("crates/render"), Vec::<String>::new());
+    assert_eq!(
+        internal_dependencies("crates/liminal"),
+        ["agent", "hub", "render", "wire"]
+    );
+    assert_eq!(
+        internal_dependencies("crates/testkit"),
+        Vec::<String>::new()
+    );
+    assert_eq!(internal_dependencies("xtask"), Vec::<String>::new());
 }
 
 #[test]
@@ -99,15 +105,15 @@ fn render_uses_no_io_clock_process_or_thread() {
             .collect::<Vec<_>>(),
         ["memchr", "pulldown-cmark"]
     );
-    for sign in [
+    for api in [
         "std::fs",
         "std::net",
         "std::time",
         "std::process",
         "std::thread",
     ] {
-        let users = users_of(sign, "crates/render/src", ".rs");
-        assert_eq!(users, Vec::<String>::new(), "{sign}");
+        let users = users_of(api, "crates/render/src", ".rs");
+        assert_eq!(users, Vec::<String>::new(), "render must not use {api}");
     }
 }
 
@@ -123,7 +129,7 @@ fn only_the_binary_depends_on_http_crates() {
         for name in ["axum", "hyper", "hyper-util", "tower-http"] {
             assert!(
                 !dependencies(folder).contains(name),
-                "{folder} must not know {name}"
+                "{folder} must not depend on {name}"
             );
         }
     }
@@ -135,7 +141,7 @@ fn only_the_agent_crate_depends_on_http_client_and_tls_crates() {
         for name in ["genai", "reqwest", "rustls"] {
             assert!(
                 !dependencies(folder).contains(name),
-                "{folder} must not know {name}"
+                "{folder} must not depend on {name}"
             );
         }
     }
@@ -151,7 +157,10 @@ fn only_agent_code_uses_the_acp_crate() {
             || name.ends_with("/house.rs")
             || name.starts_with("crates/bench/")
     };
-    assert!(users.iter().all(inside), "{users:?}");
+    assert!(
+        users.iter().all(inside),
+        "only agent code may use the ACP crate, found in {users:?}"
+    );
 }
 
 #[test]
@@ -189,17 +198,20 @@ fn only_markup_js_turns_strings_into_elements() {
     ] {
         let mut users = users_of(sink, "web", ".js");
         users.retain(|user| user != "web/portlet/markup.js" || sink != "innerHTML");
-        assert_eq!(users, Vec::<String>::new(), "{sink}");
+        assert_eq!(users, Vec::<String>::new(), "must not use {sink}");
     }
 }
 
 #[test]
 fn only_bridge_js_posts_messages_between_windows() {
     let bridges = ["web/portlet/bridge.js", "web/shell/bridge.js"];
-    for talk in ["postMessage(", "addEventListener('message'"] {
-        let users = users_of(talk, "web", ".js");
-        let known = |user: &String| bridges.contains(&user.as_str());
-        assert!(users.iter().all(known), "{talk} in {users:?}");
+    for call in ["postMessage(", "addEventListener('message'"] {
+        let users = users_of(call, "web", ".js");
+        let is_bridge = |user: &String| bridges.contains(&user.as_str());
+        assert!(
+            users.iter().all(is_bridge),
+            "only bridge.js may use {call}, found in {users:?}"
+        );
     }
 }
 
@@ -213,7 +225,7 @@ fn pages_import_from_each_other_only_through_shared() {
         {
             assert!(
                 !content.contains(&format!("'../{other}/")),
-                "{name} imports from {other}"
+                "{name} must not import from {other}/"
             );
         }
     }
@@ -227,17 +239,17 @@ fn only_theme_css_contains_colours() {
             || line.contains(": #")
             || line.contains(" #")
     };
-    // A selector by id is none.
+    // A selector by id, such as `#sidebar {`, is not a colour.
     let declares = |line: &&str| !line.trim_end().ends_with(['{', ',']);
     for (name, content) in files("web/styles", ".css") {
-        let named = content
+        let colours = content
             .lines()
             .filter(declares)
             .filter(|line| !line.contains("/*") && colour(line))
             .count();
         assert!(
-            name.ends_with("theme.css") || named == 0,
-            "{name} names a colour"
+            name.ends_with("theme.css") || colours == 0,
+            "{name} contains a colour, which belongs in theme.css"
         );
     }
 }
@@ -248,9 +260,9 @@ fn architecture_md_names_every_top_level_folder() {
     for entry in std::fs::read_dir(root()).unwrap() {
         let entry = entry.unwrap();
         let name = entry.file_name().into_string().unwrap();
-        let hidden_or_made =
+        let hidden_or_generated =
             name.starts_with('.') || ["target", "node_modules"].contains(&name.as_str());
-        if entry.path().is_dir() && !hidden_or_made {
+        if entry.path().is_dir() && !hidden_or_generated {
             assert!(
                 text.contains(&format!("`{name}/")),
                 "ARCHITECTURE.md does not name {name}/"

@@ -1,4 +1,4 @@
-//! A page's module and everything it imports, joined into one file by the build.
+//! Tests of the build step that joins a page's module and its imports into one file.
 
 #[path = "../build/join.rs"]
 mod join;

@@ -1,4 +1,4 @@
-//! Flow 1 of the feature spec over the real socket: projects are added, listed, removed, kept.
+//! Flow 1 of the feature spec over the browser socket: projects are added, listed, removed and persisted.
 
 use anyhow::Result;
 use serde_json::{Value, json};
@@ -69,12 +69,12 @@ async fn tc_1_2a_valid_directory_is_added_and_announced_to_every_window() -> Res
     assert_eq!(added["project"]["path"], path.as_str());
     assert_eq!(added["project"]["name"], "app");
 
-    let heard = other.next_of("project:added").await?;
-    assert_eq!(heard["project"], added["project"]);
+    let announced = other.next_of("project:added").await?;
+    assert_eq!(announced["project"], added["project"]);
     assert_eq!(
-        heard["requestId"],
+        announced["requestId"],
         Value::Null,
-        "another window's request id is not ours"
+        "the request id is sent only to the window that made the request"
     );
     Ok(())
 }
@@ -198,7 +198,7 @@ async fn tc_1_3a_removed_project_keeps_its_files_and_its_id_when_added_again() -
     let again = add(&mut socket, &path).await?;
     assert_eq!(
         again["project"]["id"], id,
-        "what refers to the project refers to it again"
+        "references to the project must become valid again"
     );
     assert_eq!(names(&list(&mut socket).await?), ["later", "app"]);
     Ok(())
@@ -303,7 +303,7 @@ async fn unreadable_directory_is_rejected() -> Result<()> {
     std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o000))?;
     let root = std::fs::metadata("/proc/self")?.uid() == 0;
     let server = match root {
-        // Root may read everything, so the server has to be somebody else.
+        // Root can read every directory, so the server must run as another user.
         true => setup.start_as_nobody().await?,
         false => setup.start().await?,
     };
@@ -333,21 +333,21 @@ async fn file_search_matches_part_of_a_path_inside_the_project_only() -> Result<
     std::fs::write(format!("{other}/main.rs"), "")?;
     std::os::unix::fs::symlink(&other, format!("{folder}/linked"))?;
     let added = add(&mut socket, &folder).await?;
-    let ask = |project_id: &Value, query: &str, limit: u32| json!({"type": "project:files", "projectId": project_id, "query": query, "limit": limit});
+    let request = |project_id: &Value, query: &str, limit: u32| json!({"type": "project:files", "projectId": project_id, "query": query, "limit": limit});
 
     let project_id = &added["project"]["id"];
-    let answer = socket.ask(ask(project_id, "main", 10)).await?;
+    let answer = socket.ask(request(project_id, "main", 10)).await?;
     assert_eq!(answer["files"], json!(["src/main.rs", "src/domain.rs"]));
     assert_eq!(
         (&answer["query"], &answer["truncated"]),
         (&json!("main"), &json!(false))
     );
-    let answer = socket.ask(ask(project_id, "", 1)).await?;
+    let answer = socket.ask(request(project_id, "", 1)).await?;
     assert_eq!(answer["files"], json!(["readme.md"]));
     assert_eq!(answer["truncated"], json!(true));
-    let answer = socket.ask(ask(project_id, "../other/main", 10)).await?;
+    let answer = socket.ask(request(project_id, "../other/main", 10)).await?;
     assert_eq!(answer["files"], json!([]));
-    let answer = socket.ask(ask(&json!("nobody"), "main", 10)).await?;
+    let answer = socket.ask(request(&json!("unknown"), "main", 10)).await?;
     assert_eq!(answer["code"], "PROJECT_NOT_FOUND");
     Ok(())
 }
