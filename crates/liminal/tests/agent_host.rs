@@ -1,10 +1,7 @@
 //! Tests of the terminals of an agent (`terminal/*`), with real processes under a real keeper.
 
 #![cfg(target_os = "linux")]
-#![expect(
-    clippy::unwrap_used,
-    reason = "helpers of tests, outside of a test function"
-)]
+#![expect(clippy::unwrap_used, reason = "test helpers outside of test functions")]
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};

@@ -299,7 +299,7 @@ async fn window_reading_one_byte_per_second_delays_no_other_and_loses_nothing() 
         (1..=seconds + 2).contains(&throttled_bytes),
         "{throttled_bytes} in {took:?}"
     );
-    // The close code arrives only if the window reads again before the server gives it up, which depends on the machine.
+    // The close code arrives only if the window reads again within `GIVEN_UP_AFTER`, which depends on the machine.
     let in_time = took < testkit::GIVEN_UP_AFTER;
     proxy.throttle.send(false)?;
     let code = slow.closed_after(&mut slow_conversation).await?;

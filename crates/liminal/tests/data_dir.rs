@@ -84,7 +84,7 @@ async fn server_whose_directory_was_replaced_does_not_write_to_the_new_one() -> 
     let second = setup.start().await?;
     let mut other = Person::at(&second, &setup.folder("other")?).await?;
     let mut other_conversation = other.begin().await?;
-    other.turn(&mut other_conversation, "say theirs").await?;
+    other.turn(&mut other_conversation, "say elsewhere").await?;
     let messages = notices(&mut window).await?;
     ensure!(messages.len() == 1, "{messages:?}");
     ensure!(
@@ -169,7 +169,7 @@ async fn server_stops_writing_when_another_process_has_locked_its_lock_file() ->
     assert_eq!(refused["code"], "STORE_UNAVAILABLE", "{refused}");
     let why = refused["message"].as_str().context("no reason")?;
     ensure!(why.contains("(process 4711, http://127.0.0.1:1)"), "{why}");
-    // The server still rejects changes after the other process has ended, because that may have changed the files.
+    // The server still rejects changes after the other process has ended, which may have changed files.
     drop(other);
     fs::remove_file(&lock)?;
     let messages = notices(&mut person).await?;

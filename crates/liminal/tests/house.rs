@@ -2,10 +2,7 @@
 //!
 //! ARCHITECTURE.md describes the rules; these tests enforce them.
 
-#![expect(
-    clippy::unwrap_used,
-    reason = "helpers of tests, outside of a test function"
-)]
+#![expect(clippy::unwrap_used, reason = "test helpers outside of test functions")]
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -198,7 +195,7 @@ fn only_markup_js_turns_strings_into_elements() {
     ] {
         let mut users = users_of(sink, "web", ".js");
         users.retain(|user| user != "web/portlet/markup.js" || sink != "innerHTML");
-        assert_eq!(users, Vec::<String>::new(), "must not use {sink}");
+        assert_eq!(users, Vec::<String>::new(), "web/ must not use {sink}");
     }
 }
 

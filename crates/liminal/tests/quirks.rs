@@ -291,7 +291,7 @@ async fn shorter_replay_removes_no_entries_and_interrupt_marks_are_skipped() -> 
         .until_said(&mut reopened_conversation, "assistant: cut")
         .await?;
     assert_eq!(
-        reopened_conversation.said()[..talk.said().len()],
+        reopened_conversation.said()[..conversation.said().len()],
         conversation.said()
     );
     let new = ["user: elsewhere", "assistant: there", "assistant: cut"];

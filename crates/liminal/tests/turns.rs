@@ -685,11 +685,11 @@ async fn agent_environment_has_its_api_keys_but_no_server_token() -> Result<()> 
         .env("ANTHROPIC_API_KEY", "theirs");
     let (_setup, _server, mut person, mut conversation) = begin(setup).await?;
     person.turn(&mut conversation, "environment").await?;
-    let lines = &conversation.said()[1];
-    assert!(lines.contains("ANTHROPIC_API_KEY=theirs"), "{lines}");
+    let line = &conversation.said()[1];
+    assert!(line.contains("ANTHROPIC_API_KEY=theirs"), "{line}");
     assert!(
-        !lines.contains("LIMINAL_") && !lines.contains("secret"),
-        "{lines}"
+        !line.contains("LIMINAL_") && !line.contains("secret"),
+        "{line}"
     );
     person.turn(&mut conversation, "terminal t1 env").await?;
     let output = conversation.entries[4]["content"][0]["output"]

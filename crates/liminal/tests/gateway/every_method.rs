@@ -1,8 +1,8 @@
 //! Sends hostile parameters to every method of the gateway. The methods come from the schema, so a new method is
 //! covered automatically.
 //!
-//! The schema also decides the expected answer. Parameters that do not match it are rejected as invalid; parameters that
-//! match it name sessions and projects that do not exist. In both cases the state must not change.
+//! The schema also decides the expected answer. Parameters that do not match it are rejected as invalid; parameters
+//! that match it name sessions and projects that do not exist. In both cases the state must not change.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -289,9 +289,9 @@ async fn create_session(program: &mut Program, setup: &ServerSetup) -> Result<Ex
 async fn ask(program: &mut Program, method: &Method, params: &str) -> Result<()> {
     let answer = program.call_with(&method.name, params).await?;
     let code = answer["error"]["code"].as_i64();
-    let brief: String = params.chars().take(200).collect();
+    let shortened: String = params.chars().take(200).collect();
     let answered: String = answer.to_string().chars().take(500).collect();
-    let call_and_answer = format!("{} {brief}: {answered}", method.name);
+    let call_and_answer = format!("{} {shortened}: {answered}", method.name);
     if let Some(code) = code {
         let message = answer["error"]["message"].as_str().context("no message")?;
         ensure!((5..600).contains(&message.len()), "{call_and_answer}");
@@ -305,7 +305,7 @@ async fn ask(program: &mut Program, method: &Method, params: &str) -> Result<()>
             code == Some(PARSE),
             "malformed JSON must be a parse error: {call_and_answer}"
         ),
-        // `serde_json` accepts duplicate keys and deep nesting, which the server rejects.
+        // `serde_json` accepts duplicate keys and deeper nesting than the server does.
         Ok(_) if code == Some(PARSE) => {
             let why = answer["error"]["message"].as_str().unwrap_or_default();
             ensure!(
