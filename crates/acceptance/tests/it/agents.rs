@@ -1,5 +1,5 @@
-//! Flow 5 of the feature spec over the real socket: agents start when they are needed, are seen to come
-//! and go, and leave nothing behind.
+//! Flow 5 of the feature spec over the browser socket: agents start on demand, report their status, and leave no
+//! process behind.
 
 use anyhow::{Context, Result};
 use serde_json::{Value, json};
@@ -9,7 +9,7 @@ fn setup(script: &str) -> Result<ServerSetup> {
     ServerSetup::new()?.with_scripted_agent(script)
 }
 
-/// The next states of Claude Code, as a window is told.
+/// The next `count` status changes of Claude Code that a window receives.
 async fn states(socket: &mut Socket, count: usize) -> Result<Vec<Value>> {
     let mut states = vec![];
     while states.len() < count {
@@ -21,15 +21,14 @@ async fn states(socket: &mut Socket, count: usize) -> Result<Vec<Value>> {
 }
 
 #[tokio::test]
-async fn tc_5_1a_the_first_session_starts_the_agent_and_tc_5_2a_it_is_seen_connected() -> Result<()>
-{
+async fn tc_5_1a_first_session_starts_the_agent_and_tc_5_2a_shows_connected() -> Result<()> {
     let setup = setup("")?;
     let server = setup.start().await?;
-    let mut watching = server.connect().await?;
+    let mut window = server.connect().await?;
     let mut person = Person::at(&server, &setup.folder("app")?).await?;
     assert_eq!(setup.count_asked("initialize"), 0);
     person.create().await?;
-    assert_eq!(states(&mut watching, 2).await?, ["starting", "connected"]);
+    assert_eq!(states(&mut window, 2).await?, ["starting", "connected"]);
     let mut later = server.connect_unread().await?;
     let hello = later.next_of("hello").await?;
     assert_eq!(hello["agents"][0]["status"], "connected");
@@ -38,57 +37,62 @@ async fn tc_5_1a_the_first_session_starts_the_agent_and_tc_5_2a_it_is_seen_conne
 }
 
 #[tokio::test]
-async fn tc_5_1b_the_next_session_uses_the_same_process() -> Result<()> {
+async fn tc_5_1b_second_session_uses_the_same_process() -> Result<()> {
     let setup = setup("")?;
     let server = setup.start().await?;
     let mut person = Person::at(&server, &setup.folder("app")?).await?;
     for _ in 0..3 {
-        let mut talk = person.begin().await?;
-        person.turn(&mut talk, "say hi").await?;
+        let mut conversation = person.begin().await?;
+        person.turn(&mut conversation, "say hi").await?;
     }
     assert_eq!(setup.count_asked("initialize"), 1);
     Ok(())
 }
 
 #[tokio::test]
-async fn tc_5_2b_c_a_lost_agent_is_seen_to_go_and_to_come_back() -> Result<()> {
+async fn tc_5_2b_c_lost_agent_shows_disconnected_then_connected() -> Result<()> {
     let setup = setup("")?;
     let server = setup.start().await?;
     let mut person = Person::at(&server, &setup.folder("app")?).await?;
-    let mut talk = person.begin().await?;
-    let mut watching = server.connect().await?;
-    person.turn(&mut talk, "crash 1").await?;
-    let seen = states(&mut watching, 3).await?;
+    let mut conversation = person.begin().await?;
+    let mut window = server.connect().await?;
+    person.turn(&mut conversation, "crash 1").await?;
+    let seen = states(&mut window, 3).await?;
     assert_eq!(seen, ["disconnected", "reconnecting", "connected"]);
     Ok(())
 }
 
 #[tokio::test]
-async fn tc_5_2d_a_person_can_start_it_anew_at_any_time() -> Result<()> {
+async fn tc_5_2d_user_can_restart_the_agent_at_any_time() -> Result<()> {
     let setup = setup("")?;
     let server = setup.start().await?;
     let mut person = Person::at(&server, &setup.folder("app")?).await?;
-    let mut talk = person.begin().await?;
-    person.send(&talk, "say stuck\nhang").await?;
-    person.until_said(&mut talk, "assistant: stuck").await?;
-    let mut watching = server.connect().await?;
+    let mut conversation = person.begin().await?;
+    person.send(&conversation, "say stuck\nhang").await?;
+    person
+        .until_said(&mut conversation, "assistant: stuck")
+        .await?;
+    let mut window = server.connect().await?;
     let reconnect = json!({"type": "session:reconnect", "cliType": "claude-code"});
     person.socket.send(reconnect).await?;
-    let seen = states(&mut watching, 3).await?;
+    let seen = states(&mut window, 3).await?;
     assert_eq!(seen, ["disconnected", "reconnecting", "connected"]);
-    person.until_turns(&mut talk, 1).await?;
-    assert_eq!(talk.said()[1..], ["assistant: stuck", "turn interrupted"]);
-    person.turn(&mut talk, "say fine").await?;
-    assert_eq!(talk.said()[4], "assistant: fine");
-    let nobody = json!({"type": "session:reconnect", "cliType": "nobody"});
+    person.until_turns(&mut conversation, 1).await?;
     assert_eq!(
-        person.socket.ask(nobody).await?["code"],
+        conversation.said()[1..],
+        ["assistant: stuck", "turn interrupted"]
+    );
+    person.turn(&mut conversation, "say fine").await?;
+    assert_eq!(conversation.said()[4], "assistant: fine");
+    let unknown = json!({"type": "session:reconnect", "cliType": "no-such-agent"});
+    assert_eq!(
+        person.socket.ask(unknown).await?["code"],
         "AGENT_UNAVAILABLE"
     );
     Ok(())
 }
 
-/// Processes that are below a home of ours, by what they were started with.
+/// Names of the processes whose environment contains this home directory.
 fn processes_of(home: &std::path::Path) -> Vec<String> {
     let home = home.to_str().unwrap_or_default();
     let entries = std::fs::read_dir("/proc").into_iter().flatten().flatten();
@@ -102,26 +106,28 @@ fn processes_of(home: &std::path::Path) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn tc_5_3a_a_server_that_stops_leaves_no_process_behind() -> Result<()> {
+async fn tc_5_3a_stopped_server_leaves_no_process() -> Result<()> {
     for signal in ["TERM", "INT", "KILL"] {
         let setup = setup("")?;
         let setup = setup.env("CODEX_ACP_CMD", testkit::scripted_agent()?);
         let server = setup.start().await?;
         let mut person = Person::at(&server, &setup.folder("app")?).await?;
-        let mut talk = person.begin().await?;
+        let mut conversation = person.begin().await?;
         person.ask_to_create("codex").await?;
-        person.turn(&mut talk, "linger 60").await?;
-        person.send(&talk, "terminal t1 sleep 60").await?;
-        person.until_said(&mut talk, "tool sleep 60").await?;
+        person.turn(&mut conversation, "linger 60").await?;
+        person.send(&conversation, "terminal t1 sleep 60").await?;
         person
-            .until(&mut talk, |seen| {
+            .until_said(&mut conversation, "tool sleep 60")
+            .await?;
+        person
+            .until(&mut conversation, |seen| {
                 seen.entries[3]["content"][0]["terminalId"].is_string()
             })
             .await?;
         assert!(processes_of(setup.home()).len() > 4);
         server.signal(signal).await?;
         let deadline = std::time::Instant::now() + testkit::HANG_GUARD;
-        // After SIGKILL the keepers are left to clean up, which they do at once.
+        // After SIGKILL of the server, its keepers end all processes themselves.
         while !processes_of(setup.home()).is_empty() {
             assert!(
                 std::time::Instant::now() < deadline,
@@ -135,13 +141,14 @@ async fn tc_5_3a_a_server_that_stops_leaves_no_process_behind() -> Result<()> {
 }
 
 #[tokio::test]
-async fn tc_5_5a_an_agent_that_is_not_installed_is_said_to_be_so() -> Result<()> {
-    let setup = ServerSetup::new()?.env("CLAUDE_ACP_CMD", "/not/there");
+async fn tc_5_5a_agent_that_is_not_installed_could_not_be_started() -> Result<()> {
+    let setup =
+        ServerSetup::new()?.env("CLAUDE_ACP_CMD", "/not/there");
     let server = setup.start().await?;
     let mut person = Person::at(&server, &setup.folder("app")?).await?;
     let refused = person.ask_to_create("claude-code").await?;
     assert_eq!(refused["code"], "AGENT_UNAVAILABLE");
-    let message = refused["message"].as_str().context("a text")?;
+    let message = refused["message"].as_str().context("no text")?;
     let wanted = "Could not start Claude Code. Check that it's installed.";
     assert!(message.contains(wanted), "{message}");
     assert!(message.contains("/not/there"), "{message}");
@@ -150,40 +157,37 @@ async fn tc_5_5a_an_agent_that_is_not_installed_is_said_to_be_so() -> Result<()>
 }
 
 #[tokio::test]
-async fn tc_5_5b_an_agent_that_does_not_shake_hands_is_said_not_to_connect() -> Result<()> {
+async fn tc_5_5b_agent_with_a_failed_handshake_could_not_connect() -> Result<()> {
     for script in ["exit-start", "hang-start", "version:7"] {
         let setup = setup(script)?.env("ACP_START_TIMEOUT_MS", "700");
         let server = setup.start().await?;
-        let mut watching = server.connect().await?;
+        let mut window = server.connect().await?;
         let mut person = Person::at(&server, &setup.folder("app")?).await?;
         let refused = person.ask_to_create("claude-code").await?;
-        let message = refused["message"].as_str().context("a text")?;
+        let message = refused["message"].as_str().context("no text")?;
         assert!(
             message.contains("Could not connect to Claude Code"),
             "{message}"
         );
-        assert_eq!(
-            states(&mut watching, 2).await?,
-            ["starting", "disconnected"]
-        );
+        assert_eq!(states(&mut window, 2).await?, ["starting", "disconnected"]);
     }
     Ok(())
 }
 
 #[tokio::test]
-async fn tc_5_6b_agents_and_turns_survive_a_window_that_goes_and_comes_back() -> Result<()> {
+async fn tc_5_6b_agent_and_turn_survive_a_window_reload() -> Result<()> {
     let setup = setup("")?;
     let server = setup.start().await?;
     let folder = setup.folder("app")?;
     let mut person = Person::at(&server, &folder).await?;
-    let talk = person.begin().await?;
+    let conversation = person.begin().await?;
     person
-        .send(&talk, "say before\nsleep 300\nsay  after")
+        .send(&conversation, "say before\nsleep 300\nsay  after")
         .await?;
     person.socket.next_of("session:update").await?;
     drop(person);
     let mut person = Person::at(&server, &folder).await?;
-    let mut again: Conversation = person.open(&talk.session_id).await?;
+    let mut again: Conversation = person.open(&conversation.session_id).await?;
     person.until_turns(&mut again, 1).await?;
     assert_eq!(again.said()[1..], ["assistant: before after", "turn ended"]);
     assert_eq!(setup.count_asked("initialize"), 1);
@@ -192,7 +196,7 @@ async fn tc_5_6b_agents_and_turns_survive_a_window_that_goes_and_comes_back() ->
 }
 
 #[tokio::test]
-async fn a_person_signs_in_by_one_of_the_agents_own_methods() -> Result<()> {
+async fn user_signs_in_with_a_method_of_the_agent() -> Result<()> {
     let setup = setup("auth")?;
     let server = setup.start().await?;
     let mut person = Person::at(&server, &setup.folder("app")?).await?;
@@ -207,117 +211,127 @@ async fn a_person_signs_in_by_one_of_the_agents_own_methods() -> Result<()> {
         person.socket.ask(sign_in).await?["type"],
         "agent:authenticated"
     );
-    let mut talk = person.begin().await?;
-    person.turn(&mut talk, "say welcome").await?;
-    assert_eq!(talk.said()[1], "assistant: welcome");
+    let mut conversation = person.begin().await?;
+    person.turn(&mut conversation, "say welcome").await?;
+    assert_eq!(conversation.said()[1], "assistant: welcome");
     Ok(())
 }
 
 #[tokio::test]
-async fn the_agent_that_was_last_used_is_started_when_the_workspace_is_opened() -> Result<()> {
+async fn last_used_agent_is_started_when_a_window_connects() -> Result<()> {
     let setup = setup("")?.env("LIMINAL_WARM_START", "true");
     let server = setup.start().await?;
     let mut person = Person::at(&server, &setup.folder("app")?).await?;
-    assert_eq!(setup.count_asked("initialize"), 0, "none was used yet");
-    let mut talk = person.begin().await?;
-    person.turn(&mut talk, "say hi").await?;
+    assert_eq!(setup.count_asked("initialize"), 0, "no agent was used yet");
+    let mut conversation = person.begin().await?;
+    person.turn(&mut conversation, "say hi").await?;
     server.signal("KILL").await?;
     let server = setup.start().await?;
-    assert_eq!(setup.count_asked("initialize"), 1, "nobody is there yet");
-    let mut watching = server.connect().await?;
-    assert_eq!(states(&mut watching, 2).await?, ["starting", "connected"]);
+    assert_eq!(
+        setup.count_asked("initialize"),
+        1,
+        "no window is connected yet"
+    );
+    let mut window = server.connect().await?;
+    assert_eq!(states(&mut window, 2).await?, ["starting", "connected"]);
     server.connect().await?;
     let mut person = Person::at(&server, &setup.folder("app")?).await?;
     person.create().await?;
-    assert_eq!(setup.count_asked("initialize"), 2, "one is enough");
+    assert_eq!(
+        setup.count_asked("initialize"),
+        2,
+        "the second window starts no second process"
+    );
     Ok(())
 }
 
 #[tokio::test]
-async fn an_agent_with_nothing_to_do_sleeps_and_its_sessions_go_on_as_if_it_had_not() -> Result<()>
-{
+async fn idle_agent_sleeps_and_its_sessions_continue_unchanged() -> Result<()> {
     let setup = setup("")?.env("ACP_IDLE_TIMEOUT_MS", "300");
     let server = setup.start().await?;
     let mut person = Person::at(&server, &setup.folder("app")?).await?;
-    let mut talk = person.begin().await?;
+    let mut conversation = person.begin().await?;
     for _ in 0..3 {
         until_asleep(&server).await?;
         let started = setup.count_asked("initialize");
-        // Longer than it may idle: a turn is something to do.
+        // Longer than the idle timeout: an agent with a running turn is not idle.
         person
-            .turn(&mut talk, "say one\nsleep 700\nsay two")
+            .turn(&mut conversation, "say one\nsleep 700\nsay two")
             .await?;
         assert_eq!(setup.count_asked("initialize"), started + 1);
     }
-    let said = talk.said();
-    let ended = said.iter().filter(|line| *line == "turn ended").count();
-    assert_eq!(ended, 3, "{said:?}");
-    assert_eq!(said.len(), 9, "nothing beside what was said: {said:?}");
+    let lines = conversation.said();
+    let ended = lines.iter().filter(|line| *line == "turn ended").count();
+    assert_eq!(ended, 3, "{lines:?}");
+    assert_eq!(lines.len(), 9, "three entries per turn: {lines:?}");
     Ok(())
 }
 
 #[tokio::test]
-async fn a_message_in_the_moment_in_which_the_agent_falls_asleep_is_answered_all_the_same()
--> Result<()> {
+async fn message_sent_while_the_agent_falls_asleep_is_answered() -> Result<()> {
     let setup = setup("")?.env("ACP_IDLE_TIMEOUT_MS", "20");
     let server = setup.start().await?;
     let mut person = Person::at(&server, &setup.folder("app")?).await?;
-    let mut talk = person.begin().await?;
+    let mut conversation = person.begin().await?;
     for turn in 0..40 {
-        // Around the moment.
+        // Close to the idle timeout of 20 ms.
         let pause = std::time::Duration::from_micros(19_000 + 50 * turn);
         tokio::time::sleep(pause).await;
-        person.turn(&mut talk, "say here").await?;
+        person.turn(&mut conversation, "say here").await?;
     }
-    for turn in talk.said().chunks(3) {
+    for turn in conversation.said().chunks(3) {
         assert_eq!(turn, ["user: say here", "assistant: here", "turn ended"]);
     }
-    assert!(setup.count_asked("initialize") > 1, "it slept");
+    assert!(
+        setup.count_asked("initialize") > 1,
+        "the agent was never stopped"
+    );
     Ok(())
 }
 
 #[tokio::test]
-async fn what_was_chosen_in_a_session_is_so_again_when_its_agent_is_started_anew() -> Result<()> {
+async fn config_choices_are_restored_when_the_agent_restarts() -> Result<()> {
     let setup = setup("")?.env("ACP_IDLE_TIMEOUT_MS", "300");
     let mut server = setup.start().await?;
     let mut person = Person::at(&server, &setup.folder("app")?).await?;
-    let mut talk = person.begin().await?;
-    person.turn(&mut talk, "say first").await?;
+    let mut conversation = person.begin().await?;
+    person.turn(&mut conversation, "say first").await?;
     until_asleep(&server).await?;
-    // Wakes it.
+    // The first choice starts the agent again.
     let mode = json!({"type": "session:set-mode", "modeId": "plan"});
     let option = json!({"type": "session:set-option", "optionId": "model", "value": "deep"});
     for choice in [mode, option] {
-        let done = person.ask(&mut talk, choice).await?;
+        let done = person.ask(&mut conversation, choice).await?;
         assert_eq!(done["type"], "session:done", "{done}");
     }
-    let told = |setup: &ServerSetup| {
-        let told = ["session/set_mode", "session/set_config_option"];
-        told.map(|method| setup.count_asked(method))
+    let config_requests = |setup: &ServerSetup| {
+        let methods = ["session/set_mode", "session/set_config_option"];
+        methods.map(|method| setup.count_asked(method))
     };
-    assert_eq!(told(&setup), [1, 1]);
+    assert_eq!(config_requests(&setup), [1, 1]);
     until_asleep(&server).await?;
-    person.turn(&mut talk, "model").await?;
+    person.turn(&mut conversation, "model").await?;
     server.signal("KILL").await?;
     server = setup.start().await?;
     let mut person = Person::at(&server, &setup.folder("app")?).await?;
-    let mut again = person.open(&talk.session_id).await?;
+    let mut again = person.open(&conversation.session_id).await?;
     person.turn(&mut again, "crash 1").await?;
     person.turn(&mut again, "model").await?;
     assert_eq!(again.info["modes"]["current"], "plan");
     assert_eq!(again.info["options"][0]["currentValue"], "deep");
     assert_eq!(
-        told(&setup),
+        config_requests(&setup),
         [4, 4],
-        "after the sleep, the restart and the crash"
+        "sent again after the sleep, the restart and the crash"
     );
-    let said = again.said();
+    let lines = again.said();
     assert_eq!(
-        said.iter()
+        lines
+            .iter()
             .filter(|line| *line == "assistant: deep")
             .count(),
         2,
-        "{said:?}"
+        "{lines:?}"
     );
     Ok(())
 }

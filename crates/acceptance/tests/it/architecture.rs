@@ -330,7 +330,7 @@ fn only_crates_of_agents_use_the_agent_client_protocol() {
 }
 
 #[test]
-fn only_the_socket_module_and_what_runs_before_it_open_a_web_socket() {
+fn only_socket_js_and_boot_js_open_a_web_socket() {
     assert_eq!(
         users_of("new WebSocket(", "web", ".js"),
         ["web/shared/boot.js", "web/shell/socket.js"]
@@ -338,7 +338,7 @@ fn only_the_socket_module_and_what_runs_before_it_open_a_web_socket() {
 }
 
 #[test]
-fn one_module_parses_markup_in_the_browser() {
+fn only_markup_js_turns_strings_into_elements() {
     for sink in [
         "innerHTML",
         "outerHTML",
@@ -350,22 +350,25 @@ fn one_module_parses_markup_in_the_browser() {
     ] {
         let mut users = users_of(sink, "web", ".js");
         users.retain(|user| user != "web/portlet/markup.js" || sink != "innerHTML");
-        assert_eq!(users, Vec::<String>::new(), "{sink}");
+        assert_eq!(users, Vec::<String>::new(), "web/ must not use {sink}");
     }
 }
 
 #[test]
-fn only_the_bridges_talk_between_windows() {
+fn only_bridge_js_posts_messages_between_windows() {
     let bridges = ["web/portlet/bridge.js", "web/shell/bridge.js"];
-    for talk in ["postMessage(", "addEventListener('message'"] {
-        let users = users_of(talk, "web", ".js");
-        let known = |user: &String| bridges.contains(&user.as_str());
-        assert!(users.iter().all(known), "{talk} in {users:?}");
+    for call in ["postMessage(", "addEventListener('message'"] {
+        let users = users_of(call, "web", ".js");
+        let is_bridge = |user: &String| bridges.contains(&user.as_str());
+        assert!(
+            users.iter().all(is_bridge),
+            "only bridge.js may use {call}, found in {users:?}"
+        );
     }
 }
 
 #[test]
-fn the_pages_share_only_what_is_shared() {
+fn pages_import_from_each_other_only_through_shared() {
     for (name, content) in files("web", ".js") {
         let part = name.split('/').nth(1).unwrap();
         for other in ["shell", "login", "portlet"]
@@ -374,44 +377,44 @@ fn the_pages_share_only_what_is_shared() {
         {
             assert!(
                 !content.contains(&format!("'../{other}/")),
-                "{name} imports from {other}"
+                "{name} must not import from {other}/"
             );
         }
     }
 }
 
 #[test]
-fn only_theme_css_names_colours() {
+fn only_theme_css_contains_colours() {
     let colour = |line: &str| {
         line.contains("rgb(")
             || line.contains("hsl(")
             || line.contains(": #")
             || line.contains(" #")
     };
-    // A selector by id is none.
+    // A selector by id, such as `#sidebar {`, is not a colour.
     let declares = |line: &&str| !line.trim_end().ends_with(['{', ',']);
     for (name, content) in files("web/styles", ".css") {
-        let named = content
+        let colours = content
             .lines()
             .filter(declares)
             .filter(|line| !line.contains("/*") && colour(line))
             .count();
         assert!(
-            name.ends_with("theme.css") || named == 0,
-            "{name} names a colour"
+            name.ends_with("theme.css") || colours == 0,
+            "{name} contains a colour, which belongs in theme.css"
         );
     }
 }
 
 #[test]
-fn architecture_names_every_top_folder() {
+fn architecture_md_names_every_top_level_folder() {
     let text = std::fs::read_to_string(root().join("ARCHITECTURE.md")).unwrap();
     for entry in std::fs::read_dir(root()).unwrap() {
         let entry = entry.unwrap();
         let name = entry.file_name().into_string().unwrap();
-        let hidden_or_made =
+        let hidden_or_generated =
             name.starts_with('.') || ["target", "node_modules"].contains(&name.as_str());
-        if entry.path().is_dir() && !hidden_or_made {
+        if entry.path().is_dir() && !hidden_or_generated {
             assert!(
                 text.contains(&format!("`{name}/")),
                 "ARCHITECTURE.md does not name {name}/"
@@ -421,7 +424,7 @@ fn architecture_names_every_top_folder() {
 }
 
 #[test]
-fn unsafe_code_is_in_one_module_alone() {
+fn only_the_allocator_module_contains_unsafe_code() {
     let workspace = std::fs::read_to_string(root().join("Cargo.toml")).unwrap();
     assert!(workspace.contains("unsafe_code = \"deny\""));
     let mut allowed = users_of("unsafe_code", "crates", ".rs");

@@ -1,4 +1,4 @@
-//! The command line that talks to a server.
+//! Tests of the commands that use a running server: `send`, `sessions`, `show`, `export`.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -11,7 +11,7 @@ use tokio::io::AsyncWriteExt;
 
 fn setup() -> Result<ServerSetup> {
     let setup = ServerSetup::new()?.with_scripted_agent("")?;
-    // For servers that are started by the command itself, too.
+    // Also applies to servers that a command starts itself.
     Ok(setup.env("LIMINAL_GATEWAY_PORT", "off"))
 }
 
@@ -23,15 +23,15 @@ fn errors(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
-/// The key of the only session, as scripts would find it.
+/// Key of the only session, read from `sessions --json`.
 async fn key(setup: &ServerSetup) -> Result<String> {
     let list = setup.run(&["sessions", "--json"]).await?;
     let list: Value = serde_json::from_slice(&list.stdout)?;
-    Ok(list[0]["key"].as_str().context("a session")?.to_owned())
+    Ok(list[0]["key"].as_str().context("no session")?.to_owned())
 }
 
 #[tokio::test]
-async fn a_message_is_sent_and_the_answer_is_all_that_is_printed() -> Result<()> {
+async fn send_prints_only_the_answer_on_stdout() -> Result<()> {
     let setup = setup()?;
     let _server = setup.start().await?;
     let folder = setup.folder("app")?;
@@ -43,8 +43,8 @@ async fn a_message_is_sent_and_the_answer_is_all_that_is_printed() -> Result<()>
     assert!(sent.status.success());
     assert!(errors(&sent).contains("Look complete"), "{}", errors(&sent));
     let key = key(&setup).await?;
-    let begun = key[..8].to_uppercase();
-    let again = setup.run(&["send", &begun, "say again"]).await?;
+    let prefix = key[..8].to_uppercase();
+    let again = setup.run(&["send", &prefix, "say again"]).await?;
     assert_eq!(out(&again), "again\n", "{}", errors(&again));
     let listed = out(&setup.run(&["sessions"]).await?);
     assert!(
@@ -60,14 +60,14 @@ async fn a_message_is_sent_and_the_answer_is_all_that_is_printed() -> Result<()>
 }
 
 #[tokio::test]
-async fn without_a_server_one_is_there_for_the_call_and_nothing_stays() -> Result<()> {
+async fn send_without_a_server_starts_one_that_ends_with_the_command() -> Result<()> {
     let setup = setup()?;
     let sent = setup
         .run(&["send", "--agent", "assistant", "/help"])
         .await?;
     assert!(sent.status.success(), "{}", errors(&sent));
-    for told in ["model", "I ask", "Allows everything"] {
-        assert!(out(&sent).contains(told), "{}", out(&sent));
+    for expected in ["model", "I ask", "Allows everything"] {
+        assert!(out(&sent).contains(expected), "{}", out(&sent));
     }
     let key = key(&setup).await?;
     let doctor = out(&setup.run(&["doctor", "--port", "0"]).await?);
@@ -85,7 +85,7 @@ async fn without_a_server_one_is_there_for_the_call_and_nothing_stays() -> Resul
 }
 
 #[tokio::test]
-async fn the_exit_code_tells_how_it_ended() -> Result<()> {
+async fn exit_code_of_send_reflects_how_the_turn_ended() -> Result<()> {
     let setup = setup()?;
     let _server = setup.start().await?;
     let folder = setup.folder("app")?;
@@ -107,7 +107,7 @@ async fn the_exit_code_tells_how_it_ended() -> Result<()> {
     for wrong in [
         &["send", "no-such-key", "hi"][..],
         &["show", ""],
-        &["send", "--agent", "nobody", "hi"],
+        &["send", "--agent", "no-such-agent", "hi"],
     ] {
         let refused = setup.run(wrong).await?;
         assert_eq!(refused.status.code(), Some(1), "{wrong:?}");
@@ -117,7 +117,7 @@ async fn the_exit_code_tells_how_it_ended() -> Result<()> {
 }
 
 #[tokio::test]
-async fn a_message_comes_from_a_pipe_and_ctrl_c_stops_the_turn() -> Result<()> {
+async fn send_reads_a_message_from_stdin_and_ctrl_c_cancels_the_turn() -> Result<()> {
     let setup = setup()?;
     let folder = setup.folder("app")?;
     let mut command = setup.command();
@@ -126,15 +126,15 @@ async fn a_message_comes_from_a_pipe_and_ctrl_c_stops_the_turn() -> Result<()> {
         .stdin(Stdio::piped())
         .process_group(0);
     let mut running = command.spawn()?;
-    let mut stdin = running.stdin.take().context("a pipe")?;
+    let mut stdin = running.stdin.take().context("no pipe")?;
     stdin.write_all(b"say begun\nhang\n").await?;
     drop(stdin);
-    let mut stdout = running.stdout.take().context("a pipe")?;
+    let mut stdout = running.stdout.take().context("no pipe")?;
     let mut begun = [0; 5];
     tokio::io::AsyncReadExt::read_exact(&mut stdout, &mut begun).await?;
     assert_eq!(&begun, b"begun");
-    let pid = running.id().context("it runs")?.to_string();
-    // As a terminal does it: to everybody who was started from it, which includes the server for this call.
+    let pid = running.id().context("the process has exited")?.to_string();
+    // As a terminal does: to the whole process group, which includes the server that this command started.
     let group = format!("-{pid}");
     let sent = std::process::Command::new("kill")
         .args(["-INT", "--", &group])
@@ -142,7 +142,7 @@ async fn a_message_comes_from_a_pipe_and_ctrl_c_stops_the_turn() -> Result<()> {
     assert!(sent.success());
     let ended = tokio::time::timeout(std::time::Duration::from_secs(60), running.wait()).await??;
     assert_eq!(ended.code(), Some(130));
-    // The agent was told, and nothing runs any more.
+    // The agent got the cancel, and no turn is running.
     assert_eq!(setup.count_asked("session/cancel"), 1);
     let listed = setup.run(&["sessions", "--json"]).await?;
     let listed: Value = serde_json::from_slice(&listed.stdout)?;
@@ -155,12 +155,12 @@ async fn a_message_comes_from_a_pipe_and_ctrl_c_stops_the_turn() -> Result<()> {
 }
 
 #[tokio::test]
-async fn completions_and_the_man_page_know_the_commands() -> Result<()> {
+async fn completions_and_man_pages_cover_all_commands() -> Result<()> {
     let setup = setup()?;
     for shell in ["bash", "zsh", "fish"] {
         assert!(out(&setup.run(&["completions", shell]).await?).contains("sessions"));
     }
-    // Each page that one names is there.
+    // Every page that another page names exists.
     let mut seen = vec![];
     let mut pages = vec![out(&setup.run(&["man"]).await?)];
     while let Some(page) = pages.pop() {
@@ -185,7 +185,7 @@ async fn completions_and_the_man_page_know_the_commands() -> Result<()> {
 }
 
 #[tokio::test]
-async fn a_message_that_cannot_be_sent_starts_nothing() -> Result<()> {
+async fn invalid_message_is_rejected_before_a_server_starts() -> Result<()> {
     let setup = setup()?;
     let long = "x".repeat(32_001);
     for (words, why) in [
@@ -210,14 +210,14 @@ async fn a_message_that_cannot_be_sent_starts_nothing() -> Result<()> {
     }
     for (sent, why) in [
         (b"\xff\xfe".to_vec(), "not UTF-8"),
-        // And the pipe stays open.
+        // The pipe stays open after this message.
         (b"x".repeat(200_000), "32,000 characters"),
     ] {
         let mut command = setup.command();
         command.args(["send", "--agent", "assistant"]);
         let mut running = command.stdin(Stdio::piped()).spawn()?;
-        let mut stdin = running.stdin.take().context("a pipe")?;
-        // It may be gone before all of it is written.
+        let mut stdin = running.stdin.take().context("no pipe")?;
+        // The command may exit before all input is written.
         let _ = stdin.write_all(&sent).await;
         let open = (sent.len() > 100).then_some(stdin);
         let ended = tokio::time::timeout(testkit::HANG_GUARD, running.wait_with_output()).await??;
@@ -229,7 +229,7 @@ async fn a_message_that_cannot_be_sent_starts_nothing() -> Result<()> {
 }
 
 #[tokio::test]
-async fn a_folder_whose_name_is_no_text_is_refused() -> Result<()> {
+async fn working_directory_that_is_not_utf8_is_rejected() -> Result<()> {
     let setup = setup()?;
     let folder = setup.home().join(OsStr::from_bytes(b"\xff"));
     std::fs::create_dir(&folder)?;
@@ -246,7 +246,7 @@ async fn a_folder_whose_name_is_no_text_is_refused() -> Result<()> {
 }
 
 #[tokio::test]
-async fn a_title_commands_no_terminal() -> Result<()> {
+async fn control_characters_in_a_title_are_replaced_in_the_list() -> Result<()> {
     let setup = setup()?;
     let _server = setup.start().await?;
     let folder = setup.folder("app")?;
@@ -254,7 +254,7 @@ async fn a_title_commands_no_terminal() -> Result<()> {
     let sent = setup
         .run(&["send", "--agent", "claude-code", "--cwd", &folder, script])
         .await?;
-    // A pipe gets what was said.
+    // The answer is printed to a pipe unchanged.
     assert_eq!(out(&sent), "\u{1b}[2J\u{202e}x\n");
     let listed = out(&setup.run(&["sessions"]).await?);
     assert!(listed.contains("\u{fffd}[2J\u{fffd}x"), "{listed:?}");
@@ -262,13 +262,13 @@ async fn a_title_commands_no_terminal() -> Result<()> {
 }
 
 #[tokio::test]
-async fn a_server_for_one_call_ends_with_it_however_it_ends() -> Result<()> {
+async fn server_started_by_send_ends_when_send_is_killed() -> Result<()> {
     let setup = setup()?;
     let folder = setup.folder("app")?;
     let mut command = setup.command();
     command.args(["send", "--agent", "claude-code", "--cwd", &folder]);
     let mut running = command.arg("say begun\nhang").spawn()?;
-    let mut stdout = running.stdout.take().context("a pipe")?;
+    let mut stdout = running.stdout.take().context("no pipe")?;
     let mut begun = [0; 5];
     tokio::io::AsyncReadExt::read_exact(&mut stdout, &mut begun).await?;
     let lock = std::fs::read_to_string(setup.data_dir().join("lock"))?;
@@ -287,7 +287,7 @@ async fn a_server_for_one_call_ends_with_it_however_it_ends() -> Result<()> {
         }
     };
     tokio::time::timeout(testkit::HANG_GUARD, ended).await?;
-    // What was said is kept, and the turn has an end.
+    // The session is kept, and its turn has failed.
     let listed = setup.run(&["sessions", "--json"]).await?;
     let listed: Value = serde_json::from_slice(&listed.stdout)?;
     assert_eq!(listed[0]["state"], "failed", "{listed}");
@@ -295,7 +295,7 @@ async fn a_server_for_one_call_ends_with_it_however_it_ends() -> Result<()> {
 }
 
 #[tokio::test]
-async fn calls_at_once_without_a_server_share_one_until_the_last_has_ended() -> Result<()> {
+async fn concurrent_sends_share_one_server_until_the_last_ends() -> Result<()> {
     let setup = setup()?;
     let folder = setup.folder("app")?;
     let go_on = |number: usize| setup.home().join(format!("go-on-{number}"));
@@ -304,31 +304,32 @@ async fn calls_at_once_without_a_server_share_one_until_the_last_has_ended() -> 
         command.args(["send", "--agent", "claude-code", "--cwd", &folder, message]);
         command.spawn()
     };
-    // Whichever of them starts it, it is there for all.
+    // All commands share the server, whichever of them starts it.
     let long = |number| format!("say long\nuntil {}\nsay answer", go_on(number).display());
     let running = (0..3).map(|number| anyhow::Ok((number, send(&long(number))?)));
     let mut running: Vec<_> = running.collect::<Result<_>>()?;
-    for (_, one) in &mut running {
-        let stdout = one.stdout.as_mut().context("a pipe")?;
+    for (_, child) in &mut running {
+        let stdout = child.stdout.as_mut().context("no pipe")?;
         let mut begun = [0; 4];
         tokio::io::AsyncReadExt::read_exact(stdout, &mut begun).await?;
     }
     let short = send("say short")?.wait_with_output().await?;
     assert_eq!(out(&short), "short\n", "{}", errors(&short));
-    // The one who started it goes first; the others do not notice.
+    // The command that started the server ends first; the others are not affected.
     let lock = std::fs::read_to_string(setup.data_dir().join("lock"))?;
     let server = serde_json::from_str::<Value>(&lock)?["pid"].to_string();
     let parent = std::process::Command::new("ps")
         .args(["-o", "ppid=", "-p", &server])
         .output()?;
     let parent = out(&parent);
-    let owns =
-        |one: &tokio::process::Child| one.id().is_some_and(|id| id.to_string() == parent.trim());
-    running.sort_by_key(|(_, one)| !owns(one));
+    let owns = |child: &tokio::process::Child| {
+        child.id().is_some_and(|id| id.to_string() == parent.trim())
+    };
+    running.sort_by_key(|(_, child)| !owns(child));
     assert!(owns(&running[0].1), "{parent}");
-    for (number, one) in running {
+    for (number, child) in running {
         std::fs::write(go_on(number), "")?;
-        let ended = one.wait_with_output().await?;
+        let ended = child.wait_with_output().await?;
         assert!(ended.status.success(), "{}", errors(&ended));
         assert_eq!(out(&ended), "answer\n", "{}", errors(&ended));
     }
@@ -336,7 +337,7 @@ async fn calls_at_once_without_a_server_share_one_until_the_last_has_ended() -> 
 }
 
 #[tokio::test]
-async fn a_server_that_does_not_answer_is_not_waited_for() -> Result<()> {
+async fn command_fails_when_the_server_does_not_answer() -> Result<()> {
     let setup = setup()?;
     let silent = std::net::TcpListener::bind("127.0.0.1:0")?;
     std::fs::create_dir_all(setup.data_dir())?;

@@ -1,4 +1,4 @@
-//! The command line as a person meets it: starting, failing, stopping, asking.
+//! Tests of the command line: start, start errors, stop, `token`, `doctor`, `--help`.
 
 use std::fs::Permissions;
 use std::os::unix::fs::PermissionsExt;
@@ -12,8 +12,8 @@ fn setup() -> Result<ServerSetup> {
     ServerSetup::new()
 }
 
-/// Runs it and expects one sentence on stderr, nothing on stdout, and a failure.
-async fn refusal(setup: &ServerSetup, args: &[&str]) -> Result<String> {
+/// Runs the command and returns its error: one line on stderr, nothing on stdout, exit code 1.
+async fn run_expecting_error(setup: &ServerSetup, args: &[&str]) -> Result<String> {
     let output = setup.run(args).await?;
     let stderr = String::from_utf8(output.stderr)?;
     assert_eq!(output.status.code(), Some(1), "{stderr}");
@@ -30,7 +30,7 @@ async fn refusal(setup: &ServerSetup, args: &[&str]) -> Result<String> {
 }
 
 #[tokio::test]
-async fn one_ready_line_on_stdout_and_the_rest_on_stderr() -> Result<()> {
+async fn stdout_has_only_the_ready_line_and_logs_go_to_stderr() -> Result<()> {
     let setup = setup()?.env("LIMINAL_LOG", "debug");
     let server = setup.start().await?;
     server.connect().await?;
@@ -46,7 +46,7 @@ async fn one_ready_line_on_stdout_and_the_rest_on_stderr() -> Result<()> {
 }
 
 #[tokio::test]
-async fn interrupt_and_terminate_end_it_cleanly_within_a_second() -> Result<()> {
+async fn sigint_and_sigterm_end_the_server_cleanly_within_a_second() -> Result<()> {
     for name in ["INT", "TERM"] {
         let setup = setup()?;
         let server = setup.start().await?;
@@ -59,42 +59,42 @@ async fn interrupt_and_terminate_end_it_cleanly_within_a_second() -> Result<()> 
 }
 
 #[tokio::test]
-async fn a_taken_port_is_said_with_the_remedy() -> Result<()> {
+async fn port_in_use_is_reported_with_the_remedy() -> Result<()> {
     let taken = std::net::TcpListener::bind("127.0.0.1:0")?;
     let port = taken.local_addr()?.port().to_string();
-    let said = refusal(&setup()?, &["--port", &port]).await?;
+    let error = run_expecting_error(&setup()?, &["--port", &port]).await?;
     assert!(
-        said.contains(&format!("Port {port} on 127.0.0.1 is taken.")) && said.contains("--port"),
-        "{said}"
+        error.contains(&format!("Port {port} on 127.0.0.1 is taken.")) && error.contains("--port"),
+        "{error}"
     );
     Ok(())
 }
 
 #[tokio::test]
-async fn an_address_that_is_not_ours_is_said_with_the_remedy() -> Result<()> {
-    let said = refusal(&setup()?, &["--port", "0", "--host", "192.0.2.1"]).await?;
+async fn foreign_listen_address_is_reported_with_the_remedy() -> Result<()> {
+    let error = run_expecting_error(&setup()?, &["--port", "0", "--host", "192.0.2.1"]).await?;
     assert!(
-        said.contains("192.0.2.1 is not an address of this machine") && said.contains("--host"),
-        "{said}"
+        error.contains("192.0.2.1 is not an address of this machine") && error.contains("--host"),
+        "{error}"
     );
     Ok(())
 }
 
 #[tokio::test]
-async fn a_data_directory_in_use_names_its_user() -> Result<()> {
+async fn data_directory_in_use_error_names_the_running_server() -> Result<()> {
     let setup = setup()?;
     let server = setup.start().await?;
-    let said = refusal(&setup, &["--port", "0"]).await?;
+    let error = run_expecting_error(&setup, &["--port", "0"]).await?;
     let holder = format!("(process {}, http://{})", server.id(), server.address);
     assert!(
-        said.contains(&holder) && said.contains("--data-dir"),
-        "{said}"
+        error.contains(&holder) && error.contains("--data-dir"),
+        "{error}"
     );
     Ok(())
 }
 
 #[tokio::test]
-async fn an_unusable_data_directory_is_said_with_the_remedy() -> Result<()> {
+async fn unusable_data_directory_is_reported_with_the_remedy() -> Result<()> {
     let setup = setup()?;
     std::fs::write(setup.home().join("file"), "")?;
     std::fs::create_dir(setup.home().join("thesis"))?;
@@ -108,10 +108,10 @@ async fn an_unusable_data_directory_is_said_with_the_remedy() -> Result<()> {
             "is not empty and not a Liminal Builder data directory",
         ),
     ] {
-        let said = refusal(&setup, &["--port", "0", "--data-dir", dir]).await?;
+        let error = run_expecting_error(&setup, &["--port", "0", "--data-dir", dir]).await?;
         assert!(
-            said.contains(expected) && said.contains("--data-dir"),
-            "{dir}: {said}"
+            error.contains(expected) && error.contains("--data-dir"),
+            "{dir}: {error}"
         );
     }
     assert_eq!(std::fs::read_dir(setup.home().join("thesis"))?.count(), 1);
@@ -119,40 +119,40 @@ async fn an_unusable_data_directory_is_said_with_the_remedy() -> Result<()> {
 }
 
 #[tokio::test]
-async fn a_bad_setting_is_said_with_its_place() -> Result<()> {
+async fn invalid_setting_is_reported_with_its_source() -> Result<()> {
     let setup = setup()?;
     std::fs::create_dir(setup.data_dir())?;
     std::fs::write(
         setup.data_dir().join("config.toml"),
         "# mine\nport = 1\nprot = 2\n",
     )?;
-    let said = refusal(&setup, &[]).await?;
+    let error = run_expecting_error(&setup, &[]).await?;
     assert!(
-        said.contains("config.toml, line 3: unknown field `prot`"),
-        "{said}"
+        error.contains("config.toml, line 3: unknown field `prot`"),
+        "{error}"
     );
     let setup = self::setup()?.env("LIMINAL_PERMISSIONS", "sometimes");
-    let said = refusal(&setup, &[]).await?;
+    let error = run_expecting_error(&setup, &[]).await?;
     assert!(
-        said.contains("LIMINAL_PERMISSIONS is `sometimes`: it must be `allow` or `ask`."),
-        "{said}"
+        error.contains("LIMINAL_PERMISSIONS is `sometimes`: it must be `allow` or `ask`."),
+        "{error}"
     );
     let setup = self::setup()?.env("LIMINAL_TOKEN", "short");
-    let said = refusal(&setup, &["--port", "0"]).await?;
-    assert!(said.contains("LIMINAL_TOKEN must be"), "{said}");
+    let error = run_expecting_error(&setup, &["--port", "0"]).await?;
+    assert!(error.contains("LIMINAL_TOKEN must be"), "{error}");
     Ok(())
 }
 
 #[tokio::test]
-async fn a_newer_store_stops_the_start_and_is_left_alone() -> Result<()> {
+async fn store_of_a_newer_version_stops_the_start_unchanged() -> Result<()> {
     let setup = setup()?;
     std::fs::create_dir(setup.data_dir())?;
     let file = setup.data_dir().join("projects.json");
     std::fs::write(&file, r#"{"version":2,"projects":[],"future":true}"#)?;
-    let said = refusal(&setup, &["--port", "0"]).await?;
+    let error = run_expecting_error(&setup, &["--port", "0"]).await?;
     assert!(
-        said.contains("is of version 2") && said.contains("install a newer"),
-        "{said}"
+        error.contains("is of version 2") && error.contains("install a newer"),
+        "{error}"
     );
     assert_eq!(
         std::fs::read_to_string(file)?,
@@ -162,7 +162,7 @@ async fn a_newer_store_stops_the_start_and_is_left_alone() -> Result<()> {
 }
 
 #[tokio::test]
-async fn a_corrupt_store_is_kept_aside_and_every_window_is_told() -> Result<()> {
+async fn corrupt_store_is_set_aside_and_reported_to_every_window() -> Result<()> {
     let setup = setup()?;
     std::fs::create_dir(setup.data_dir())?;
     std::fs::write(setup.data_dir().join("projects.json"), "{ torn")?;
@@ -183,25 +183,27 @@ async fn a_corrupt_store_is_kept_aside_and_every_window_is_told() -> Result<()> 
 }
 
 #[tokio::test]
-async fn everything_it_writes_is_private_whatever_the_umask() -> Result<()> {
+async fn data_directory_files_are_private_with_umask_000() -> Result<()> {
     let folder = tempfile::tempdir()?;
-    let careless = folder.path().join("careless");
+    let wrapper = folder.path().join("careless");
     let program = testkit::liminal()?;
     std::fs::write(
-        &careless,
+        &wrapper,
         format!("#!/bin/sh\numask 000\nexec {program} \"$@\"\n"),
     )?;
-    std::fs::set_permissions(&careless, Permissions::from_mode(0o755))?;
-    let setup = ServerSetup::of(careless.to_str().context("a path")?)?.with_scripted_agent("")?;
+    std::fs::set_permissions(&wrapper, Permissions::from_mode(0o755))?;
+    let setup = ServerSetup::of(wrapper.to_str().context("no path")?)?.with_scripted_agent("")?;
     let server = setup.start().await?;
     let mut person = Person::at(&server, &setup.folder("app")?).await?;
-    let mut talk = person.begin().await?;
+    let mut conversation = person.begin().await?;
     person
-        .turn(&mut talk, "permission t1 Look\nsay done")
+        .turn(&mut conversation, "permission t1 Look\nsay done")
         .await?;
-    // One turn is finished and one in flight.
-    person.send(&talk, "say more\nhang").await?;
-    person.until_said(&mut talk, "assistant: more").await?;
+    // One turn is finished and one is running.
+    person.send(&conversation, "say more\nhang").await?;
+    person
+        .until_said(&mut conversation, "assistant: more")
+        .await?;
     let mut seen = vec![];
     let mut folders = vec![setup.data_dir()];
     while let Some(folder) = folders.pop() {
@@ -213,18 +215,18 @@ async fn everything_it_writes_is_private_whatever_the_umask() -> Result<()> {
                 continue;
             }
             let name = path.file_name().unwrap_or_default().to_string_lossy();
-            // About to take the place of another file, and gone any moment.
+            // The temporary file of an atomic replace, which may disappear at any moment.
             if name.ends_with(".tmp") {
                 assert!(mode(&path).map_or(true, |mode| mode == 0o600));
                 continue;
             }
             assert_eq!(mode(&path)?, 0o600, "{}", path.display());
-            // Sessions are named by chance.
+            // Names of session files start with a random key of 36 characters.
             seen.push(name.get(36..).map_or(name.to_string(), str::to_owned));
         }
     }
     seen.sort();
-    let wanted = [
+    let expected = [
         ".jsonl",
         ".live.jsonl",
         "audit.jsonl",
@@ -233,7 +235,7 @@ async fn everything_it_writes_is_private_whatever_the_umask() -> Result<()> {
         "sessions.json",
         "token",
     ];
-    assert_eq!(seen, wanted);
+    assert_eq!(seen, expected);
     Ok(())
 }
 
@@ -242,7 +244,7 @@ fn mode(path: &Path) -> Result<u32> {
 }
 
 #[tokio::test]
-async fn token_prints_the_token_the_server_uses() -> Result<()> {
+async fn token_command_prints_the_token_of_the_server() -> Result<()> {
     let setup = setup()?;
     let printed = String::from_utf8(setup.run(&["token"]).await?.stdout)?;
     let server = setup.start().await?;
@@ -250,7 +252,7 @@ async fn token_prints_the_token_the_server_uses() -> Result<()> {
     assert_eq!(
         String::from_utf8(setup.run(&["token"]).await?.stdout)?,
         printed,
-        "also while it runs"
+        "the same token while the server runs"
     );
     Ok(())
 }
@@ -276,7 +278,7 @@ async fn doctor_shows_what_is_set_found_and_missing_and_changes_nothing() -> Res
 }
 
 #[tokio::test]
-async fn doctor_says_who_an_agent_is_or_what_it_said_when_it_did_not_start() -> Result<()> {
+async fn doctor_shows_an_agents_version_or_its_start_error() -> Result<()> {
     let setup = setup()?.with_scripted_agent("")?;
     let broken = setup.home().join("broken");
     std::fs::write(&broken, "#!/bin/sh\necho no licence >&2\nexit 3\n")?;
@@ -318,7 +320,7 @@ async fn help_teaches() -> Result<()> {
 }
 
 #[tokio::test]
-async fn a_reader_that_leaves_early_is_no_error() -> Result<()> {
+async fn closed_stdout_pipe_is_not_an_error() -> Result<()> {
     let setup = setup()?;
     let program = testkit::liminal()?;
     let mut shell = tokio::process::Command::new("sh");
@@ -334,7 +336,7 @@ async fn a_reader_that_leaves_early_is_no_error() -> Result<()> {
 }
 
 #[tokio::test]
-async fn doctor_fails_when_a_start_would_and_says_why() -> Result<()> {
+async fn doctor_fails_with_the_reason_when_a_start_would_fail() -> Result<()> {
     let cases = [
         ("projects.json", r#"{"version":9}"#, "is of version 9"),
         ("projects.json", "{ torn", "The next start keeps it aside"),
@@ -357,7 +359,7 @@ async fn doctor_fails_when_a_start_would_and_says_why() -> Result<()> {
 }
 
 #[tokio::test]
-async fn doctor_does_not_wait_for_a_tool_that_hangs() -> Result<()> {
+async fn doctor_does_not_wait_for_a_hanging_tool() -> Result<()> {
     let setup = setup()?;
     let bin = setup.folder("bin")?;
     let node = Path::new(&bin).join("node");
@@ -373,7 +375,7 @@ async fn doctor_does_not_wait_for_a_tool_that_hangs() -> Result<()> {
 }
 
 #[tokio::test]
-async fn doctor_names_a_command_that_was_set_and_is_missing() -> Result<()> {
+async fn doctor_names_a_configured_command_that_is_missing() -> Result<()> {
     let setup = setup()?.env("CLAUDE_ACP_CMD", "my-claude --flag");
     let text = String::from_utf8(setup.run(&["doctor", "--port", "0"]).await?.stdout)?;
     assert!(
@@ -384,21 +386,21 @@ async fn doctor_names_a_command_that_was_set_and_is_missing() -> Result<()> {
 }
 
 #[tokio::test]
-async fn a_variable_that_is_no_text_is_refused_and_not_ignored() -> Result<()> {
+async fn environment_variable_that_is_not_utf8_is_rejected() -> Result<()> {
     use std::os::unix::ffi::OsStringExt;
 
     let odd = std::ffi::OsString::from_vec(vec![b'/', 0xff]);
     let setup = setup()?.env("LIMINAL_DATA_DIR", odd);
-    let said = refusal(&setup, &["--port", "0"]).await?;
+    let error = run_expecting_error(&setup, &["--port", "0"]).await?;
     assert!(
-        said.contains("LIMINAL_DATA_DIR is not valid UTF-8"),
-        "{said}"
+        error.contains("LIMINAL_DATA_DIR is not valid UTF-8"),
+        "{error}"
     );
     Ok(())
 }
 
 #[tokio::test]
-async fn a_full_standard_output_is_an_error() -> Result<()> {
+async fn full_stdout_device_is_an_error() -> Result<()> {
     let setup = setup()?;
     let mut command = setup.command();
     command
@@ -409,11 +411,11 @@ async fn a_full_standard_output_is_an_error() -> Result<()> {
 }
 
 #[tokio::test]
-async fn a_stuck_disk_does_not_keep_a_stopped_server_alive() -> Result<()> {
+async fn blocked_disk_write_does_not_delay_a_stop() -> Result<()> {
     let setup = setup()?;
     let server = setup.start().await?;
     let mut socket = server.connect().await?;
-    // Opening it for writing waits for a reader that never comes.
+    // Opening a FIFO for writing blocks until a process opens it for reading; none does.
     let fifo = setup.data_dir().join("projects.json.tmp");
     assert!(
         tokio::process::Command::new("mkfifo")
@@ -434,7 +436,7 @@ async fn a_stuck_disk_does_not_keep_a_stopped_server_alive() -> Result<()> {
 }
 
 #[tokio::test]
-async fn the_printed_address_carries_any_token() -> Result<()> {
+async fn printed_url_percent_encodes_the_token() -> Result<()> {
     let setup = setup()?.env("LIMINAL_TOKEN", "abc+def/ghi==XYZ");
     let server = setup.start().await?;
     assert_eq!(server.token, "abc%2Bdef%2Fghi%3D%3DXYZ");
@@ -442,17 +444,17 @@ async fn the_printed_address_carries_any_token() -> Result<()> {
 }
 
 #[tokio::test]
-async fn a_log_that_nobody_reads_any_more_is_no_reason_to_stop() -> Result<()> {
+async fn closed_stderr_pipe_does_not_stop_the_server() -> Result<()> {
     use tokio::io::{AsyncBufReadExt as _, BufReader};
     let setup = setup()?.env("LIMINAL_LOG", "trace");
     let mut command = setup.command();
     let mut server = command.args(["--port", "0", "--no-open"]).spawn()?;
     let mut ready = String::new();
-    let mut stdout = BufReader::new(server.stdout.take().context("a pipe")?);
+    let mut stdout = BufReader::new(server.stdout.take().context("no pipe")?);
     stdout.read_line(&mut ready).await?;
     drop(server.stderr.take());
-    let (_, address) = ready.split_once("http://").context("an address")?;
-    let (address, _) = address.split_once('/').context("an address")?;
+    let (_, address) = ready.split_once("http://").context("no address")?;
+    let (address, _) = address.split_once('/').context("no address")?;
     for _ in 0..3 {
         let head = [
             "GET /health HTTP/1.1".to_owned(),
@@ -461,7 +463,7 @@ async fn a_log_that_nobody_reads_any_more_is_no_reason_to_stop() -> Result<()> {
         let answer = testkit::http(address.parse()?, &head, "").await?;
         assert_eq!(answer.status, 200);
     }
-    let pid = server.id().context("it runs")?.to_string();
+    let pid = server.id().context("the process has exited")?.to_string();
     std::process::Command::new("kill")
         .args(["-TERM", &pid])
         .status()?;
@@ -471,13 +473,13 @@ async fn a_log_that_nobody_reads_any_more_is_no_reason_to_stop() -> Result<()> {
 }
 
 #[tokio::test]
-async fn a_log_that_is_not_read_keeps_nobody_waiting() -> Result<()> {
+async fn full_stderr_pipe_does_not_block_requests() -> Result<()> {
     use tokio::io::AsyncWriteExt as _;
     let server = setup()?.env("LIMINAL_LOG", "debug").start().await?;
-    // Each is a line of the log, which `testkit` reads at the end: far more than a pipe holds.
+    // Each connection logs a line, which `testkit` reads only at the end: far more output than a pipe holds.
     for _ in 0..1500 {
-        let mut stranger = tokio::net::TcpStream::connect(server.address).await?;
-        stranger.write_all(b"not a request\r\n\r\n").await?;
+        let mut client = tokio::net::TcpStream::connect(server.address).await?;
+        client.write_all(b"not a request\r\n\r\n").await?;
     }
     let head = [
         "GET /health HTTP/1.1".to_owned(),

@@ -1,5 +1,5 @@
-//! A browser, the agent or the server can vanish at any moment: what was shown is kept, what is missed
-//! is made up for, nothing comes twice.
+//! Tests of reconnection. A window, the agent or the server can disappear at any moment: shown events are kept, missed
+//! events are sent later, and no event is sent twice.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -24,81 +24,85 @@ async fn one() -> Result<(ServerSetup, Server, Person, Conversation)> {
     let setup = setup("")?;
     let server = setup.start().await?;
     let mut person = Person::at(&server, &setup.folder("app")?).await?;
-    let talk = person.begin().await?;
-    Ok((setup, server, person, talk))
+    let conversation = person.begin().await?;
+    Ok((setup, server, person, conversation))
 }
 
 #[tokio::test]
-async fn a_window_that_comes_back_goes_on_exactly_where_it_was() -> Result<()> {
-    let (setup, server, mut person, mut talk) = one().await?;
+async fn reconnected_window_resumes_at_its_last_event() -> Result<()> {
+    let (setup, server, mut person, mut conversation) = one().await?;
     let mut other = Person::at(&server, &setup.folder("app")?).await?;
-    let mut theirs = other.open(&talk.session_id).await?;
-    person.send(&talk, "rate 300 10 600\nsay end").await?;
+    let mut other_conversation = other.open(&conversation.session_id).await?;
+    person
+        .send(&conversation, "rate 300 10 600\nsay end")
+        .await?;
     for _ in 0..5 {
         person
-            .until(&mut talk, |seen| {
+            .until(&mut conversation, |seen| {
                 seen.entries
                     .last()
                     .is_some_and(|last| last["type"] == "assistant")
             })
             .await?;
-        // Gone without a word, and back.
+        // The window disconnects without a close frame and reconnects.
         person = Person::at(&server, &setup.folder("app")?).await?;
-        let answer = person.resume(&mut talk).await?;
+        let answer = person.resume(&mut conversation).await?;
         assert_eq!(answer["type"], "session:resumed");
     }
-    person.until_turns(&mut talk, 1).await?;
-    other.until_turns(&mut theirs, 1).await?;
-    assert_eq!(talk.entries, theirs.entries);
-    assert_eq!(talk.seq, theirs.seq);
-    let text = talk.entries[1]["content"].as_str().context("text")?;
+    person.until_turns(&mut conversation, 1).await?;
+    other.until_turns(&mut other_conversation, 1).await?;
+    assert_eq!(conversation.entries, other_conversation.entries);
+    assert_eq!(conversation.seq, other_conversation.seq);
+    let text = conversation.entries[1]["content"]
+        .as_str()
+        .context("no text")?;
     assert_eq!(text, format!("{}end", "f".repeat(3000)));
     Ok(())
 }
 
 #[tokio::test]
-async fn a_window_that_missed_too_much_or_another_start_gets_everything() -> Result<()> {
-    let (setup, server, mut person, mut talk) = one().await?;
-    person.turn(&mut talk, "say one").await?;
-    let mut old = talk.clone();
-    person.turn(&mut talk, "huge 400000").await?;
+async fn window_that_missed_too_much_or_a_restart_gets_a_full_snapshot() -> Result<()> {
+    let (setup, server, mut person, mut conversation) = one().await?;
+    person.turn(&mut conversation, "say one").await?;
+    let mut old = conversation.clone();
+    person.turn(&mut conversation, "huge 400000").await?;
     let answer = person.resume(&mut old).await?;
     assert_eq!(answer["type"], "session:history");
-    assert_eq!(old.entries, talk.entries);
-    let mut ahead = talk.clone();
+    assert_eq!(old.entries, conversation.entries);
+    let mut ahead = conversation.clone();
     ahead.seq += 10;
     assert_eq!(person.resume(&mut ahead).await?["type"], "session:history");
     server.signal("TERM").await?;
     let server = setup.start().await?;
     let mut person = Person::at(&server, &setup.folder("app")?).await?;
-    let answer = person.resume(&mut talk.clone()).await?;
+    let answer = person.resume(&mut conversation.clone()).await?;
     assert_eq!(answer["type"], "session:history");
-    assert_eq!(answer["entries"], json!(talk.entries));
+    assert_eq!(answer["entries"], json!(conversation.entries));
     Ok(())
 }
 
 #[tokio::test]
-async fn five_windows_see_the_same() -> Result<()> {
-    let (setup, server, mut person, mut talk) = one().await?;
+async fn five_windows_receive_identical_conversations() -> Result<()> {
+    let (setup, server, mut person, mut conversation) = one().await?;
     let mut windows = vec![];
     for _ in 0..5 {
         let mut window = Person::at(&server, &setup.folder("app")?).await?;
-        let talk = window.open(&talk.session_id).await?;
-        windows.push((window, talk));
+        let conversation = window.open(&conversation.session_id).await?;
+        windows.push((window, conversation));
     }
     let script = "think hm\nflood 2000 15\ntool t1 read Look\ntool-done t1 ok\nflood 2000 15";
-    person.turn(&mut talk, script).await?;
-    for (window, theirs) in &mut windows {
-        window.until_turns(theirs, 1).await?;
-        assert_eq!(theirs.entries, talk.entries);
-        assert_eq!(theirs.seq, talk.seq);
+    person.turn(&mut conversation, script).await?;
+    for (window, other_conversation) in &mut windows {
+        window.until_turns(other_conversation, 1).await?;
+        assert_eq!(other_conversation.entries, conversation.entries);
+        assert_eq!(other_conversation.seq, conversation.seq);
     }
     Ok(())
 }
 
 #[tokio::test]
-async fn what_a_page_shows_first_comes_with_the_greeting_where_that_is_wanted() -> Result<()> {
-    let (setup, server, mut person, talk) = one().await?;
+async fn hello_includes_projects_and_sessions_when_lists_are_requested() -> Result<()> {
+    let (setup, server, mut person, conversation) = one().await?;
     let second = setup.folder("second")?;
     let add = json!({"type": "project:add", "path": second});
     let second = person.socket.ask(add).await?["project"]["id"].clone();
@@ -109,7 +113,7 @@ async fn what_a_page_shows_first_comes_with_the_greeting_where_that_is_wanted() 
     let headers = [("host", host.as_str()), ("authorization", &bearer)];
     let mut page = Socket::open(server.address, "/ws?batch=1&lists=1", &headers).await?;
     let greeting = page.next().await?;
-    let parts = greeting.as_array().context("several in one")?;
+    let parts = greeting.as_array().context("not a batch of messages")?;
     let kinds: Vec<_> = parts
         .iter()
         .filter_map(|part| part["type"].as_str())
@@ -118,15 +122,18 @@ async fn what_a_page_shows_first_comes_with_the_greeting_where_that_is_wanted() 
     assert_eq!(kinds, expected);
     assert_eq!(parts[1]["projects"].as_array().map(Vec::len), Some(2));
     assert_eq!(parts[2]["projectId"], person.project_id.as_str());
-    assert_eq!(parts[2]["sessions"][0]["id"], talk.session_id.as_str());
+    assert_eq!(
+        parts[2]["sessions"][0]["id"],
+        conversation.session_id.as_str()
+    );
     assert_eq!(parts[3]["projectId"], second);
     assert_eq!(parts[3]["sessions"], json!([]));
     Ok(())
 }
 
 #[tokio::test]
-async fn messages_that_wait_together_come_in_one_frame_where_that_is_wanted() -> Result<()> {
-    let (_setup, server, mut person, mut talk) = one().await?;
+async fn pending_messages_share_one_frame_when_batching_is_requested() -> Result<()> {
+    let (_setup, server, mut person, mut conversation) = one().await?;
     let (bearer, host) = (
         format!("Bearer {}", server.token),
         server.address.to_string(),
@@ -134,17 +141,17 @@ async fn messages_that_wait_together_come_in_one_frame_where_that_is_wanted() ->
     let headers = [("host", host.as_str()), ("authorization", &bearer)];
     let mut batching = Socket::open(server.address, "/ws?batch=1", &headers).await?;
     batching
-        .send(json!({"type": "session:open", "sessionId": talk.session_id}))
+        .send(json!({"type": "session:open", "sessionId": conversation.session_id}))
         .await?;
-    let mut theirs = Conversation::new(&talk.session_id);
+    let mut other_conversation = Conversation::new(&conversation.session_id);
     person
         .turn(
-            &mut talk,
+            &mut conversation,
             "flood 5000 10\ntool t1 read A\nflood 5000 10\ntool t2 read B\nsay end",
         )
         .await?;
     let mut several = false;
-    while count_turns(&theirs) == 0 {
+    while count_turns(&other_conversation) == 0 {
         let frame = batching.next().await?;
         let messages = match frame {
             Value::Array(messages) => {
@@ -154,171 +161,194 @@ async fn messages_that_wait_together_come_in_one_frame_where_that_is_wanted() ->
             message => vec![message],
         };
         for message in &messages {
-            theirs.apply(message)?;
+            other_conversation.apply(message)?;
         }
     }
-    assert_eq!(theirs.entries, talk.entries);
-    assert!(several, "there was never more than one message in a frame");
+    assert_eq!(other_conversation.entries, conversation.entries);
+    assert!(several, "no frame had more than one message");
     Ok(())
 }
 
-/// Stands between a window and the server. What the server says comes through as it is, or a byte a second.
-struct Straw {
-    narrow: watch::Sender<bool>,
-    /// Bytes that came through one by one.
-    sipped: Arc<AtomicUsize>,
+/// TCP proxy between a window and the server. While throttled, it forwards one byte per second to the window.
+struct ThrottledProxy {
+    throttle: watch::Sender<bool>,
+    /// Number of bytes forwarded while throttled.
+    throttled_bytes: Arc<AtomicUsize>,
 }
 
-impl Straw {
-    /// A window whose words all go through it.
+impl ThrottledProxy {
+    /// Opens a window that connects through the proxy.
     async fn at(server: &Server, project_id: &str) -> Result<(Self, Person)> {
         let listener = TcpListener::bind("127.0.0.1:0").await?;
         let (address, behind) = (listener.local_addr()?, server.address);
-        let (narrow, changes) = watch::channel(false);
-        let sipped = Arc::new(AtomicUsize::new(0));
-        let count = sipped.clone();
+        let (throttle, changes) = watch::channel(false);
+        let throttled_bytes = Arc::new(AtomicUsize::new(0));
+        let count = throttled_bytes.clone();
         tokio::spawn(async move {
             let (front, _) = listener.accept().await?;
-            // Little fits between the server and us, so that it soon notices.
+            // A small receive buffer, so that the server soon sees backpressure.
             let back = TcpSocket::new_v4()?;
             back.set_recv_buffer_size(4096)?;
             let back = back.connect(behind).await?;
-            let ((mut asked, told), (said, mut heard)) = (front.into_split(), back.into_split());
-            tokio::spawn(async move { tokio::io::copy(&mut asked, &mut heard).await });
-            sip(said, told, changes, &count).await
+            let ((mut from_window, to_window), (from_server, mut to_server)) =
+                (front.into_split(), back.into_split());
+            tokio::spawn(async move { tokio::io::copy(&mut from_window, &mut to_server).await });
+            forward(from_server, to_window, changes, &count).await
         });
         let (bearer, host) = (format!("Bearer {}", server.token), behind.to_string());
         let headers = [("host", host.as_str()), ("authorization", &bearer)];
         let mut socket = Socket::open(address, "/ws", &headers).await?;
         socket.next_of("hello").await?;
         let project_id = project_id.to_owned();
-        Ok((Self { narrow, sipped }, Person { socket, project_id }))
+        Ok((
+            Self {
+                throttle,
+                throttled_bytes,
+            },
+            Person { socket, project_id },
+        ))
     }
 }
 
-async fn sip(
-    mut said: OwnedReadHalf,
-    mut told: OwnedWriteHalf,
-    mut narrow: watch::Receiver<bool>,
-    sipped: &AtomicUsize,
+async fn forward(
+    mut from_server: OwnedReadHalf,
+    mut to_window: OwnedWriteHalf,
+    mut throttle: watch::Receiver<bool>,
+    throttled_bytes: &AtomicUsize,
 ) -> std::io::Result<()> {
     let mut buffer = vec![0; 64 * 1024];
     loop {
-        let slowly = *narrow.borrow_and_update();
-        let most = if slowly { 1 } else { buffer.len() };
-        let count = said.read(&mut buffer[..most]).await?;
+        let throttled = *throttle.borrow_and_update();
+        let most = if throttled { 1 } else { buffer.len() };
+        let count = from_server.read(&mut buffer[..most]).await?;
         if count == 0 {
-            return told.shutdown().await;
+            return to_window.shutdown().await;
         }
-        told.write_all(&buffer[..count]).await?;
-        if slowly {
-            sipped.fetch_add(1, Ordering::Relaxed);
+        to_window.write_all(&buffer[..count]).await?;
+        if throttled {
+            throttled_bytes.fetch_add(1, Ordering::Relaxed);
             tokio::select! {
                 () = tokio::time::sleep(Duration::from_secs(1)) => {}
-                _ = narrow.changed() => {}
+                _ = throttle.changed() => {}
             }
         }
     }
 }
 
-/// How long turns of a neighbour take, usually, while something else happens.
-async fn beside(
+/// Median duration of the turns of a neighbour session while another task runs.
+async fn turn_duration_during(
     neighbour: &mut (Person, Conversation),
-    happens: impl Future<Output = Result<()>>,
+    task: impl Future<Output = Result<()>>,
 ) -> Result<Duration> {
-    let (person, talk) = neighbour;
-    let (mut took, mut happens) = (vec![], std::pin::pin!(happens));
+    let (person, conversation) = neighbour;
+    let (mut took, mut task) = (vec![], std::pin::pin!(task));
     loop {
         let begun = Instant::now();
-        let mut turn = std::pin::pin!(person.turn(talk, "say hello"));
+        let mut turn = std::pin::pin!(person.turn(conversation, "say hello"));
         tokio::select! {
-            happened = &mut happens => {
-                happened?;
+            ended = &mut task => {
+                ended?;
                 turn.await?;
                 break;
             }
-            said = &mut turn => said?,
+            ended = &mut turn => ended?,
         }
         took.push(begun.elapsed());
-        // It is asked how it is, and is no burden itself.
+        // A pause, so that the measured session causes little load itself.
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
     took.sort();
-    took.get(took.len() / 2).copied().context("not one turn")
+    took.get(took.len() / 2)
+        .copied()
+        .context("no turn was measured")
 }
 
-/// More than what may wait for a window and what the system keeps for it, if it happens twice.
-async fn says_much(person: &mut Person, talk: &mut Conversation) -> Result<()> {
+/// Runs a turn with 7 MB of output. Two of them exceed a window's backlog and the socket buffers together.
+async fn send_large_output(person: &mut Person, conversation: &mut Conversation) -> Result<()> {
     let calls = (0..24).map(|call| format!("huge 300000\ntool t{call} read More\n"));
-    person.turn(talk, &calls.collect::<String>()).await
+    person.turn(conversation, &calls.collect::<String>()).await
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_window_that_reads_a_byte_a_second_slows_nobody_down_and_loses_nothing() -> Result<()> {
-    let (setup, server, mut person, mut talk) = one().await?;
+async fn window_reading_one_byte_per_second_delays_no_other_and_loses_nothing() -> Result<()> {
+    let (setup, server, mut person, mut conversation) = one().await?;
     let folder = setup.folder("app")?;
     let mut neighbour = Person::at(&server, &folder).await?;
-    let their_own = neighbour.begin().await?;
-    let mut neighbour = (neighbour, their_own);
+    let neighbour_conversation = neighbour.begin().await?;
+    let mut neighbour = (neighbour, neighbour_conversation);
     let mut other = person.begin().await?;
-    let before = beside(&mut neighbour, says_much(&mut person, &mut other)).await?;
+    let before =
+        turn_duration_during(&mut neighbour, send_large_output(&mut person, &mut other)).await?;
 
-    let (straw, mut slow) = Straw::at(&server, &person.project_id).await?;
-    let mut theirs = slow.open(&talk.session_id).await?;
-    straw.narrow.send(true)?;
+    let (proxy, mut slow) = ThrottledProxy::at(&server, &person.project_id).await?;
+    let mut slow_conversation = slow.open(&conversation.session_id).await?;
+    proxy.throttle.send(true)?;
     let begun = Instant::now();
-    let during = beside(&mut neighbour, async {
-        says_much(&mut person, &mut talk).await?;
-        says_much(&mut person, &mut talk).await
+    let during = turn_duration_during(&mut neighbour, async {
+        send_large_output(&mut person, &mut conversation).await?;
+        send_large_output(&mut person, &mut conversation).await
     })
     .await?;
-    // As much as it has read by then, and not more.
-    let (took, sipped) = (begun.elapsed(), straw.sipped.load(Ordering::Relaxed));
+    // The proxy forwarded one byte per second and not more.
+    let (took, throttled_bytes) = (
+        begun.elapsed(),
+        proxy.throttled_bytes.load(Ordering::Relaxed),
+    );
     let seconds = took.as_secs() as usize;
-    ensure!((1..=seconds + 2).contains(&sipped), "{sipped} in {took:?}");
-    // Told why, if it reads again before it is taken for gone; how long the turns took is the machine's affair.
-    let told = took < testkit::GIVEN_UP_AFTER;
-    straw.narrow.send(false)?;
-    let code = slow.closed_after(&mut theirs).await?;
-    ensure!(code == Some(4008) || (!told && code.is_none()), "{code:?}");
+    ensure!(
+        (1..=seconds + 2).contains(&throttled_bytes),
+        "{throttled_bytes} in {took:?}"
+    );
+    // The close code arrives only if the window reads again within `GIVEN_UP_AFTER`, which depends on the machine.
+    let in_time = took < testkit::GIVEN_UP_AFTER;
+    proxy.throttle.send(false)?;
+    let code = slow.closed_after(&mut slow_conversation).await?;
+    ensure!(
+        code == Some(4008) || (!in_time && code.is_none()),
+        "{code:?}"
+    );
     let mut back = Person::at(&server, &folder).await?;
-    back.resume(&mut theirs).await?;
-    ensure!(theirs.entries == talk.entries, "{:?}", theirs.said());
-    // A few turns of the system's scheduler are nobody's fault.
+    back.resume(&mut slow_conversation).await?;
+    ensure!(
+        slow_conversation.entries == conversation.entries,
+        "{:?}",
+        slow_conversation.said()
+    );
+    // At least 20 ms, so that scheduling delays do not fail the test.
     let share = before.max(Duration::from_millis(20));
     ensure!(
         during < share * 5,
-        "a turn beside it {before:?} -> {during:?}"
+        "a turn of the neighbour took {before:?} before and {during:?} during the slow read"
     );
     Ok(())
 }
 
-/// What can happen to a conversation.
+/// One step of a random test: input, a failure or a reconnection.
 #[derive(Debug, Clone)]
-enum Happening {
-    Say(u8),
+enum Step {
+    Send(u8),
     Stream,
     Cancel,
-    AgentDies,
-    ServerDies,
-    /// The last write of a dying server was cut off.
-    ServerDiesTorn,
-    WindowComesBack,
-    OtherWindowComesBack,
+    AgentCrash,
+    ServerKill,
+    /// The last write of the killed server is incomplete.
+    ServerKillWithTornWrite,
+    FirstWindowReconnects,
+    SecondWindowReconnects,
     SendAgain,
 }
 
-fn happening() -> impl Strategy<Value = Happening> {
+fn step() -> impl Strategy<Value = Step> {
     prop_oneof![
-        4 => (0..20_u8).prop_map(Happening::Say),
-        3 => Just(Happening::Stream),
-        2 => Just(Happening::Cancel),
-        1 => Just(Happening::AgentDies),
-        1 => Just(Happening::ServerDies),
-        1 => Just(Happening::ServerDiesTorn),
-        3 => Just(Happening::WindowComesBack),
-        2 => Just(Happening::OtherWindowComesBack),
-        2 => Just(Happening::SendAgain),
+        4 => (0..20_u8).prop_map(Step::Send),
+        3 => Just(Step::Stream),
+        2 => Just(Step::Cancel),
+        1 => Just(Step::AgentCrash),
+        1 => Just(Step::ServerKill),
+        1 => Just(Step::ServerKillWithTornWrite),
+        3 => Just(Step::FirstWindowReconnects),
+        2 => Just(Step::SecondWindowReconnects),
+        2 => Just(Step::SendAgain),
     ]
 }
 
@@ -331,36 +361,38 @@ struct World {
 
 impl World {
     async fn new() -> Result<Self> {
-        let (setup, server, first, talk) = one().await?;
+        let (setup, server, first, conversation) = one().await?;
         let mut second = Person::at(&server, &setup.folder("app")?).await?;
-        let theirs = second.open(&talk.session_id).await?;
+        let other_conversation = second.open(&conversation.session_id).await?;
         Ok(Self {
             setup,
             server: Some(server),
-            windows: [(first, talk), (second, theirs)],
+            windows: [(first, conversation), (second, other_conversation)],
             sent: 0,
         })
     }
 
-    async fn happens(&mut self, what: &Happening) -> Result<()> {
-        match what {
-            Happening::Say(count) => self.send(&format!("flood {count} 7\nsay x")).await?,
-            Happening::Stream => self.send("rate 30 5 1000").await?,
-            Happening::Cancel => {
-                let (person, talk) = &mut self.windows[0];
-                person.ask(talk, json!({"type": "session:cancel"})).await?;
+    async fn apply(&mut self, step: &Step) -> Result<()> {
+        match step {
+            Step::Send(count) => self.send(&format!("flood {count} 7\nsay x")).await?,
+            Step::Stream => self.send("rate 30 5 1000").await?,
+            Step::Cancel => {
+                let (person, conversation) = &mut self.windows[0];
+                person
+                    .ask(conversation, json!({"type": "session:cancel"}))
+                    .await?;
             }
-            Happening::AgentDies => self.send("say last words\ncrash 1").await?,
-            Happening::ServerDies => self.restart(false).await?,
-            Happening::ServerDiesTorn => self.restart(true).await?,
-            Happening::WindowComesBack => self.come_back(0).await?,
-            Happening::OtherWindowComesBack => self.come_back(1).await?,
-            // Nothing was sent yet.
-            Happening::SendAgain if self.sent == 0 => {}
-            Happening::SendAgain => {
-                let (person, talk) = &mut self.windows[0];
+            Step::AgentCrash => self.send("say last words\ncrash 1").await?,
+            Step::ServerKill => self.restart(false).await?,
+            Step::ServerKillWithTornWrite => self.restart(true).await?,
+            Step::FirstWindowReconnects => self.reconnect(0).await?,
+            Step::SecondWindowReconnects => self.reconnect(1).await?,
+            // No message was sent yet.
+            Step::SendAgain if self.sent == 0 => {}
+            Step::SendAgain => {
+                let (person, conversation) = &mut self.windows[0];
                 let id = format!("message-{}", self.sent);
-                person.send_as(talk, "say never twice", &id).await?;
+                person.send_as(conversation, "say never twice", &id).await?;
             }
         }
         Ok(())
@@ -368,12 +400,12 @@ impl World {
 
     async fn send(&mut self, content: &str) -> Result<()> {
         self.sent += 1;
-        let (person, talk) = &mut self.windows[0];
+        let (person, conversation) = &mut self.windows[0];
         let id = format!("message-{}", self.sent);
-        person.send_as(talk, content, &id).await?;
-        // Until it is shown or waits.
+        person.send_as(conversation, content, &id).await?;
+        // Until the message is shown or queued.
         person
-            .until(talk, |seen| {
+            .until(conversation, |seen| {
                 let here = |message: &Value| message["requestId"] == id.as_str();
                 let queue = seen.info["queue"].as_array();
                 seen.entries.iter().any(here) || queue.is_some_and(|queue| queue.iter().any(here))
@@ -381,19 +413,19 @@ impl World {
             .await
     }
 
-    async fn come_back(&mut self, window: usize) -> Result<()> {
-        let server = self.server.as_ref().context("a server")?;
-        let (person, talk) = &mut self.windows[window];
+    async fn reconnect(&mut self, window: usize) -> Result<()> {
+        let server = self.server.as_ref().context("no server")?;
+        let (person, conversation) = &mut self.windows[window];
         *person = Person::at(server, &self.setup.folder("app")?).await?;
-        person.resume(talk).await?;
+        person.resume(conversation).await?;
         Ok(())
     }
 
     async fn restart(&mut self, torn: bool) -> Result<()> {
-        let server = self.server.take().context("a server")?;
+        let server = self.server.take().context("no server")?;
         server.signal("KILL").await?;
-        for (person, talk) in &mut self.windows {
-            person.drain(talk).await?;
+        for (person, conversation) in &mut self.windows {
+            person.drain(conversation).await?;
         }
         if torn {
             for entry in std::fs::read_dir(self.setup.data_dir().join("sessions"))? {
@@ -404,18 +436,18 @@ impl World {
             }
         }
         let server = self.setup.start().await?;
-        for (person, talk) in &mut self.windows {
-            let shown = talk.clone();
+        for (person, conversation) in &mut self.windows {
+            let shown = conversation.clone();
             *person = Person::at(&server, &self.setup.folder("app")?).await?;
-            let answer = person.resume(talk).await?;
+            let answer = person.resume(conversation).await?;
             ensure!(answer["type"] == "session:history", "{answer}");
-            shown.is_kept_in(talk)?;
+            shown.is_kept_in(conversation)?;
         }
         self.server = Some(server);
         Ok(())
     }
 
-    /// In the end both windows agree, with each other and with the disk, and nothing ran twice.
+    /// Checks that both windows and the disk have the same entries and that no message ran twice.
     async fn settle(mut self) -> Result<()> {
         self.send("say the end").await?;
         let last = format!("message-{}", self.sent);
@@ -425,14 +457,16 @@ impl World {
             sent && after.any(|entry| entry["type"] == "turn") && !seen.is_running()
         };
         let held = |seen: &Conversation| seen.info["queueHeld"] == true;
-        for (person, talk) in &mut self.windows {
-            while !over(talk) {
-                person.until(talk, |seen| over(seen) || held(seen)).await?;
-                // What waits after a turn that went wrong waits for the person.
-                if held(talk) {
+        for (person, conversation) in &mut self.windows {
+            while !over(conversation) {
+                person
+                    .until(conversation, |seen| over(seen) || held(seen))
+                    .await?;
+                // After a failed or cancelled turn the queue is paused until the user resumes it.
+                if held(conversation) {
                     let resume = json!({"type": "session:queue-resume"});
-                    person.ask(talk, resume).await?;
-                    person.until(talk, |seen| !held(seen)).await?;
+                    person.ask(conversation, resume).await?;
+                    person.until(conversation, |seen| !held(seen)).await?;
                 }
             }
         }
@@ -451,16 +485,16 @@ impl World {
         let different: BTreeSet<&&str> = sent.iter().collect();
         ensure!(
             different.len() == sent.len(),
-            "something ran twice: {sent:?}"
+            "a message ran twice: {sent:?}"
         );
-        let server = self.server.take().context("a server")?;
+        let server = self.server.take().context("no server")?;
         server.signal("KILL").await?;
         let server = self.setup.start().await?;
         let mut person = Person::at(&server, &self.setup.folder("app")?).await?;
         let on_disk = person.open(&first.session_id).await?;
         ensure!(
             on_disk.entries == first.entries,
-            "the disk has another story: {:?} {:?}",
+            "the transcript on disk differs: {:?} {:?}",
             on_disk.entries,
             first.entries
         );
@@ -476,8 +510,7 @@ impl World {
 }
 
 #[test]
-fn whatever_happens_each_window_sees_one_gap_free_story_that_the_disk_can_tell_again() -> Result<()>
-{
+fn random_failures_leave_both_windows_and_the_disk_with_one_transcript() -> Result<()> {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
         .enable_all()
@@ -488,23 +521,23 @@ fn whatever_happens_each_window_sees_one_gap_free_story_that_the_disk_can_tell_a
         failure_persistence: None,
         ..Config::default()
     });
-    let told = runner.run(&prop::collection::vec(happening(), 4..14), |happenings| {
-        let story = async {
+    let result = runner.run(&prop::collection::vec(step(), 4..14), |steps| {
+        let run = async {
             let mut world = World::new().await?;
-            for what in &happenings {
+            for step in &steps {
                 world
-                    .happens(what)
+                    .apply(step)
                     .await
-                    .with_context(|| format!("{what:?}"))?;
+                    .with_context(|| format!("{step:?}"))?;
             }
             world.settle().await
         };
-        let ended = runtime.block_on(async { tokio::time::timeout(HANG_GUARD * 4, story).await });
+        let ended = runtime.block_on(async { tokio::time::timeout(HANG_GUARD * 4, run).await });
         match ended {
             Ok(Ok(())) => Ok(()),
             Ok(Err(error)) => Err(TestCaseError::fail(format!("{error:?}"))),
-            Err(_) => Err(TestCaseError::fail("it hangs")),
+            Err(_) => Err(TestCaseError::fail("the run timed out")),
         }
     });
-    told.map_err(|failed| anyhow::anyhow!("{failed:?}"))
+    result.map_err(|failed| anyhow::anyhow!("{failed:?}"))
 }

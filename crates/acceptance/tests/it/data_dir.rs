@@ -1,4 +1,4 @@
-//! One server per data directory, whatever happens to the lock file and to the directory's path.
+//! Tests that at most one server writes to a data directory, also when its lock file or the directory is replaced.
 
 use std::fs;
 use std::path::Path;
@@ -16,9 +16,13 @@ async fn notices(person: &mut Person) -> Result<Vec<String>> {
     Ok(serde_json::from_value(message["notices"].clone())?)
 }
 
-async fn send(person: &mut Person, talk: &mut Conversation, content: &str) -> Result<Value> {
+async fn send(
+    person: &mut Person,
+    conversation: &mut Conversation,
+    content: &str,
+) -> Result<Value> {
     let send = json!({"type": "session:send", "content": content});
-    person.ask(talk, send).await
+    person.ask(conversation, send).await
 }
 
 fn text(bytes: &[u8]) -> String {
@@ -31,41 +35,47 @@ async fn second_server_is_refused_after_the_lock_file_was_removed() -> Result<()
     let server = setup.start().await?;
     let folder = setup.folder("app")?;
     let mut person = Person::at(&server, &folder).await?;
-    let mut talk = person.begin().await?;
+    let mut conversation = person.begin().await?;
     let lock = setup.data_dir().join("lock");
     let content = fs::read_to_string(&lock)?;
     for _ in 0..3 {
         fs::remove_file(&lock)?;
-        let refused = setup.start().await.err().context("a second server")?;
+        let refused = setup
+            .start()
+            .await
+            .err()
+            .context("no second server started")?;
         ensure!(refused.to_string().contains("is using"), "{refused}");
         let doctor = setup.run(&["doctor", "--port", "0"]).await?;
         let doctor = text(&doctor.stdout);
         ensure!(doctor.contains("in use by"), "{doctor}");
-        // A command waits for the lock file to be back, and starts no server of its own.
+        // A command waits until the server has written the lock file again, and starts no server of its own.
         let listed = setup.run(&["sessions"]).await?;
         ensure!(listed.status.success(), "{}", text(&listed.stderr));
         assert_eq!(fs::read_to_string(&lock)?, content);
     }
-    person.turn(&mut talk, "say kept").await?;
+    person.turn(&mut conversation, "say kept").await?;
     server.signal("KILL").await?;
     let server = setup.start().await?;
     let mut person = Person::at(&server, &folder).await?;
-    let talk = person.open(&talk.session_id).await?;
-    assert_eq!(talk.said()[1..], ["assistant: kept", "turn ended"]);
+    let conversation = person.open(&conversation.session_id).await?;
+    assert_eq!(conversation.said()[1..], ["assistant: kept", "turn ended"]);
     Ok(())
 }
 
 #[tokio::test]
-async fn server_whose_directory_was_exchanged_writes_nothing_into_the_new_one() -> Result<()> {
+async fn server_whose_directory_was_replaced_does_not_write_to_the_new_one() -> Result<()> {
     let setup = setup()?;
     let first = setup.start().await?;
     let folder = setup.folder("app")?;
     let mut person = Person::at(&first, &folder).await?;
-    let mut talk = person.begin().await?;
+    let mut conversation = person.begin().await?;
     let go_on = setup.home().join("go-on");
     let script = format!("say one\nuntil {}\nsay two", go_on.display());
-    person.send(&talk, &script).await?;
-    person.until_said(&mut talk, "assistant: one").await?;
+    person.send(&conversation, &script).await?;
+    person
+        .until_said(&mut conversation, "assistant: one")
+        .await?;
     let mut window = Person::at(&first, &folder).await?;
 
     let dir = setup.data_dir();
@@ -73,62 +83,71 @@ async fn server_whose_directory_was_exchanged_writes_nothing_into_the_new_one() 
     fs::rename(&dir, &moved)?;
     let second = setup.start().await?;
     let mut other = Person::at(&second, &setup.folder("other")?).await?;
-    let mut theirs = other.begin().await?;
-    other.turn(&mut theirs, "say theirs").await?;
-    let said = notices(&mut window).await?;
-    ensure!(said.len() == 1, "{said:?}");
-    ensure!(said[0].contains("is another directory now"), "{said:?}");
+    let mut other_conversation = other.begin().await?;
+    other.turn(&mut other_conversation, "say elsewhere").await?;
+    let messages = notices(&mut window).await?;
+    ensure!(messages.len() == 1, "{messages:?}");
+    ensure!(
+        messages[0].contains("is another directory now"),
+        "{messages:?}"
+    );
 
-    // What its agent says is held back, and whatever the first server is asked to change is refused.
+    // The first server holds back the agent's output and rejects every change.
     fs::write(&go_on, "")?;
     loop {
         let message = person.socket.next().await?;
-        talk.apply(&message)?;
+        conversation.apply(&message)?;
         let is_refusal = message["code"] == "STORE_UNAVAILABLE";
-        if is_refusal && message["sessionId"] == talk.session_id.as_str() {
-            let why = message["message"].as_str().context("a reason")?;
+        if is_refusal && message["sessionId"] == conversation.session_id.as_str() {
+            let why = message["message"].as_str().context("no reason")?;
             ensure!(why.contains("is another directory now"), "{why}");
             break;
         }
     }
-    assert_eq!(talk.said()[1..], ["assistant: one"]);
+    assert_eq!(conversation.said()[1..], ["assistant: one"]);
     for request in [
         json!({"type": "session:send", "content": "say lost"}),
         json!({"type": "session:rename", "title": "lost"}),
         json!({"type": "session:delete"}),
     ] {
-        let refused = person.ask(&mut talk, request).await?;
+        let refused = person.ask(&mut conversation, request).await?;
         assert_eq!(refused["code"], "STORE_UNAVAILABLE", "{refused}");
-        let why = refused["message"].as_str().context("a reason")?;
+        let why = refused["message"].as_str().context("no reason")?;
         ensure!(why.contains("is another directory now"), "{why}");
     }
     let elsewhere = setup.folder("elsewhere")?;
     let add = json!({"type": "project:add", "path": elsewhere});
     assert_eq!(window.socket.ask(add).await?["code"], "STORE_UNAVAILABLE");
-    assert_eq!(talk.said()[1..], ["assistant: one"]);
+    assert_eq!(conversation.said()[1..], ["assistant: one"]);
     let greeting = first.connect_unread().await?.next_of("hello").await?;
-    assert_eq!(greeting["notices"], json!(said));
+    assert_eq!(greeting["notices"], json!(messages));
 
-    // The second server has its own conversation and nothing else.
+    // The second server has only its own session.
     second.signal("TERM").await?;
     let sessions = fs::read_to_string(dir.join("sessions.json"))?;
-    ensure!(!sessions.contains(&talk.session_id) && sessions.contains(&theirs.session_id));
+    ensure!(
+        !sessions.contains(&conversation.session_id)
+            && sessions.contains(&other_conversation.session_id)
+    );
     let projects = fs::read_to_string(dir.join("projects.json"))?;
     ensure!(!projects.contains("elsewhere"), "{projects}");
     assert_eq!(fs::read_dir(dir.join("sessions"))?.count(), 1);
 
-    // Once its directory is back, the first server goes on, and nothing was lost.
+    // After its directory is moved back, the first server continues without loss.
     fs::remove_dir_all(&dir)?;
     fs::rename(&moved, &dir)?;
     assert_eq!(notices(&mut window).await?, Vec::<String>::new());
-    person.until_turns(&mut talk, 1).await?;
-    assert_eq!(talk.said()[1..], ["assistant: onetwo", "turn ended"]);
-    person.turn(&mut talk, "say three").await?;
+    person.until_turns(&mut conversation, 1).await?;
+    assert_eq!(
+        conversation.said()[1..],
+        ["assistant: onetwo", "turn ended"]
+    );
+    person.turn(&mut conversation, "say three").await?;
     first.signal("KILL").await?;
     let first = setup.start().await?;
     let mut person = Person::at(&first, &folder).await?;
-    let again = person.open(&talk.session_id).await?;
-    assert_eq!(again.said(), talk.said());
+    let again = person.open(&conversation.session_id).await?;
+    assert_eq!(again.said(), conversation.said());
     Ok(())
 }
 
@@ -137,8 +156,8 @@ async fn server_stops_writing_when_another_process_has_locked_its_lock_file() ->
     let setup = setup()?;
     let server = setup.start().await?;
     let mut person = Person::at(&server, &setup.folder("app")?).await?;
-    let mut talk = person.begin().await?;
-    // As a version that does not lock the directory takes it.
+    let mut conversation = person.begin().await?;
+    // Lock the file only, as a version does that does not lock the directory.
     let path = setup.home().join("lock-of-another");
     fs::write(&path, r#"{"pid":4711,"url":"http://127.0.0.1:1"}"#)?;
     let other = fs::File::open(&path)?;
@@ -146,32 +165,32 @@ async fn server_stops_writing_when_another_process_has_locked_its_lock_file() ->
     let lock = setup.data_dir().join("lock");
     fs::rename(&path, &lock)?;
     let before = tree(&setup.data_dir())?;
-    let refused = send(&mut person, &mut talk, "say lost").await?;
+    let refused = send(&mut person, &mut conversation, "say lost").await?;
     assert_eq!(refused["code"], "STORE_UNAVAILABLE", "{refused}");
-    let why = refused["message"].as_str().context("a reason")?;
+    let why = refused["message"].as_str().context("no reason")?;
     ensure!(why.contains("(process 4711, http://127.0.0.1:1)"), "{why}");
-    // What the other process has written is not known here, so it stays like this when that has ended.
+    // The server still rejects changes after the other process has ended, which may have changed files.
     drop(other);
     fs::remove_file(&lock)?;
-    let said = notices(&mut person).await?;
+    let messages = notices(&mut person).await?;
     ensure!(
-        said[0].contains("has locked the data directory"),
-        "{said:?}"
+        messages[0].contains("has locked the data directory"),
+        "{messages:?}"
     );
-    let refused = send(&mut person, &mut talk, "say lost").await?;
+    let refused = send(&mut person, &mut conversation, "say lost").await?;
     assert_eq!(refused["code"], "STORE_UNAVAILABLE", "{refused}");
-    assert_eq!(talk.said(), Vec::<String>::new());
-    let lock_aside = |(path, _): &(String, Vec<u8>)| path != "lock";
+    assert_eq!(conversation.said(), Vec::<String>::new());
+    let is_not_lock = |(path, _): &(String, Vec<u8>)| path != "lock";
     let after: Vec<_> = tree(&setup.data_dir())?
         .into_iter()
-        .filter(lock_aside)
+        .filter(is_not_lock)
         .collect();
-    let before: Vec<_> = before.into_iter().filter(lock_aside).collect();
+    let before: Vec<_> = before.into_iter().filter(is_not_lock).collect();
     assert_eq!(before, after);
     Ok(())
 }
 
-/// Every file below a directory, by its path in there.
+/// Relative path and content of every file below a directory.
 fn tree(dir: &Path) -> Result<Vec<(String, Vec<u8>)>> {
     let mut found = vec![];
     let mut folders = vec![dir.to_owned()];
@@ -191,19 +210,21 @@ fn tree(dir: &Path) -> Result<Vec<(String, Vec<u8>)>> {
     Ok(found)
 }
 
-/// A directory in which a server did most of what makes files at its top.
-async fn used() -> Result<(ServerSetup, String)> {
+/// Data directory with most of the files that a server creates at its top level, and the content of its lock file.
+async fn used_data_dir() -> Result<(ServerSetup, String)> {
     let setup = setup()?;
     let server = setup.start().await?;
     let mut person = Person::at(&server, &setup.folder("app")?).await?;
     for after in ["session:archive", "session:delete"] {
-        let mut talk = person.begin().await?;
-        person.turn(&mut talk, "say hello").await?;
-        person.ask(&mut talk, json!({"type": after})).await?;
+        let mut conversation = person.begin().await?;
+        person.turn(&mut conversation, "say hello").await?;
+        person
+            .ask(&mut conversation, json!({"type": after}))
+            .await?;
     }
     drop(person);
     server.signal("TERM").await?;
-    // The built-in agent, in a folder of the server's own.
+    // A session of the built-in agent, in a scratch folder.
     let sent = setup
         .run(&["send", "--agent", "assistant", "/help"])
         .await?;
@@ -213,10 +234,10 @@ async fn used() -> Result<(ServerSetup, String)> {
 }
 
 #[tokio::test]
-async fn every_name_in_a_used_data_directory_is_known_to_be_ours() -> Result<()> {
-    let (setup, _) = used().await?;
+async fn directory_with_only_known_names_is_accepted_as_data_directory() -> Result<()> {
+    let (setup, _) = used_data_dir().await?;
     let dir = setup.data_dir();
-    // Without the file that says that a server has run here, the names alone count.
+    // Without the lock file, the directory is recognised only by the names in it.
     fs::remove_file(dir.join("lock"))?;
     for name in [
         "projects.json.tmp",
@@ -227,16 +248,16 @@ async fn every_name_in_a_used_data_directory_is_known_to_be_ours() -> Result<()>
         fs::write(dir.join(name), "")?;
     }
     fs::write(dir.join("sessions.json.unreadable-20260101T000000Z"), "")?;
-    let there: Vec<_> = fs::read_dir(&dir)?
+    let names: Vec<_> = fs::read_dir(&dir)?
         .map(|entry| Ok(entry?.file_name().into_string()))
         .collect::<Result<_>>()?;
     let printed = setup.run(&["token"]).await?;
     ensure!(
         printed.status.success(),
-        "{there:?}: {}",
+        "{names:?}: {}",
         text(&printed.stderr)
     );
-    // Not refused because of what it checks, but of what is not ours.
+    // A single foreign file causes the rejection.
     fs::write(dir.join("thesis.tex"), "")?;
     let before = tree(&dir)?;
     let refused = setup.run(&["token"]).await?;
@@ -247,8 +268,8 @@ async fn every_name_in_a_used_data_directory_is_known_to_be_ours() -> Result<()>
 }
 
 #[tokio::test]
-async fn lock_torn_at_any_length_does_not_keep_the_server_from_starting() -> Result<()> {
-    let (setup, whole) = used().await?;
+async fn lock_file_truncated_at_any_length_does_not_prevent_a_start() -> Result<()> {
+    let (setup, whole) = used_data_dir().await?;
     let dir = setup.data_dir();
     fs::write(dir.join("projects.json.tmp"), "{\"ver")?;
     fs::write(dir.join("my notes.txt"), "")?;
@@ -276,10 +297,10 @@ async fn lock_torn_at_any_length_does_not_keep_the_server_from_starting() -> Res
     Ok(())
 }
 
-/// A power cut right after the start must not take the directory or a folder in it.
+/// A power failure right after the start must not lose the data directory or its subdirectories.
 #[cfg(target_os = "linux")]
 #[tokio::test]
-async fn names_of_new_directories_are_synced_before_the_server_is_ready() -> Result<()> {
+async fn new_directories_are_fsynced_before_the_server_is_ready() -> Result<()> {
     let setup = setup()?;
     let log = setup.home().join("strace.log");
     let mut by: Vec<std::ffi::OsString> = ["strace", "-D", "-f", "-y", "-qq", "-o"]
@@ -292,24 +313,24 @@ async fn names_of_new_directories_are_synced_before_the_server_is_ready() -> Res
     server.signal("TERM").await?;
     let home = setup.home().canonicalize()?;
     let dir = home.join(".liminal-builder");
-    for (made, parent) in [
+    for (created, parent) in [
         (&dir, &home),
         (&dir.join("sessions"), &dir),
         (&dir.join("uploads"), &dir),
     ] {
         let mut after = calls.lines().skip_while(|call| {
             !call.contains("mkdir")
-                || !call.contains(&format!("{}\"", made.display()))
+                || !call.contains(&format!("{}\"", created.display()))
                 || !call.ends_with("= 0")
         });
         ensure!(
             after.next().is_some(),
-            "{} was not made: {calls}",
-            made.display()
+            "{} was not created: {calls}",
+            created.display()
         );
         let synced = format!("<{}>)", parent.display());
         let is_synced = after.any(|call| call.contains("fsync(") && call.contains(&synced));
-        ensure!(is_synced, "{} may be lost: {calls}", made.display());
+        ensure!(is_synced, "{} was not fsynced: {calls}", created.display());
     }
     Ok(())
 }

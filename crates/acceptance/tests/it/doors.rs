@@ -1,4 +1,4 @@
-//! Who is let in: every mix of `Origin`, `Host` and token, over real connections.
+//! Tests of the browser listener's admission rules over real connections: `Host`, `Origin`, token, cookie, headers.
 
 use std::net::SocketAddr;
 
@@ -13,7 +13,7 @@ async fn start() -> Result<(ServerSetup, Server)> {
 }
 
 #[tokio::test]
-async fn the_socket_opens_for_exactly_the_right_mix_of_host_origin_and_credential() -> Result<()> {
+async fn socket_opens_only_for_a_valid_host_origin_and_credential() -> Result<()> {
     let (_setup, server) = start().await?;
     let port = server.address.port();
     let cookie = server.log_in().await?;
@@ -29,50 +29,53 @@ async fn the_socket_opens_for_exactly_the_right_mix_of_host_origin_and_credentia
         (format!("0.0.0.0:{port}"), false),
     ];
     #[derive(PartialEq)]
-    enum Whose {
-        Ours,
-        Nobody,
-        Theirs,
+    enum OriginKind {
+        Own,
+        Missing,
+        Foreign,
     }
     let origins = |host: &str| {
         [
-            (None, Whose::Nobody),
-            (Some(format!("http://{host}")), Whose::Ours),
-            (Some("null".to_owned()), Whose::Theirs),
-            (Some(format!("https://{host}")), Whose::Theirs),
-            (Some("http://evil.example".to_owned()), Whose::Theirs),
+            (None, OriginKind::Missing),
+            (Some(format!("http://{host}")), OriginKind::Own),
+            (Some("null".to_owned()), OriginKind::Foreign),
+            (Some(format!("https://{host}")), OriginKind::Foreign),
+            (Some("http://evil.example".to_owned()), OriginKind::Foreign),
             (
                 Some(format!("http://127.0.0.1:{}", port.wrapping_add(1))),
-                Whose::Theirs,
+                OriginKind::Foreign,
             ),
-            (Some(format!("http://{host}.evil.example")), Whose::Theirs),
-            (Some(format!("http://{host}/")), Whose::Theirs),
-            (Some(String::new()), Whose::Theirs),
+            (
+                Some(format!("http://{host}.evil.example")),
+                OriginKind::Foreign,
+            ),
+            (Some(format!("http://{host}/")), OriginKind::Foreign),
+            (Some(String::new()), OriginKind::Foreign),
         ]
     };
     #[derive(PartialEq)]
-    enum Has {
+    enum Credential {
         Nothing,
         Cookie,
         Token,
     }
     let credentials = [
-        (None, Has::Nothing),
-        (Some(("cookie", cookie.as_str())), Has::Cookie),
-        (Some(("authorization", bearer.as_str())), Has::Token),
-        (Some(("cookie", "liminal-1=abc")), Has::Nothing),
-        (Some(("authorization", "Basic abc")), Has::Nothing),
+        (None, Credential::Nothing),
+        (Some(("cookie", cookie.as_str())), Credential::Cookie),
+        (Some(("authorization", bearer.as_str())), Credential::Token),
+        (Some(("cookie", "liminal-1=abc")), Credential::Nothing),
+        (Some(("authorization", "Basic abc")), Credential::Nothing),
     ];
 
     let mut tried = 0;
-    for (host, our_host) in &hosts {
-        for (origin, whose) in &origins(host) {
-            for (credential, has) in &credentials {
-                let expected = match (our_host, whose, has) {
+    for (host, valid_host) in &hosts {
+        for (origin, origin_kind) in &origins(host) {
+            for (credential, credential_kind) in &credentials {
+                let expected = match (valid_host, origin_kind, credential_kind) {
                     (false, ..) => 421,
-                    (true, Whose::Theirs, _) => 403,
-                    (true, Whose::Ours, Has::Cookie | Has::Token) => 101,
-                    (true, Whose::Nobody, Has::Token) => 101,
+                    (true, OriginKind::Foreign, _) => 403,
+                    (true, OriginKind::Own, Credential::Cookie | Credential::Token) => 101,
+                    (true, OriginKind::Missing, Credential::Token) => 101,
                     (true, ..) => 401,
                 };
                 let mut headers = vec![("host", host.as_str())];
@@ -90,7 +93,7 @@ async fn the_socket_opens_for_exactly_the_right_mix_of_host_origin_and_credentia
 }
 
 #[tokio::test]
-async fn a_wrong_token_opens_nothing_and_a_truncated_one_neither() -> Result<()> {
+async fn wrong_or_truncated_token_is_rejected() -> Result<()> {
     let (_setup, server) = start().await?;
     let host = server.address.to_string();
     for token in [
@@ -121,7 +124,7 @@ async fn a_wrong_token_opens_nothing_and_a_truncated_one_neither() -> Result<()>
 }
 
 #[tokio::test]
-async fn a_token_in_the_address_is_refused_even_if_it_is_right() -> Result<()> {
+async fn token_in_the_url_is_rejected_even_when_correct() -> Result<()> {
     let (_setup, server) = start().await?;
     let bearer = format!("Authorization: Bearer {}", server.token);
     for path in ["/", "/ws", "/auth", "/health", "/styles/theme.css"] {
@@ -135,7 +138,7 @@ async fn a_token_in_the_address_is_refused_even_if_it_is_right() -> Result<()> {
 }
 
 #[tokio::test]
-async fn login_gives_a_cookie_only_to_a_page_of_ours_that_knows_the_token() -> Result<()> {
+async fn login_sets_a_cookie_only_for_own_origin_with_the_right_token() -> Result<()> {
     let (_setup, server) = start().await?;
     let address = server.address;
     let ours = format!("Origin: http://{address}");
@@ -216,7 +219,7 @@ async fn login_gives_a_cookie_only_to_a_page_of_ours_that_knows_the_token() -> R
 }
 
 #[tokio::test]
-async fn the_cookie_outlives_a_restart_and_dies_with_the_token() -> Result<()> {
+async fn cookie_survives_a_restart_and_ends_with_its_token() -> Result<()> {
     let (setup, server) = start().await?;
     let port = server.address.port();
     let cookie = format!("Cookie: a=b; {}; c=d", server.log_in().await?);
@@ -236,7 +239,7 @@ async fn the_cookie_outlives_a_restart_and_dies_with_the_token() -> Result<()> {
 }
 
 #[tokio::test]
-async fn every_answer_carries_the_protective_headers() -> Result<()> {
+async fn every_response_has_the_security_headers() -> Result<()> {
     let (_setup, server) = start().await?;
     let cookie = format!("Cookie: {}", server.log_in().await?);
     let wrong_host = ["GET / HTTP/1.1".to_owned(), "Host: evil.example".to_owned()];
@@ -273,7 +276,7 @@ async fn every_answer_carries_the_protective_headers() -> Result<()> {
 }
 
 #[tokio::test]
-async fn the_page_of_a_session_may_stand_in_our_window_and_reaches_nothing() -> Result<()> {
+async fn session_page_is_framed_by_own_origin_only_and_has_no_network() -> Result<()> {
     let (_setup, server) = start().await?;
     let cookie = format!("Cookie: {}", server.log_in().await?);
     let portlet = server.get("/portlet.html", &[]).await?;
@@ -315,7 +318,7 @@ async fn the_page_of_a_session_may_stand_in_our_window_and_reaches_nothing() -> 
 }
 
 #[tokio::test]
-async fn health_needs_no_token_and_says_nothing_private() -> Result<()> {
+async fn health_needs_no_token_and_reveals_only_its_status() -> Result<()> {
     let (_setup, server) = start().await?;
     let health = server.get("/health", &[]).await?;
     assert_eq!(
@@ -326,7 +329,7 @@ async fn health_needs_no_token_and_says_nothing_private() -> Result<()> {
 }
 
 #[tokio::test]
-async fn files_are_revalidated_by_etag_and_readable_by_sandboxed_frames() -> Result<()> {
+async fn assets_are_revalidated_by_etag_and_readable_by_sandboxed_frames() -> Result<()> {
     let (_setup, server) = start().await?;
     let first = server.get("/styles/theme.css", &[]).await?;
     assert_eq!(first.status, 200);
@@ -362,7 +365,7 @@ async fn files_are_revalidated_by_etag_and_readable_by_sandboxed_frames() -> Res
     Ok(())
 }
 
-/// That many wrong tokens, all at once.
+/// Sends `count` wrong tokens concurrently.
 fn guess(address: SocketAddr, count: usize) -> Vec<JoinHandle<Result<u16>>> {
     let attempt = |number| async move {
         let head = [
@@ -378,7 +381,7 @@ fn guess(address: SocketAddr, count: usize) -> Vec<JoinHandle<Result<u16>>> {
 }
 
 #[tokio::test]
-async fn guessing_is_slow_for_everyone_at_once_and_the_cookie_is_not_held_up_by_it() -> Result<()> {
+async fn token_guesses_share_one_rate_limit_and_do_not_delay_the_cookie() -> Result<()> {
     let (_setup, server) = start().await?;
     let cookie = format!("Cookie: {}", server.log_in().await?);
     let address = server.address;
@@ -386,15 +389,15 @@ async fn guessing_is_slow_for_everyone_at_once_and_the_cookie_is_not_held_up_by_
     for _ in 0..20 {
         assert_eq!(server.get("/auth", &[&cookie]).await?.status, 204);
     }
-    let mut turned_away = 0;
+    let mut rate_limited = 0;
     for guess in guesses {
         let status = guess.await??;
         assert!(status == 401 || status == 429, "{status}");
-        turned_away += usize::from(status == 429);
+        rate_limited += usize::from(status == 429);
     }
     assert!(
-        turned_away > 0,
-        "a hundred guesses at once must not all be judged"
+        rate_limited > 0,
+        "100 concurrent guesses must not all be checked"
     );
     let right = format!("Authorization: Bearer {}", server.token);
     assert_eq!(server.get("/auth", &[&right]).await?.status, 204);
@@ -402,7 +405,7 @@ async fn guessing_is_slow_for_everyone_at_once_and_the_cookie_is_not_held_up_by_
 }
 
 #[tokio::test]
-async fn other_methods_are_refused() -> Result<()> {
+async fn unsupported_http_methods_are_rejected() -> Result<()> {
     let (_setup, server) = start().await?;
     for (method, path) in [
         ("DELETE", "/"),
@@ -424,7 +427,7 @@ async fn other_methods_are_refused() -> Result<()> {
 }
 
 #[tokio::test]
-async fn the_right_token_is_not_held_up_by_those_who_guess() -> Result<()> {
+async fn token_guesses_do_not_delay_the_right_token() -> Result<()> {
     let (_setup, server) = start().await?;
     let address = server.address;
     let guesses = guess(address, 60);
@@ -439,7 +442,7 @@ async fn the_right_token_is_not_held_up_by_those_who_guess() -> Result<()> {
 }
 
 #[tokio::test]
-async fn callers_who_never_finish_keep_nobody_out_for_long() -> Result<()> {
+async fn unfinished_requests_do_not_block_other_clients() -> Result<()> {
     use tokio::io::AsyncWriteExt;
 
     let (_setup, server) = start().await?;
@@ -459,7 +462,7 @@ async fn callers_who_never_finish_keep_nobody_out_for_long() -> Result<()> {
 }
 
 #[tokio::test]
-async fn a_strangers_login_is_refused_before_its_body_is_read() -> Result<()> {
+async fn login_from_a_foreign_origin_is_rejected_before_its_body_is_read() -> Result<()> {
     let (_setup, server) = start().await?;
     let address = server.address;
     let head = [
@@ -467,7 +470,7 @@ async fn a_strangers_login_is_refused_before_its_body_is_read() -> Result<()> {
         format!("Host: {address}"),
         "Origin: http://evil.example".to_owned(),
         "Content-Type: application/json".to_owned(),
-        // Promised and never sent.
+        // Announced and never sent.
         "Content-Length: 4000".to_owned(),
     ];
     assert_eq!(http(address, &head, "").await?.status, 403);

@@ -1,5 +1,5 @@
-//! Agents that are not here yet, over the real socket and on the command line: listed with their state, brought here
-//! by an installer that is a script of ours on the `PATH`, started without a restart.
+//! Tests of installing agents, over the browser socket and the command line. The installers (npm, uv, curl) are test
+//! scripts on the `PATH`.
 
 use std::fs::Permissions;
 use std::os::unix::fs::PermissionsExt;
@@ -9,7 +9,7 @@ use anyhow::{Context, Result};
 use serde_json::{Value, json};
 use testkit::{Person, ServerSetup, Socket};
 
-/// A machine without Claude Code and Codex, with these programs before everything else.
+/// Setup without Claude Code and Codex, with these programs first on the `PATH`.
 fn machine(programs: &[(&str, &str)]) -> Result<ServerSetup> {
     let setup = ServerSetup::new()?;
     let bin = setup.home().join("bin");
@@ -32,7 +32,7 @@ fn program(path: &Path, script: &str) -> Result<()> {
     Ok(())
 }
 
-/// An npm that installs the scripted agent under the name it is asked for.
+/// Script of an npm that installs the scripted agent under the requested package name.
 fn npm() -> Result<String> {
     let agent = testkit::scripted_agent()?;
     let agent = Path::new(&agent).display().to_string();
@@ -50,46 +50,46 @@ chmod 755 "$dir/node_modules/.bin/${{name##*/}}""##
 
 async fn agent(socket: &mut Socket, cli_type: &str) -> Result<Value> {
     let list = socket.ask(json!({"type": "agent:list"})).await?;
-    let agents = list["agents"].as_array().context("agents")?;
+    let agents = list["agents"].as_array().context("no agents")?;
     let found = agents.iter().find(|agent| agent["cliType"] == cli_type);
-    Ok(found.context("the agent")?.clone())
+    Ok(found.context("the agent is not listed")?.clone())
 }
 
-/// Everything that is told of one installation, and how it ended.
-async fn ended(socket: &mut Socket, cli_type: &str) -> Result<(String, Value)> {
+/// Output of an installation and its last event.
+async fn install_result(socket: &mut Socket, cli_type: &str) -> Result<(String, Value)> {
     let mut output = String::new();
     loop {
-        let news = socket.next_of("agent:install").await?;
-        assert_eq!(news["cliType"], cli_type);
-        output.push_str(news["output"].as_str().unwrap_or_default());
-        if news["state"] != "running" {
-            return Ok((output, news));
+        let event = socket.next_of("agent:install").await?;
+        assert_eq!(event["cliType"], cli_type);
+        output.push_str(event["output"].as_str().unwrap_or_default());
+        if event["state"] != "running" {
+            return Ok((output, event));
         }
     }
 }
 
 #[tokio::test]
-async fn an_agent_of_the_list_is_brought_here_and_started_without_a_restart() -> Result<()> {
+async fn listed_agent_is_installed_and_started_without_a_restart() -> Result<()> {
     let setup = machine(&[("npm", &npm()?), ("node", "echo v30.0.0")])?;
     let server = setup.start().await?;
-    let mut watching = server.connect().await?;
+    let mut window = server.connect().await?;
     let mut person = Person::at(&server, &setup.folder("app")?).await?;
     let before = agent(&mut person.socket, "gemini").await?;
     assert_eq!(
         (&before["readiness"], &before["more"]),
         (&json!("not-installed"), &json!(true))
     );
-    let command = before["install"].as_str().context("a command")?;
+    let command = before["install"].as_str().context("no command")?;
     let folder = setup.data_dir().canonicalize()?.join("agents/gemini");
     assert!(
         command.starts_with(&format!("npm install --prefix {}", folder.display())),
         "{command}"
     );
 
-    let begun = json!({"type": "agent:install", "cliType": "gemini"});
-    assert_eq!(person.socket.ask(begun).await?["state"], "running");
-    let (output, news) = ended(&mut watching, "gemini").await?;
-    assert_eq!(news["state"], "installed", "{output}");
+    let request = json!({"type": "agent:install", "cliType": "gemini"});
+    assert_eq!(person.socket.ask(request).await?["state"], "running");
+    let (output, event) = install_result(&mut window, "gemini").await?;
+    assert_eq!(event["state"], "installed", "{output}");
     assert!(output.contains("asked for @google/gemini-cli@"), "{output}");
     assert_eq!(
         agent(&mut person.socket, "gemini").await?["readiness"],
@@ -98,7 +98,7 @@ async fn an_agent_of_the_list_is_brought_here_and_started_without_a_restart() ->
     let created = person.ask_to_create("gemini").await?;
     assert_eq!(created["type"], "session:created", "{created}");
 
-    // The command that is shown does the same when a person types it.
+    // The shown command does the same when the user runs it in a shell.
     let shown = command
         .replace("gemini", "qwen-code")
         .replace("@google/qwen-code-cli@", "@qwen-code/qwen-code@");
@@ -116,7 +116,7 @@ async fn an_agent_of_the_list_is_brought_here_and_started_without_a_restart() ->
 }
 
 #[tokio::test]
-async fn an_agent_from_pypi_is_brought_by_uv_into_its_own_folder() -> Result<()> {
+async fn pypi_agent_is_installed_by_uv_into_its_own_folder() -> Result<()> {
     let agent = testkit::scripted_agent()?;
     let agent = Path::new(&agent).display();
     let uv = format!(
@@ -137,7 +137,7 @@ chmod 755 "$UV_TOOL_BIN_DIR/${{5%%==*}}""##
 }
 
 #[tokio::test]
-async fn nothing_but_an_id_of_the_list_can_be_installed() -> Result<()> {
+async fn only_a_listed_agent_id_can_be_installed() -> Result<()> {
     let setup = machine(&[("npm", &format!("touch {}", "\"$HOME/was-run\""))])?;
     let server = setup.start().await?;
     let mut socket = server.connect().await?;
@@ -161,7 +161,7 @@ async fn nothing_but_an_id_of_the_list_can_be_installed() -> Result<()> {
 }
 
 #[tokio::test]
-async fn what_an_installer_gets_is_free_of_our_settings() -> Result<()> {
+async fn installer_environment_has_no_server_settings() -> Result<()> {
     let setup = machine(&[("npm", "env; exit 1")])?
         .env("LIMINAL_TOKEN", "a-token-of-thirty-two-characters-x");
     let server = setup.start().await?;
@@ -169,8 +169,8 @@ async fn what_an_installer_gets_is_free_of_our_settings() -> Result<()> {
     socket
         .ask(json!({"type": "agent:install", "cliType": "cline"}))
         .await?;
-    let (output, news) = ended(&mut socket, "cline").await?;
-    assert_eq!(news["state"], "failed");
+    let (output, event) = install_result(&mut socket, "cline").await?;
+    assert_eq!(event["state"], "failed");
     assert!(
         output.contains("PATH=") && !output.contains("a-token"),
         "{output}"
@@ -179,7 +179,7 @@ async fn what_an_installer_gets_is_free_of_our_settings() -> Result<()> {
 }
 
 #[tokio::test]
-async fn endless_output_is_bounded_and_a_cancelled_installation_leaves_nothing() -> Result<()> {
+async fn installer_output_is_bounded_and_a_cancelled_install_leaves_no_files() -> Result<()> {
     let setup = machine(&[(
         "npm",
         "echo $$ > \"$HOME/pid\"; while :; do echo 'again and again and again'; done",
@@ -189,17 +189,21 @@ async fn endless_output_is_bounded_and_a_cancelled_installation_leaves_nothing()
     socket
         .ask(json!({"type": "agent:install", "cliType": "cline"}))
         .await?;
-    let mut told = 0;
-    while told < 60 * 1024 {
-        let news = socket.next_of("agent:install").await?;
-        told += news["output"].as_str().unwrap_or_default().len();
+    let mut received = 0;
+    while received < 60 * 1024 {
+        let event = socket.next_of("agent:install").await?;
+        received += event["output"].as_str().unwrap_or_default().len();
     }
     socket
         .send(json!({"type": "agent:install-cancel", "cliType": "cline"}))
         .await?;
-    let (rest, news) = ended(&mut socket, "cline").await?;
-    assert_eq!(news["state"], "cancelled");
-    assert!(told + rest.len() < 100 * 1024, "{}", told + rest.len());
+    let (rest, event) = install_result(&mut socket, "cline").await?;
+    assert_eq!(event["state"], "cancelled");
+    assert!(
+        received + rest.len() < 100 * 1024,
+        "{}",
+        received + rest.len()
+    );
     assert!(!setup.data_dir().join("agents/cline").exists());
     let pid = std::fs::read_to_string(setup.home().join("pid"))?;
     assert!(!Path::new("/proc").join(pid.trim()).exists());
@@ -207,9 +211,8 @@ async fn endless_output_is_bounded_and_a_cancelled_installation_leaves_nothing()
 }
 
 #[tokio::test]
-async fn an_archive_is_checked_and_unpacked_and_one_that_is_not_what_the_list_says_is_not_kept()
--> Result<()> {
-    // Stands in for the web: copies the archive to where it is wanted.
+async fn archive_is_installed_only_if_its_checksum_matches_the_list() -> Result<()> {
+    // Replaces the download: copies the archive to the output path.
     let curl = r#"while [ "$1" != --output ]; do shift; done; cp "$HOME/archive.tar.gz" "$2""#;
     let setup = machine(&[("curl", curl)])?;
     let home = setup.home();
@@ -252,12 +255,15 @@ async fn an_archive_is_checked_and_unpacked_and_one_that_is_not_what_the_list_sa
         socket
             .ask(json!({"type": "agent:install", "cliType": "packed"}))
             .await?;
-        let (output, news) = ended(&mut socket, "packed").await?;
-        assert_eq!(news["state"], ends, "{output} {news}");
+        let (output, event) = install_result(&mut socket, "packed").await?;
+        assert_eq!(event["state"], ends, "{output} {event}");
         if ends == "failed" {
             assert!(
-                news["message"].as_str().context("why")?.contains("SHA-256"),
-                "{news}"
+                event["message"]
+                    .as_str()
+                    .context("no message")?
+                    .contains("SHA-256"),
+                "{event}"
             );
             assert!(!setup.data_dir().join("agents/packed").exists());
         } else {
@@ -272,7 +278,7 @@ async fn an_archive_is_checked_and_unpacked_and_one_that_is_not_what_the_list_sa
 }
 
 #[tokio::test]
-async fn the_command_line_lists_refreshes_and_installs() -> Result<()> {
+async fn agents_command_lists_refreshes_and_installs() -> Result<()> {
     let setup = machine(&[("npm", &npm()?), ("node", "echo v18.19.1")])?;
     let text = |output: std::process::Output| {
         (
@@ -298,24 +304,24 @@ async fn the_command_line_lists_refreshes_and_installs() -> Result<()> {
         "{listed}"
     );
 
-    let (_, said) = text(setup.run(&["agents", "--install", "gemini"]).await?);
+    let (_, stderr) = text(setup.run(&["agents", "--install", "gemini"]).await?);
     assert!(
-        said.contains("asked for @google/gemini-cli@") && said.contains("gemini is installed"),
-        "{said}"
+        stderr.contains("asked for @google/gemini-cli@") && stderr.contains("gemini is installed"),
+        "{stderr}"
     );
     let (listed, _) = text(setup.run(&["agents"]).await?);
     assert!(line(&listed, "gemini").contains("ready"), "{listed}");
-    let (_, said) = text(setup.run(&["agents", "--install", "nobody"]).await?);
-    assert!(said.contains("no agent `nobody`"), "{said}");
+    let (_, stderr) = text(setup.run(&["agents", "--install", "no-such-agent"]).await?);
+    assert!(stderr.contains("no agent `no-such-agent`"), "{stderr}");
 
     let npx = |id: &str, package: &str| json!({"id": id, "name": id, "version": "1.0.0", "distribution": {"npx": {"package": package}}});
     let list = json!({"agents": [npx("fresh", "fresh@1.0.0"), npx("evil", "--global")]});
     std::fs::write(setup.home().join("list.json"), list.to_string())?;
-    let (listed, said) = text(setup.run(&["agents", "--refresh", "list.json"]).await?);
+    let (listed, stderr) = text(setup.run(&["agents", "--refresh", "list.json"]).await?);
     assert!(line(&listed, "fresh").contains("not installed"), "{listed}");
     assert!(
-        said.contains("Left out: evil: its package cannot be used"),
-        "{said}"
+        stderr.contains("Left out: evil: its package cannot be used"),
+        "{stderr}"
     );
     for from in [
         "http://127.0.0.1:1/list",
@@ -328,7 +334,7 @@ async fn the_command_line_lists_refreshes_and_installs() -> Result<()> {
     let (listed, _) = text(setup.run(&["agents"]).await?);
     assert!(
         line(&listed, "fresh").contains("not installed"),
-        "a bad list changes nothing: {listed}"
+        "an invalid list must not replace the current one: {listed}"
     );
 
     let (report, _) = text(setup.run(&["doctor"]).await?);
@@ -348,11 +354,13 @@ async fn the_command_line_lists_refreshes_and_installs() -> Result<()> {
 }
 
 #[tokio::test]
-async fn an_agent_that_wants_a_sign_in_or_does_not_start_is_known_for_it() -> Result<()> {
-    let setup = ServerSetup::new()?.with_scripted_agent("auth")?.env(
-        "CODEX_ACP_CMD",
-        "/bin/sh -c 'echo its last words >&2; exit 1'",
-    );
+async fn agent_readiness_shows_a_needed_sign_in_or_a_failed_start() -> Result<()> {
+    let setup = ServerSetup::new()?
+        .with_scripted_agent("auth")?
+        .env(
+            "CODEX_ACP_CMD",
+            "/bin/sh -c 'echo its last words >&2; exit 1'",
+        );
     let server = setup.start().await?;
     let mut person = Person::at(&server, &setup.folder("app")?).await?;
     assert_eq!(
@@ -379,7 +387,7 @@ async fn an_agent_that_wants_a_sign_in_or_does_not_start_is_known_for_it() -> Re
     assert!(
         codex["problem"]
             .as_str()
-            .context("why")?
+            .context("no message")?
             .contains("its last words"),
         "{codex}"
     );
@@ -387,23 +395,24 @@ async fn an_agent_that_wants_a_sign_in_or_does_not_start_is_known_for_it() -> Re
 }
 
 #[tokio::test]
-async fn the_memory_of_an_agent_and_of_what_it_started_is_told_to_windows_and_by_doctor()
--> Result<()> {
+async fn memory_of_an_agent_and_its_children_is_shown_in_window_and_doctor() -> Result<()> {
     let setup = ServerSetup::new()?.with_scripted_agent("")?;
     let server = setup.start().await?;
     let mut person = Person::at(&server, &setup.folder("app")?).await?;
     let none = person.socket.ask(json!({"type": "agent:memory"})).await?;
     assert_eq!(none["agents"], json!([]));
-    let mut talk = person.begin().await?;
+    let mut conversation = person.begin().await?;
     let alone = person.socket.ask(json!({"type": "agent:memory"})).await?["agents"][0].take();
     assert_eq!(alone["processes"], 1);
     assert!(
         alone["bytes"].as_u64().context("bytes")? > 100 * 1024,
         "{alone}"
     );
-    // More than others can take away by sharing its pages, once it has taken it.
+    // Far more than the agent needs for itself, so that the growth is visible.
     const HELD: u64 = 16 << 20;
-    person.turn(&mut talk, &format!("hold {HELD} 60")).await?;
+    person
+        .turn(&mut conversation, &format!("hold {HELD} 60"))
+        .await?;
     let held = async {
         loop {
             let with = person.socket.ask(json!({"type": "agent:memory"})).await?;

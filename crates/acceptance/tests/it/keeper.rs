@@ -1,4 +1,4 @@
-//! The keeper leaves nothing behind: real processes, some of which try to get away.
+//! Tests that a keeper leaves no process behind, with real processes, some of which try to escape.
 
 use std::process::Stdio;
 
@@ -7,7 +7,7 @@ use testkit::HANG_GUARD;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::process::{Child, Command};
 
-/// A number of seconds nobody else sleeps for, to recognise our own processes by.
+/// Sleep duration that identifies the processes of one test.
 fn unique(number: u32) -> String {
     format!("98{number}.{}", std::process::id())
 }
@@ -32,7 +32,7 @@ fn keeper(parent: u32, script: &str) -> Command {
     command
 }
 
-/// How many processes sleep for this long.
+/// Number of processes that sleep for this duration.
 fn sleepers(seconds: &str) -> usize {
     let command_lines = std::fs::read_dir("/proc")
         .into_iter()
@@ -53,7 +53,7 @@ async fn until(what: &str, mut holds: impl FnMut() -> bool) -> Result<()> {
     };
     tokio::time::timeout(HANG_GUARD, wait)
         .await
-        .with_context(|| format!("never: {what}"))
+        .with_context(|| format!("timed out waiting until {what}"))
 }
 
 async fn ended(child: &mut Child) -> Result<Option<i32>> {
@@ -73,8 +73,8 @@ async fn signal(pid: u32, name: &str) -> Result<()> {
     Ok(())
 }
 
-/// A child, a grandchild, one in a session of its own, and one whose parent has left it.
-fn a_family(seconds: &str) -> String {
+/// Script that starts a child, a grandchild, a child in its own session, and an orphan.
+fn process_family(seconds: &str) -> String {
     format!(
         "sleep {seconds} & (sleep {seconds} & wait) & setsid sleep {seconds} & \
          setsid sh -c 'sleep {seconds} & exit' & "
@@ -82,9 +82,9 @@ fn a_family(seconds: &str) -> String {
 }
 
 #[tokio::test]
-async fn the_streams_are_the_agents_own_and_its_exit_code_is_ours() -> Result<()> {
+async fn keeper_passes_stdio_through_and_returns_the_agents_exit_code() -> Result<()> {
     let mut child = keeper(std::process::id(), "cat; echo oops >&2; exit 7").spawn()?;
-    let mut stdin = child.stdin.take().context("a pipe")?;
+    let mut stdin = child.stdin.take().context("no pipe")?;
     stdin.write_all(b"hello").await?;
     drop(stdin);
     let output = tokio::time::timeout(HANG_GUARD, child.wait_with_output()).await??;
@@ -97,14 +97,14 @@ async fn the_streams_are_the_agents_own_and_its_exit_code_is_ours() -> Result<()
 }
 
 #[tokio::test]
-async fn an_agent_that_was_killed_is_reported_as_a_shell_would() -> Result<()> {
+async fn killed_agent_is_reported_as_128_plus_the_signal() -> Result<()> {
     let mut child = keeper(std::process::id(), "kill -9 $$").spawn()?;
     assert_eq!(ended(&mut child).await?, Some(128 + 9));
     Ok(())
 }
 
 #[tokio::test]
-async fn a_command_that_cannot_be_started_says_why() -> Result<()> {
+async fn command_that_cannot_start_fails_with_127_and_the_reason() -> Result<()> {
     let mut command = Command::new(testkit::liminal()?);
     command.args([
         "keeper",
@@ -120,18 +120,18 @@ async fn a_command_that_cannot_be_started_says_why() -> Result<()> {
 }
 
 #[tokio::test]
-async fn when_the_agent_ends_everything_it_started_ends() -> Result<()> {
+async fn agents_exit_ends_all_its_descendants() -> Result<()> {
     let seconds = unique(1);
     let mut child = keeper(
         std::process::id(),
-        &format!("{} read line; exit 3", a_family(&seconds)),
+        &format!("{} read line; exit 3", process_family(&seconds)),
     )
     .spawn()?;
-    until("the family is there", || sleepers(&seconds) == 4).await?;
+    until("the processes have started", || sleepers(&seconds) == 4).await?;
     child
         .stdin
         .take()
-        .context("a pipe")?
+        .context("no pipe")?
         .write_all(b"\n")
         .await?;
     assert_eq!(ended(&mut child).await?, Some(3));
@@ -140,25 +140,25 @@ async fn when_the_agent_ends_everything_it_started_ends() -> Result<()> {
 }
 
 #[tokio::test]
-async fn asked_to_stop_it_ends_everything_first() -> Result<()> {
+async fn sigterm_to_the_keeper_ends_all_descendants_first() -> Result<()> {
     let seconds = unique(2);
     let script = format!(
         "trap '' TERM; {} while true; do wait; done",
-        a_family(&seconds)
+        process_family(&seconds)
     );
     let mut child = keeper(std::process::id(), &script).spawn()?;
-    until("the family is there", || sleepers(&seconds) == 4).await?;
-    signal(child.id().context("a pid")?, "TERM").await?;
+    until("the processes have started", || sleepers(&seconds) == 4).await?;
+    signal(child.id().context("no pid")?, "TERM").await?;
     assert_eq!(ended(&mut child).await?, Some(128 + 15));
     assert_eq!(sleepers(&seconds), 0);
     Ok(())
 }
 
 #[tokio::test]
-async fn when_the_server_is_killed_nothing_survives_it() -> Result<()> {
+async fn killed_server_leaves_no_agent_process() -> Result<()> {
     let seconds = unique(3);
     let program = testkit::liminal()?;
-    let family = a_family(&seconds).replace('\'', "'\\''");
+    let family = process_family(&seconds).replace('\'', "'\\''");
     let script = format!(
         "{program} keeper --parent $$ -- sh -c '{family} sleep {seconds}' & echo started; wait"
     );
@@ -168,27 +168,27 @@ async fn when_the_server_is_killed_nothing_survives_it() -> Result<()> {
         .stdout(Stdio::piped())
         .kill_on_drop(true);
     let mut server = server.spawn()?;
-    until("the family is there", || sleepers(&seconds) == 5).await?;
-    signal(server.id().context("a pid")?, "KILL").await?;
+    until("the processes have started", || sleepers(&seconds) == 5).await?;
+    signal(server.id().context("no pid")?, "KILL").await?;
     server.wait().await?;
-    until("everything is gone", || sleepers(&seconds) == 0).await?;
+    until("all processes have ended", || sleepers(&seconds) == 0).await?;
     let mut rest = String::new();
-    let mut stdout = server.stdout.take().context("a pipe")?;
+    let mut stdout = server.stdout.take().context("no pipe")?;
     // The pipe closes only when the last process that holds it, the keeper, has ended.
     tokio::time::timeout(HANG_GUARD, stdout.read_to_string(&mut rest)).await??;
     Ok(())
 }
 
 #[tokio::test]
-async fn five_hundred_children_and_a_parent_that_keeps_making_more_all_end() -> Result<()> {
+async fn sigterm_ends_500_children_and_a_process_that_keeps_forking() -> Result<()> {
     let seconds = unique(4);
     let script = format!(
         "i=0; while [ $i -lt 500 ]; do sleep {seconds} & i=$((i+1)); done; \
          setsid sh -c 'while true; do setsid sleep {seconds} & sleep 0.01; done' & wait"
     );
     let mut child = keeper(std::process::id(), &script).spawn()?;
-    until("500 children and more", || sleepers(&seconds) > 500).await?;
-    signal(child.id().context("a pid")?, "TERM").await?;
+    until("more than 500 processes run", || sleepers(&seconds) > 500).await?;
+    signal(child.id().context("no pid")?, "TERM").await?;
     ended(&mut child).await?;
     assert_eq!(sleepers(&seconds), 0);
     Ok(())

@@ -1,5 +1,5 @@
-//! Server, keepers and agents killed or stopped in every order: nothing that ran for agents survives the end of the
-//! server, or, if that was killed as well, its next start.
+//! Tests that kill or stop the server, keepers and agents in every order. No process that ran for an agent survives the
+//! end of the server or, if the server was killed, its next start.
 
 use std::fs::Permissions;
 use std::os::unix::fs::PermissionsExt;
@@ -12,47 +12,47 @@ use testkit::{Conversation, HANG_GUARD, Person, Server, ServerSetup};
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 
-/// What the user is promised of a stop, whatever has died.
+/// Maximum duration of a stop that the product promises, whichever processes were killed.
 const STOP_MAX: Duration = Duration::from_secs(10);
-/// The agent's children, and two each of a command in a terminal and of an installer.
+/// Number of sleeping processes: four of the agent, and two each of a terminal command and an installer.
 const SLEEPERS: usize = 8;
-/// Servers at the same time.
-const AT_ONCE: usize = 4;
+/// Maximum number of cases that run concurrently.
+const MAX_CONCURRENT_CASES: usize = 4;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Who {
+enum Target {
     Server,
     Keepers,
     Agents,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Deed {
-    Kill(Who),
-    Stop(Who),
+enum Action {
+    Kill(Target),
+    Stop(Target),
 }
 
-/// Every ordered selection of what can be killed.
-fn killings() -> Vec<Vec<Deed>> {
-    let all = [Who::Server, Who::Keepers, Who::Agents];
-    let mut found: Vec<Vec<Deed>> = vec![vec![]];
+/// Every ordered subset of the three targets, to be killed in that order.
+fn kill_sequences() -> Vec<Vec<Action>> {
+    let all = [Target::Server, Target::Keepers, Target::Agents];
+    let mut found: Vec<Vec<Action>> = vec![vec![]];
     let mut longer = found.clone();
     while !longer.is_empty() {
         longer = longer
             .iter()
-            .flat_map(|deeds| all.map(|who| (deeds.clone(), Deed::Kill(who))))
-            .filter(|(deeds, next)| !deeds.contains(next))
-            .map(|(deeds, next)| [deeds, vec![next]].concat())
+            .flat_map(|actions| all.map(|target| (actions.clone(), Action::Kill(target))))
+            .filter(|(actions, next)| !actions.contains(next))
+            .map(|(actions, next)| [actions, vec![next]].concat())
             .collect();
         found.extend(longer.clone());
     }
     found
 }
 
-/// The same with some of them stopped, who hear of nothing.
-fn stoppings() -> Vec<Vec<Deed>> {
-    use Deed::{Kill, Stop};
-    use Who::{Agents, Keepers, Server};
+/// Sequences in which keepers or agents are stopped with SIGSTOP and cannot react.
+fn stop_sequences() -> Vec<Vec<Action>> {
+    use Action::{Kill, Stop};
+    use Target::{Agents, Keepers, Server};
     vec![
         vec![Stop(Keepers)],
         vec![Stop(Agents)],
@@ -67,14 +67,14 @@ fn stoppings() -> Vec<Vec<Deed>> {
     ]
 }
 
-/// A server for which everything runs that a keeper is used for.
+/// A server with every kind of process that runs under a keeper: agent, terminal command, sign-in, installer.
 struct World {
     setup: ServerSetup,
     server: Server,
-    /// How long the sleepers sleep: a number that no other process sleeps for.
+    /// Sleep duration that identifies the processes of this server.
     seconds: String,
     person: Person,
-    talk: Conversation,
+    conversation: Conversation,
 }
 
 impl World {
@@ -84,16 +84,16 @@ impl World {
         let setup = ServerSetup::new()?.with_scripted_agent("no-resume")?;
         let bin = setup.home().join("bin");
         std::fs::create_dir(&bin)?;
-        let runs_away = format!("setsid -f env -i sleep {seconds}; sleep {seconds}");
-        for (name, script) in [("npm", runs_away.as_str()), ("node", "echo v30.0.0")] {
+        let escaping = format!("setsid -f env -i sleep {seconds}; sleep {seconds}");
+        for (name, script) in [("npm", escaping.as_str()), ("node", "echo v30.0.0")] {
             let path = bin.join(name);
             std::fs::write(&path, format!("#!/bin/sh\n{script}\n"))?;
             std::fs::set_permissions(&path, Permissions::from_mode(0o755))?;
         }
-        let locked_out = format!("env 'SCRIPTED_AGENT=auth three-ways' {agent}");
+        let signed_out_agent = format!("env 'SCRIPTED_AGENT=auth three-ways' {agent}");
         let setup = setup
             .env("PATH", format!("{}:/usr/bin:/bin", bin.display()))
-            .env("CODEX_ACP_CMD", locked_out);
+            .env("CODEX_ACP_CMD", signed_out_agent);
         let server = setup.start().await?;
         let mut person = Person::at(&server, &setup.folder("app")?).await?;
 
@@ -108,16 +108,16 @@ impl World {
         }
         let install = json!({"type": "agent:install", "cliType": "gemini"});
         person.socket.ask(install).await?;
-        let talk = person.begin().await?;
-        let script = format!("linger {seconds}\nchildren 3 {seconds}\nterminal t {runs_away}");
-        person.send(&talk, &script).await?;
+        let conversation = person.begin().await?;
+        let script = format!("linger {seconds}\nchildren 3 {seconds}\nterminal t {escaping}");
+        person.send(&conversation, &script).await?;
 
         let world = Self {
             setup,
             server,
             seconds,
             person,
-            talk,
+            conversation,
         };
         let all = async {
             while world.sleepers() < SLEEPERS {
@@ -136,7 +136,7 @@ impl World {
             .count()
     }
 
-    /// The processes with the server's home in their environment, without the server.
+    /// Processes with the server's home in their environment, except the server.
     fn below(&self) -> Vec<u32> {
         let home = self.setup.home().to_string_lossy().into_owned();
         let mut found = processes();
@@ -148,42 +148,42 @@ impl World {
         found
     }
 
-    fn pids(&self, who: Who) -> Vec<u32> {
+    fn pids(&self, target: Target) -> Vec<u32> {
         let program = |pid: u32| std::fs::read_link(format!("/proc/{pid}/exe"));
         let is = |pid: u32, name: &str| program(pid).is_ok_and(|path| path.ends_with(name));
         let mut found = self.below();
-        match who {
-            Who::Server => found = vec![self.server.id()],
-            Who::Keepers => found.retain(|pid| is(*pid, "liminal")),
-            Who::Agents => found.retain(|pid| is(*pid, "scripted-agent")),
+        match target {
+            Target::Server => found = vec![self.server.id()],
+            Target::Keepers => found.retain(|pid| is(*pid, "liminal")),
+            Target::Agents => found.retain(|pid| is(*pid, "scripted-agent")),
         }
         found
     }
 
-    fn carry_out(&self, deeds: &[Deed]) -> Result<()> {
-        // All are looked up first: once one is dead, the others may be on their way out.
-        let targets: Vec<(Deed, Vec<u32>)> = deeds
+    fn carry_out(&self, actions: &[Action]) -> Result<()> {
+        // Look up all targets first: after the first kill, the others may already be ending.
+        let targets: Vec<(Action, Vec<u32>)> = actions
             .iter()
-            .map(|deed| match deed {
-                Deed::Kill(who) | Deed::Stop(who) => (*deed, self.pids(*who)),
+            .map(|action| match action {
+                Action::Kill(target) | Action::Stop(target) => (*action, self.pids(*target)),
             })
             .collect();
-        for (deed, pids) in targets {
-            ensure!(!pids.is_empty(), "no process for {deed:?}");
-            let signal = match deed {
-                Deed::Kill(_) => "-KILL",
-                Deed::Stop(_) => "-STOP",
+        for (action, pids) in targets {
+            ensure!(!pids.is_empty(), "no process for {action:?}");
+            let signal = match action {
+                Action::Kill(_) => "-KILL",
+                Action::Stop(_) => "-STOP",
             };
             let mut kill = std::process::Command::new("kill");
             kill.arg(signal).args(pids.iter().map(u32::to_string));
-            // One of them may have ended with another.
+            // A target may have ended because of an earlier kill.
             kill.stderr(std::process::Stdio::null()).status()?;
         }
         Ok(())
     }
 
-    /// Ends the server, or starts the next one if it was killed; nothing may be left then.
-    async fn end(self, deeds: &[Deed]) -> Result<()> {
+    /// Ends the server, or starts the next one if it was killed, and checks that no process is left.
+    async fn end(self, actions: &[Action]) -> Result<()> {
         let below = self.below();
         let Self {
             setup,
@@ -191,7 +191,7 @@ impl World {
             seconds,
             ..
         } = self;
-        let next = if deeds.contains(&Deed::Kill(Who::Server)) {
+        let next = if actions.contains(&Action::Kill(Target::Server)) {
             server.ended().await?;
             Some(setup.start().await?)
         } else {
@@ -200,7 +200,7 @@ impl World {
             ensure!(ended.took < STOP_MAX, "{:?}: {}", ended.took, ended.stderr);
             None
         };
-        nothing_left(&seconds, &below)?;
+        ensure_no_process_left(&seconds, &below)?;
         if let Some(next) = next {
             next.signal("TERM").await?;
         }
@@ -208,7 +208,7 @@ impl World {
     }
 }
 
-fn nothing_left(seconds: &str, below: &[u32]) -> Result<()> {
+fn ensure_no_process_left(seconds: &str, below: &[u32]) -> Result<()> {
     let line = format!("sleep\0{seconds}\0");
     let left: Vec<String> = processes()
         .into_iter()
@@ -216,7 +216,7 @@ fn nothing_left(seconds: &str, below: &[u32]) -> Result<()> {
         .map(|pid| String::from_utf8_lossy(&read(pid, "cmdline")).replace('\0', " "))
         .filter(|command| !command.is_empty())
         .collect();
-    ensure!(left.is_empty(), "left: {left:?}");
+    ensure!(left.is_empty(), "processes left: {left:?}");
     Ok(())
 }
 
@@ -230,19 +230,19 @@ fn read(pid: u32, file: &str) -> Vec<u8> {
     std::fs::read(format!("/proc/{pid}/{file}")).unwrap_or_default()
 }
 
-async fn nothing_survives(cases: Vec<Vec<Deed>>, first: usize) -> Result<()> {
-    let slots = Arc::new(Semaphore::new(AT_ONCE));
+async fn run_cases(cases: Vec<Vec<Action>>, first: usize) -> Result<()> {
+    let slots = Arc::new(Semaphore::new(MAX_CONCURRENT_CASES));
     let mut running = JoinSet::new();
-    for (number, deeds) in cases.into_iter().enumerate() {
+    for (number, actions) in cases.into_iter().enumerate() {
         let slots = slots.clone();
         running.spawn(async move {
             let _slot = slots.acquire_owned().await?;
             let case = async {
                 let world = World::new(first + number).await?;
-                world.carry_out(&deeds)?;
-                world.end(&deeds).await
+                world.carry_out(&actions)?;
+                world.end(&actions).await
             };
-            case.await.with_context(|| format!("{deeds:?}"))
+            case.await.with_context(|| format!("{actions:?}"))
         });
     }
     while let Some(case) = running.join_next().await {
@@ -252,21 +252,21 @@ async fn nothing_survives(cases: Vec<Vec<Deed>>, first: usize) -> Result<()> {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn nothing_survives_kills_of_server_keepers_agents_in_any_order() -> Result<()> {
-    let cases = killings();
+async fn kills_of_server_keepers_agents_in_any_order_leave_no_process() -> Result<()> {
+    let cases = kill_sequences();
     assert_eq!(cases.len(), 16);
-    nothing_survives(cases, 100).await
+    run_cases(cases, 100).await
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn nothing_survives_stopped_keepers_and_agents() -> Result<()> {
-    nothing_survives(stoppings(), 200).await
+async fn stopped_keepers_and_agents_leave_no_process() -> Result<()> {
+    run_cases(stop_sequences(), 200).await
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn agent_whose_keeper_was_killed_is_replaced_and_nothing_is_left() -> Result<()> {
+async fn agent_whose_keeper_was_killed_is_replaced_and_leaves_no_process() -> Result<()> {
     let mut world = World::new(300).await?;
-    world.carry_out(&[Deed::Kill(Who::Keepers)])?;
+    world.carry_out(&[Action::Kill(Target::Keepers)])?;
     let gone = async {
         while world.sleepers() > 0 {
             tokio::time::sleep(Duration::from_millis(5)).await;
@@ -274,17 +274,22 @@ async fn agent_whose_keeper_was_killed_is_replaced_and_nothing_is_left() -> Resu
     };
     let waited = tokio::time::timeout(HANG_GUARD, gone).await;
     waited.with_context(|| format!("{} sleepers", world.sleepers()))?;
-    let (person, talk) = (&mut world.person, &mut world.talk);
-    person.until_turns(talk, 1).await?;
-    person.turn(talk, "say I am back").await?;
-    ensure!(talk.said().iter().any(|said| said.contains("I am back")));
+    let (person, conversation) = (&mut world.person, &mut world.conversation);
+    person.until_turns(conversation, 1).await?;
+    person.turn(conversation, "say I am back").await?;
+    ensure!(
+        conversation
+            .said()
+            .iter()
+            .any(|line| line.contains("I am back"))
+    );
     world.end(&[]).await
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn agent_pipe_held_by_another_process_does_not_delay_its_end() -> Result<()> {
     let mut world = World::new(301).await?;
-    let agents = world.pids(Who::Agents);
+    let agents = world.pids(Target::Agents);
     let pipes = |agent: &u32| {
         let open = |number: u8| {
             let path = format!("/proc/{agent}/fd/{number}");
@@ -293,15 +298,15 @@ async fn agent_pipe_held_by_another_process_does_not_delay_its_end() -> Result<(
                 .read(number == 0)
                 .open(path)
         };
-        // The terminal of the sign-in is none.
+        // A sign-in process has a terminal instead of pipes.
         Some([open(0).ok()?, open(1).ok()?, open(2).ok()?])
     };
     let held: Vec<_> = agents.iter().filter_map(pipes).collect();
     ensure!(!held.is_empty());
-    world.carry_out(&[Deed::Kill(Who::Keepers)])?;
-    let (person, talk) = (&mut world.person, &mut world.talk);
-    person.until_turns(talk, 1).await?;
-    person.turn(talk, "say I am back").await?;
+    world.carry_out(&[Action::Kill(Target::Keepers)])?;
+    let (person, conversation) = (&mut world.person, &mut world.conversation);
+    person.until_turns(conversation, 1).await?;
+    person.turn(conversation, "say I am back").await?;
     world.end(&[]).await?;
     drop(held);
     Ok(())
@@ -310,7 +315,7 @@ async fn agent_pipe_held_by_another_process_does_not_delay_its_end() -> Result<(
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn second_signal_ends_the_server_and_stopped_processes_at_once() -> Result<()> {
     let mut world = World::new(302).await?;
-    world.carry_out(&[Deed::Stop(Who::Keepers), Deed::Stop(Who::Agents)])?;
+    world.carry_out(&[Action::Stop(Target::Keepers), Action::Stop(Target::Agents)])?;
     let below = world.below();
     let term = || {
         let mut kill = std::process::Command::new("kill");
@@ -318,9 +323,9 @@ async fn second_signal_ends_the_server_and_stopped_processes_at_once() -> Result
             .status()
     };
     term()?;
-    world.person.drain(&mut world.talk).await?;
+    world.person.drain(&mut world.conversation).await?;
     term()?;
     let ended = world.server.ended().await?;
     assert_eq!(ended.status.code(), Some(130), "{ended:?}");
-    nothing_left(&world.seconds, &below)
+    ensure_no_process_left(&world.seconds, &below)
 }

@@ -1,4 +1,4 @@
-//! Text comes with its HTML for those who ask, and it is the same however it came.
+//! Tests of rendered HTML: a window that requests it gets the same HTML from streaming, history and pages.
 
 use anyhow::{Context, Result};
 use serde_json::{Value, json};
@@ -13,7 +13,7 @@ async fn reader(server: &Server) -> Result<Socket> {
     Ok(Socket::open(server.address, "/ws?html=1", &headers).await?)
 }
 
-/// What is in an element after the parts have been applied, as long as they all go to the top.
+/// Content of an element after its rendered parts were applied. All parts must be at the top level.
 #[derive(Default)]
 struct Element {
     finished: String,
@@ -43,19 +43,19 @@ impl Element {
 }
 
 #[tokio::test]
-async fn a_growing_text_and_a_history_give_the_same_html_also_after_a_resume() -> Result<()> {
+async fn streamed_html_equals_history_html_also_after_a_resume() -> Result<()> {
     let setup = ServerSetup::new()?.with_scripted_agent("")?;
     let server = setup.start().await?;
     let mut person = Person::at(&server, &setup.folder("app")?).await?;
-    let mut talk = person.begin().await?;
+    let mut conversation = person.begin().await?;
     let mut socket = reader(&server).await?;
-    let id = talk.session_id.clone();
+    let id = conversation.session_id.clone();
     let open =
         |after: Option<Value>| json!({"type": "session:open", "sessionId": id, "after": after});
     let history = socket.ask(open(None)).await?;
     person
         .send(
-            &talk,
+            &conversation,
             "say Hello *wor\nsleep 60\nsay ld* <b>\nsleep 60\nsay  and `code`.",
         )
         .await?;
@@ -71,7 +71,7 @@ async fn a_growing_text_and_a_history_give_the_same_html_also_after_a_resume() -
         match message["type"].as_str() {
             Some("session:chunk") => {
                 chunks += 1;
-                // Gone and back, in the middle of the text.
+                // Reconnect in the middle of the text.
                 let boot_id = history["bootId"].clone();
                 socket = reader(&server).await?;
                 let resumed = socket
@@ -84,7 +84,7 @@ async fn a_growing_text_and_a_history_give_the_same_html_also_after_a_resume() -
         }
     }
     assert!(chunks > 0);
-    person.until_turns(&mut talk, 1).await?;
+    person.until_turns(&mut conversation, 1).await?;
     let later = reader(&server).await?.ask(open(None)).await?;
     let whole = later["html"]["e2"]["finished"][0]["html"]
         .as_str()
@@ -94,24 +94,28 @@ async fn a_growing_text_and_a_history_give_the_same_html_also_after_a_resume() -
         whole.contains("<em>world</em>") && whole.contains("&lt;b&gt;"),
         "{whole}"
     );
-    assert_eq!(person.open(&talk.session_id).await?.entries, talk.entries);
+    assert_eq!(
+        person.open(&conversation.session_id).await?.entries,
+        conversation.entries
+    );
     let plain = person.socket.ask(open(None)).await?;
     assert_eq!(plain.get("html"), None);
     Ok(())
 }
 
-/// Whoever looks at what is over gets the same HTML, whether as a history or as a page of it.
 #[tokio::test]
-async fn everyone_gets_the_same_html_of_what_is_over() -> Result<()> {
+async fn finished_entries_have_the_same_html_in_history_and_pages() -> Result<()> {
     let setup = ServerSetup::new()?.with_scripted_agent("")?;
     let server = setup.start().await?;
     let mut person = Person::at(&server, &setup.folder("app")?).await?;
-    let mut talk = person.begin().await?;
-    person.send(&talk, "say # *One* `two`").await?;
-    person.until_turns(&mut talk, 1).await?;
-    person.send(&talk, "think [a](javascript:b)").await?;
-    person.until_turns(&mut talk, 2).await?;
-    let id = talk.session_id.clone();
+    let mut conversation = person.begin().await?;
+    person.send(&conversation, "say # *One* `two`").await?;
+    person.until_turns(&mut conversation, 1).await?;
+    person
+        .send(&conversation, "think [a](javascript:b)")
+        .await?;
+    person.until_turns(&mut conversation, 2).await?;
+    let id = conversation.session_id.clone();
     let mut seen = vec![];
     for _ in 0..2 {
         let mut socket = reader(&server).await?;
@@ -138,21 +142,21 @@ async fn everyone_gets_the_same_html_of_what_is_over() -> Result<()> {
 }
 
 #[tokio::test]
-async fn text_that_grows_after_its_turn_comes_with_its_whole_html() -> Result<()> {
+async fn text_that_grows_after_its_turn_is_sent_with_its_whole_html() -> Result<()> {
     let setup = ServerSetup::new()?.with_scripted_agent("")?;
     let server = setup.start().await?;
     let mut person = Person::at(&server, &setup.folder("app")?).await?;
-    let talk = person.begin().await?;
+    let conversation = person.begin().await?;
     let mut socket = reader(&server).await?;
     socket
-        .ask(json!({"type": "session:open", "sessionId": talk.session_id}))
+        .ask(json!({"type": "session:open", "sessionId": conversation.session_id}))
         .await?;
-    let named = |text: &str| {
+    let chunk = |text: &str| {
         let content = json!({"type": "text", "text": text});
         json!({"sessionUpdate": "agent_message_chunk", "messageId": "m1", "content": content})
     };
-    let script = format!("update {}\nlate-update {}", named("one *wo"), named("rd*"));
-    person.send(&talk, &script).await?;
+    let script = format!("update {}\nlate-update {}", chunk("one *wo"), chunk("rd*"));
+    person.send(&conversation, &script).await?;
     let late = loop {
         let message = socket.next_of("session:update").await?;
         if message["entry"]["content"] == "one *word*" {

@@ -1,4 +1,4 @@
-//! Flow 1 of the feature spec over the real socket: projects are added, listed, removed, kept.
+//! Flow 1 of the feature spec over the browser socket: projects are added, listed, removed and persisted.
 
 use anyhow::Result;
 use serde_json::{Value, json};
@@ -50,14 +50,14 @@ async fn tc_1_1a_projects_are_listed_in_the_order_they_were_added() -> Result<()
 }
 
 #[tokio::test]
-async fn tc_1_1b_a_first_run_has_no_projects() -> Result<()> {
+async fn tc_1_1b_first_run_has_no_projects() -> Result<()> {
     let server = setup()?.start().await?;
     assert!(list(&mut server.connect().await?).await?.is_empty());
     Ok(())
 }
 
 #[tokio::test]
-async fn tc_1_2a_a_valid_directory_is_added_and_every_window_hears_of_it() -> Result<()> {
+async fn tc_1_2a_valid_directory_is_added_and_announced_to_every_window() -> Result<()> {
     let setup = setup()?;
     let path = setup.folder("app")?;
     let server = setup.start().await?;
@@ -69,18 +69,18 @@ async fn tc_1_2a_a_valid_directory_is_added_and_every_window_hears_of_it() -> Re
     assert_eq!(added["project"]["path"], path.as_str());
     assert_eq!(added["project"]["name"], "app");
 
-    let heard = other.next_of("project:added").await?;
-    assert_eq!(heard["project"], added["project"]);
+    let announced = other.next_of("project:added").await?;
+    assert_eq!(announced["project"], added["project"]);
     assert_eq!(
-        heard["requestId"],
+        announced["requestId"],
         Value::Null,
-        "another window's request id is not ours"
+        "the request id is sent only to the window that made the request"
     );
     Ok(())
 }
 
 #[tokio::test]
-async fn tc_1_2b_an_unusable_path_is_refused_and_nothing_is_added() -> Result<()> {
+async fn tc_1_2b_unusable_path_is_rejected_and_not_added() -> Result<()> {
     let setup = setup()?;
     setup.folder("app")?;
     std::fs::write(setup.home().join("file.txt"), "")?;
@@ -119,7 +119,7 @@ async fn tc_1_2b_an_unusable_path_is_refused_and_nothing_is_added() -> Result<()
 }
 
 #[tokio::test]
-async fn tc_1_2d_a_directory_is_added_once_however_its_path_is_written() -> Result<()> {
+async fn tc_1_2d_directory_is_added_once_for_all_spellings_of_its_path() -> Result<()> {
     let setup = setup()?;
     let path = setup.folder("code/app")?;
     std::os::unix::fs::symlink(&path, setup.home().join("shortcut"))?;
@@ -144,7 +144,7 @@ async fn tc_1_2d_a_directory_is_added_once_however_its_path_is_written() -> Resu
 }
 
 #[tokio::test]
-async fn the_same_directory_added_by_twenty_windows_at_once_is_added_once() -> Result<()> {
+async fn directory_added_by_twenty_windows_at_once_is_added_once() -> Result<()> {
     let setup = setup()?;
     let path = setup.folder("app")?;
     let server = setup.start().await?;
@@ -173,7 +173,7 @@ async fn the_same_directory_added_by_twenty_windows_at_once_is_added_once() -> R
 }
 
 #[tokio::test]
-async fn tc_1_3a_a_removed_project_leaves_its_files_and_comes_back_as_itself() -> Result<()> {
+async fn tc_1_3a_removed_project_keeps_its_files_and_its_id_when_added_again() -> Result<()> {
     let setup = setup()?;
     let path = setup.folder("app")?;
     std::fs::write(format!("{path}/main.rs"), "fn main() {}")?;
@@ -198,14 +198,14 @@ async fn tc_1_3a_a_removed_project_leaves_its_files_and_comes_back_as_itself() -
     let again = add(&mut socket, &path).await?;
     assert_eq!(
         again["project"]["id"], id,
-        "what refers to the project refers to it again"
+        "references to the project must become valid again"
     );
     assert_eq!(names(&list(&mut socket).await?), ["later", "app"]);
     Ok(())
 }
 
 #[tokio::test]
-async fn a_removal_can_be_undone_and_the_project_returns_to_its_place() -> Result<()> {
+async fn restored_project_returns_to_its_position() -> Result<()> {
     let setup = setup()?;
     let server = setup.start().await?;
     let mut socket = server.connect().await?;
@@ -231,7 +231,7 @@ async fn a_removal_can_be_undone_and_the_project_returns_to_its_place() -> Resul
 }
 
 #[tokio::test]
-async fn tc_1_3b_a_removal_reaches_every_window_so_that_each_closes_its_tabs() -> Result<()> {
+async fn tc_1_3b_removal_is_announced_to_every_window() -> Result<()> {
     let setup = setup()?;
     let server = setup.start().await?;
     let mut mine = server.connect().await?;
@@ -244,7 +244,7 @@ async fn tc_1_3b_a_removal_reaches_every_window_so_that_each_closes_its_tabs() -
 }
 
 #[tokio::test]
-async fn removing_what_is_not_there_is_said() -> Result<()> {
+async fn removal_of_an_unknown_project_is_rejected() -> Result<()> {
     let server = setup()?.start().await?;
     let mut socket = server.connect().await?;
     for id in ["", "nope", "../../etc/passwd"] {
@@ -257,7 +257,7 @@ async fn removing_what_is_not_there_is_said() -> Result<()> {
 }
 
 #[tokio::test]
-async fn folders_are_completed_from_the_servers_disk() -> Result<()> {
+async fn folder_completion_lists_matching_folders_of_the_server() -> Result<()> {
     let setup = setup()?;
     for name in ["code/alpha", "code/alpine", "code/beta"] {
         setup.folder(name)?;
@@ -279,7 +279,7 @@ async fn folders_are_completed_from_the_servers_disk() -> Result<()> {
 }
 
 #[tokio::test]
-async fn an_acknowledged_project_survives_kill_9() -> Result<()> {
+async fn acknowledged_project_survives_sigkill() -> Result<()> {
     let setup = setup()?;
     let mut expected = vec![];
     for round in 0..10 {
@@ -295,7 +295,7 @@ async fn an_acknowledged_project_survives_kill_9() -> Result<()> {
 }
 
 #[tokio::test]
-async fn an_unreadable_directory_is_refused() -> Result<()> {
+async fn unreadable_directory_is_rejected() -> Result<()> {
     use std::os::unix::fs::{MetadataExt, PermissionsExt};
 
     let setup = setup()?;
@@ -303,7 +303,7 @@ async fn an_unreadable_directory_is_refused() -> Result<()> {
     std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o000))?;
     let root = std::fs::metadata("/proc/self")?.uid() == 0;
     let server = match root {
-        // Root may read everything, so the server has to be somebody else.
+        // Root can read every directory, so the server must run as another user.
         true => setup.start_as_nobody().await?,
         false => setup.start().await?,
     };
@@ -318,7 +318,7 @@ async fn an_unreadable_directory_is_refused() -> Result<()> {
 }
 
 #[tokio::test]
-async fn files_of_a_project_are_found_by_part_of_their_path_and_nothing_outside_it() -> Result<()> {
+async fn file_search_matches_part_of_a_path_inside_the_project_only() -> Result<()> {
     let setup = setup()?;
     let server = setup.start().await?;
     let mut socket = server.connect().await?;
@@ -333,27 +333,27 @@ async fn files_of_a_project_are_found_by_part_of_their_path_and_nothing_outside_
     std::fs::write(format!("{other}/main.rs"), "")?;
     std::os::unix::fs::symlink(&other, format!("{folder}/linked"))?;
     let added = add(&mut socket, &folder).await?;
-    let ask = |project_id: &Value, query: &str, limit: u32| json!({"type": "project:files", "projectId": project_id, "query": query, "limit": limit});
+    let request = |project_id: &Value, query: &str, limit: u32| json!({"type": "project:files", "projectId": project_id, "query": query, "limit": limit});
 
     let project_id = &added["project"]["id"];
-    let answer = socket.ask(ask(project_id, "main", 10)).await?;
+    let answer = socket.ask(request(project_id, "main", 10)).await?;
     assert_eq!(answer["files"], json!(["src/main.rs", "src/domain.rs"]));
     assert_eq!(
         (&answer["query"], &answer["truncated"]),
         (&json!("main"), &json!(false))
     );
-    let answer = socket.ask(ask(project_id, "", 1)).await?;
+    let answer = socket.ask(request(project_id, "", 1)).await?;
     assert_eq!(answer["files"], json!(["readme.md"]));
     assert_eq!(answer["truncated"], json!(true));
-    let answer = socket.ask(ask(project_id, "../other/main", 10)).await?;
+    let answer = socket.ask(request(project_id, "../other/main", 10)).await?;
     assert_eq!(answer["files"], json!([]));
-    let answer = socket.ask(ask(&json!("nobody"), "main", 10)).await?;
+    let answer = socket.ask(request(&json!("unknown"), "main", 10)).await?;
     assert_eq!(answer["code"], "PROJECT_NOT_FOUND");
     Ok(())
 }
 
 #[tokio::test]
-async fn every_search_for_files_is_answered_also_one_that_the_next_has_ended() -> Result<()> {
+async fn file_search_superseded_by_the_next_is_still_answered() -> Result<()> {
     let setup = setup()?;
     let server = setup.start().await?;
     let mut socket = server.connect().await?;

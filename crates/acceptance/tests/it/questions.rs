@@ -1,4 +1,4 @@
-//! What an agent asks a person with a form or a link, over the real socket: asked, answered, taken back, lost.
+//! Tests of elicitations (forms and links) over the browser socket: sent, answered, cancelled, interrupted.
 
 use anyhow::{Context, Result};
 use serde_json::{Value, json};
@@ -8,11 +8,11 @@ async fn one() -> Result<(ServerSetup, Server, Person, Conversation)> {
     let setup = ServerSetup::new()?.with_scripted_agent("")?;
     let server = setup.start().await?;
     let mut person = Person::at(&server, &setup.folder("app")?).await?;
-    let talk = person.begin().await?;
-    Ok((setup, server, person, talk))
+    let conversation = person.begin().await?;
+    Ok((setup, server, person, conversation))
 }
 
-/// Every kind of field there is, in an order that is not the alphabet's.
+/// A form with every kind of field, in an order that is not alphabetical.
 fn schema() -> Value {
     json!({
         "type": "object",
@@ -41,18 +41,18 @@ fn link(url: &str) -> String {
     json!({"mode": "url", "message": "Go there", "url": url, "elicitationId": "v1"}).to_string()
 }
 
-/// Reads on until a question is open, and says its id.
-async fn asked(person: &mut Person, talk: &mut Conversation) -> Result<String> {
+/// Reads messages until a question is open, and returns its id.
+async fn open_question(person: &mut Person, conversation: &mut Conversation) -> Result<String> {
     person
-        .until(talk, |seen| seen.info["questions"][0].is_object())
+        .until(conversation, |seen| seen.info["questions"][0].is_object())
         .await?;
-    let id = talk.info["questions"][0]["questionId"].as_str();
-    Ok(id.context("an id")?.to_owned())
+    let id = conversation.info["questions"][0]["questionId"].as_str();
+    Ok(id.context("no id")?.to_owned())
 }
 
 async fn answer(
     person: &mut Person,
-    talk: &mut Conversation,
+    conversation: &mut Conversation,
     question: &str,
     action: &str,
     content: Value,
@@ -61,21 +61,24 @@ async fn answer(
     if !content.is_null() {
         message["content"] = content;
     }
-    person.ask(talk, message).await
+    person.ask(conversation, message).await
 }
 
-fn question(talk: &Conversation) -> Result<&Value> {
+fn question(conversation: &Conversation) -> Result<&Value> {
     let is_one = |entry: &&Value| entry["type"] == "question";
-    talk.entries.iter().find(is_one).context("a question")
+    conversation
+        .entries
+        .iter()
+        .find(is_one)
+        .context("no question")
 }
 
 #[tokio::test]
-async fn a_form_is_asked_field_by_field_and_its_answers_reach_the_agent_and_every_window()
--> Result<()> {
-    let (setup, server, mut person, mut talk) = one().await?;
-    person.send(&talk, &ask_form(&schema())).await?;
-    let id = asked(&mut person, &mut talk).await?;
-    let entry = question(&talk)?.clone();
+async fn form_answers_reach_the_agent_and_every_window() -> Result<()> {
+    let (setup, server, mut person, mut conversation) = one().await?;
+    person.send(&conversation, &ask_form(&schema())).await?;
+    let id = open_question(&mut person, &mut conversation).await?;
+    let entry = question(&conversation)?.clone();
     assert_eq!(entry["message"], "Who are you?");
     assert_eq!(entry["outcome"], Value::Null);
     let names: Vec<&str> = entry["ask"]["fields"]
@@ -84,38 +87,41 @@ async fn a_form_is_asked_field_by_field_and_its_answers_reach_the_agent_and_ever
         .iter()
         .filter_map(|field| field["name"].as_str())
         .collect();
-    let as_asked = ["name", "mail", "count", "share", "agree", "colour", "days"];
-    assert_eq!(names, as_asked);
+    let schema_order = ["name", "mail", "count", "share", "agree", "colour", "days"];
+    assert_eq!(names, schema_order);
     assert_eq!(entry["ask"]["fields"][0]["required"], true);
-    assert_eq!(talk.info["state"], "waiting");
+    assert_eq!(conversation.info["state"], "waiting");
 
     let mut other = Person::at(&server, &setup.folder("app")?).await?;
-    let mut theirs = other.open(&talk.session_id).await?;
-    assert_eq!(theirs.info["questions"], talk.info["questions"]);
+    let mut other_conversation = other.open(&conversation.session_id).await?;
+    assert_eq!(
+        other_conversation.info["questions"],
+        conversation.info["questions"]
+    );
     assert_eq!(other.list(false).await?[0]["state"], "waiting");
 
     let filled =
         json!({"name": "Ada", "count": 4.0, "agree": false, "colour": "b", "days": ["Mon", "Wed"]});
-    answer(&mut other, &mut theirs, &id, "accept", filled).await?;
-    person.until_turns(&mut talk, 1).await?;
-    let said = talk.said();
-    assert_eq!(said[1], "question accepted: Who are you?");
-    let told: Value = serde_json::from_str(said[2].trim_start_matches("assistant: "))?;
+    answer(&mut other, &mut other_conversation, &id, "accept", filled).await?;
+    person.until_turns(&mut conversation, 1).await?;
+    let lines = conversation.said();
+    assert_eq!(lines[1], "question accepted: Who are you?");
+    let response: Value = serde_json::from_str(lines[2].trim_start_matches("assistant: "))?;
     let content =
         json!({"name": "Ada", "count": 4, "agree": false, "colour": "b", "days": ["Mon", "Wed"]});
-    assert_eq!(told, json!({"action": "accept", "content": content}));
-    assert_eq!(question(&talk)?["answers"]["name"], "Ada");
-    other.until_turns(&mut theirs, 1).await?;
-    assert_eq!(theirs.entries, talk.entries);
-    assert_eq!(talk.info["questions"], json!([]));
+    assert_eq!(response, json!({"action": "accept", "content": content}));
+    assert_eq!(question(&conversation)?["answers"]["name"], "Ada");
+    other.until_turns(&mut other_conversation, 1).await?;
+    assert_eq!(other_conversation.entries, conversation.entries);
+    assert_eq!(conversation.info["questions"], json!([]));
     Ok(())
 }
 
 #[tokio::test]
-async fn what_does_not_fit_the_form_is_refused_and_the_question_stays() -> Result<()> {
-    let (_setup, _server, mut person, mut talk) = one().await?;
-    person.send(&talk, &ask_form(&schema())).await?;
-    let id = asked(&mut person, &mut talk).await?;
+async fn answer_that_does_not_fit_the_form_is_rejected_and_form_stays_open() -> Result<()> {
+    let (_setup, _server, mut person, mut conversation) = one().await?;
+    person.send(&conversation, &ask_form(&schema())).await?;
+    let id = open_question(&mut person, &mut conversation).await?;
     let with = |field: &str, value: Value| {
         let mut filled = json!({"name": "Ada", "colour": "r"});
         filled[field] = value;
@@ -127,7 +133,7 @@ async fn what_does_not_fit_the_form_is_refused_and_the_question_stays() -> Resul
         (with("name", json!("A".repeat(21))), "at most 20 characters"),
         (with("name", json!("ada")), "does not have the form"),
         (with("name", json!(7)), "a value of another kind"),
-        (with("mail", json!("nobody")), "must be an e-mail address"),
+        (with("mail", json!("ada")), "must be an e-mail address"),
         (with("count", json!(0)), "must be at least 1"),
         (with("count", json!(10)), "must be at most 9"),
         (with("count", json!(1.5)), "must be a whole number"),
@@ -142,24 +148,27 @@ async fn what_does_not_fit_the_form_is_refused_and_the_question_stays() -> Resul
         (with("days", json!(["Mon", "Mon"])), "some of its options"),
         (with("spy", json!("x")), "has no field “spy”"),
     ] {
-        let refused = answer(&mut person, &mut talk, &id, "accept", content).await?;
+        let refused = answer(&mut person, &mut conversation, &id, "accept", content).await?;
         assert_eq!(refused["code"], "INVALID_MESSAGE", "{refused}");
         let message = refused["message"].as_str().unwrap_or_default();
         assert!(message.contains(reason), "{message} / {reason}");
     }
-    assert_eq!(talk.said()[1..], ["question open: Who are you?"]);
-    answer(&mut person, &mut talk, &id, "decline", Value::Null).await?;
-    person.until_turns(&mut talk, 1).await?;
-    let said = r#"assistant: {"action":"decline"}"#;
-    assert_eq!(talk.said()[1..3], ["question declined: Who are you?", said]);
-    let late = answer(&mut person, &mut talk, &id, "accept", json!({})).await?;
+    assert_eq!(conversation.said()[1..], ["question open: Who are you?"]);
+    answer(&mut person, &mut conversation, &id, "decline", Value::Null).await?;
+    person.until_turns(&mut conversation, 1).await?;
+    let lines = r#"assistant: {"action":"decline"}"#;
+    assert_eq!(
+        conversation.said()[1..3],
+        ["question declined: Who are you?", lines]
+    );
+    let late = answer(&mut person, &mut conversation, &id, "accept", json!({})).await?;
     assert_eq!(late["code"], "SESSION_BUSY");
     Ok(())
 }
 
 #[tokio::test]
-async fn a_form_that_cannot_be_shown_is_refused_with_a_reason_and_the_turn_goes_on() -> Result<()> {
-    let (_setup, _server, mut person, mut talk) = one().await?;
+async fn unsupported_form_is_rejected_with_a_reason_and_the_turn_continues() -> Result<()> {
+    let (_setup, _server, mut person, mut conversation) = one().await?;
     let of = |properties: Value| json!({"type": "object", "properties": properties});
     let many: serde_json::Map<String, Value> = (0..65)
         .map(|number| (format!("f{number}"), json!({"type": "string"})))
@@ -194,34 +203,40 @@ async fn a_form_that_cannot_be_shown_is_refused_with_a_reason_and_the_turn_goes_
             "too large",
         ),
     ] {
-        person.turn(&mut talk, &ask_form(&schema)).await?;
-        let said = talk.said();
-        let told = &said[said.len() - 2];
-        assert!(told.starts_with("assistant: error -32602: "), "{told}");
-        assert!(told.contains(reason), "{told} / {reason}");
-        assert_eq!(said[said.len() - 1], "turn ended");
+        person.turn(&mut conversation, &ask_form(&schema)).await?;
+        let lines = conversation.said();
+        let response = &lines[lines.len() - 2];
+        assert!(
+            response.starts_with("assistant: error -32602: "),
+            "{response}"
+        );
+        assert!(response.contains(reason), "{response} / {reason}");
+        assert_eq!(lines[lines.len() - 1], "turn ended");
     }
     for url in ["javascript:alert(1)", "file:///etc/passwd", "https://a b"] {
         let ask = format!("ask elicitation/create {}", link(url));
-        person.turn(&mut talk, &ask).await?;
-        let said = talk.said();
-        let told = &said[said.len() - 2];
-        assert!(told.contains("must be an http or https address"), "{told}");
+        person.turn(&mut conversation, &ask).await?;
+        let lines = conversation.said();
+        let response = &lines[lines.len() - 2];
+        assert!(
+            response.contains("must be an http or https address"),
+            "{response}"
+        );
     }
     Ok(())
 }
 
 #[tokio::test]
-async fn a_default_that_could_not_be_answered_with_is_none() -> Result<()> {
-    let (_setup, _server, mut person, mut talk) = one().await?;
+async fn invalid_default_of_a_form_field_is_dropped() -> Result<()> {
+    let (_setup, _server, mut person, mut conversation) = one().await?;
     let schema = json!({"type": "object", "properties": {
         "good": {"type": "integer", "minimum": 1, "default": 2},
         "bad": {"type": "integer", "minimum": 5, "default": 2},
         "other": {"type": "string", "enum": ["x"], "default": "y"},
     }});
-    person.send(&talk, &ask_form(&schema)).await?;
-    asked(&mut person, &mut talk).await?;
-    let fields = &question(&talk)?["ask"]["fields"];
+    person.send(&conversation, &ask_form(&schema)).await?;
+    open_question(&mut person, &mut conversation).await?;
+    let fields = &question(&conversation)?["ask"]["fields"];
     assert_eq!(fields[0]["input"]["default"], 2.0);
     assert_eq!(fields[1]["input"]["default"], Value::Null);
     assert_eq!(fields[2]["input"]["default"], Value::Null);
@@ -229,158 +244,164 @@ async fn a_default_that_could_not_be_answered_with_is_none() -> Result<()> {
 }
 
 #[tokio::test]
-async fn stopping_the_turn_cancels_what_it_asked() -> Result<()> {
-    let (_setup, _server, mut person, mut talk) = one().await?;
-    person.send(&talk, &ask_form(&schema())).await?;
-    asked(&mut person, &mut talk).await?;
+async fn cancelled_turn_cancels_its_open_form() -> Result<()> {
+    let (_setup, _server, mut person, mut conversation) = one().await?;
+    person.send(&conversation, &ask_form(&schema())).await?;
+    open_question(&mut person, &mut conversation).await?;
     let stop = json!({"type": "session:cancel"});
-    person.ask(&mut talk, stop).await?;
-    person.until_turns(&mut talk, 1).await?;
-    let said = r#"assistant: {"action":"cancel"}"#;
-    let all = ["question cancelled: Who are you?", said, "turn cancelled"];
-    assert_eq!(talk.said()[1..], all);
+    person.ask(&mut conversation, stop).await?;
+    person.until_turns(&mut conversation, 1).await?;
+    let lines = r#"assistant: {"action":"cancel"}"#;
+    let all = ["question cancelled: Who are you?", lines, "turn cancelled"];
+    assert_eq!(conversation.said()[1..], all);
     Ok(())
 }
 
 #[tokio::test]
-async fn an_agent_that_dies_leaves_its_question_interrupted() -> Result<()> {
-    let (_setup, _server, mut person, mut talk) = one().await?;
+async fn agent_exit_during_a_turn_interrupts_its_form() -> Result<()> {
+    let (_setup, _server, mut person, mut conversation) = one().await?;
     let text = format!(
         "ask-on elicitation/create {}\ncrash 1",
         form("Who?", &schema())
     );
-    person.send(&talk, &text).await?;
-    person.until_turns(&mut talk, 1).await?;
+    person.send(&conversation, &text).await?;
+    person.until_turns(&mut conversation, 1).await?;
     assert_eq!(
-        talk.said()[1..],
+        conversation.said()[1..],
         ["question interrupted: Who?", "turn interrupted"]
     );
-    assert_eq!(talk.info["questions"], json!([]));
-    person.turn(&mut talk, "say on").await?;
-    assert_eq!(talk.said()[4..], ["assistant: on", "turn ended"]);
+    assert_eq!(conversation.info["questions"], json!([]));
+    person.turn(&mut conversation, "say on").await?;
+    assert_eq!(conversation.said()[4..], ["assistant: on", "turn ended"]);
     Ok(())
 }
 
 #[tokio::test]
-async fn an_agent_that_dies_after_the_turn_leaves_its_question_interrupted_too() -> Result<()> {
-    let (_setup, _server, mut person, mut talk) = one().await?;
+async fn agent_exit_after_the_turn_interrupts_its_form() -> Result<()> {
+    let (_setup, _server, mut person, mut conversation) = one().await?;
     let ask = format!("late-ask elicitation/create {}", form("And?", &schema()));
-    person.send(&talk, &ask).await?;
-    asked(&mut person, &mut talk).await?;
+    person.send(&conversation, &ask).await?;
+    open_question(&mut person, &mut conversation).await?;
     let other = person.begin().await?;
     person.send(&other, "crash 1").await?;
     person
-        .until_said(&mut talk, "question interrupted: And?")
+        .until_said(&mut conversation, "question interrupted: And?")
         .await?;
     person
-        .until(&mut talk, |seen| seen.info["questions"] == json!([]))
+        .until(&mut conversation, |seen| {
+            seen.info["questions"] == json!([])
+        })
         .await
 }
 
 #[tokio::test]
-async fn a_server_that_is_killed_finds_its_question_interrupted() -> Result<()> {
-    let (setup, server, mut person, mut talk) = one().await?;
-    person.turn(&mut talk, "say first").await?;
-    person.send(&talk, &ask_form(&schema())).await?;
-    asked(&mut person, &mut talk).await?;
+async fn form_open_when_the_server_was_killed_is_interrupted() -> Result<()> {
+    let (setup, server, mut person, mut conversation) = one().await?;
+    person.turn(&mut conversation, "say first").await?;
+    person.send(&conversation, &ask_form(&schema())).await?;
+    open_question(&mut person, &mut conversation).await?;
     server.signal("KILL").await?;
     let server = setup.start().await?;
     let mut person = Person::at(&server, &setup.folder("app")?).await?;
-    let talk = person.open(&talk.session_id).await?;
+    let conversation = person.open(&conversation.session_id).await?;
     let last = ["question interrupted: Who are you?", "turn interrupted"];
-    assert_eq!(talk.said()[4..], last);
-    assert_eq!(talk.info["questions"], json!([]));
+    assert_eq!(conversation.said()[4..], last);
+    assert_eq!(conversation.info["questions"], json!([]));
     Ok(())
 }
 
 #[tokio::test]
-async fn asked_after_the_end_of_a_turn_it_waits_all_the_same_and_survives_a_kill_as_interrupted()
--> Result<()> {
-    let (setup, server, mut person, mut talk) = one().await?;
+async fn form_sent_after_the_turn_can_be_answered_or_is_interrupted_by_a_kill() -> Result<()> {
+    let (setup, server, mut person, mut conversation) = one().await?;
     let ask = format!(
         "say first\nlate-ask elicitation/create {}",
         form("And?", &schema())
     );
-    person.send(&talk, &ask).await?;
-    let id = asked(&mut person, &mut talk).await?;
-    assert_eq!(talk.info["state"], "waiting");
+    person.send(&conversation, &ask).await?;
+    let id = open_question(&mut person, &mut conversation).await?;
+    assert_eq!(conversation.info["state"], "waiting");
     let filled = json!({"name": "Ada", "colour": "r"});
-    answer(&mut person, &mut talk, &id, "accept", filled).await?;
-    person.until_said(&mut talk, "question accepted").await?;
+    answer(&mut person, &mut conversation, &id, "accept", filled).await?;
     person
-        .until_said(&mut talk, r#"assistant: {"action":"accept""#)
+        .until_said(&mut conversation, "question accepted")
         .await?;
     person
-        .until(&mut talk, |seen| seen.info["state"] == "idle")
+        .until_said(&mut conversation, r#"assistant: {"action":"accept""#)
+        .await?;
+    person
+        .until(&mut conversation, |seen| seen.info["state"] == "idle")
         .await?;
 
-    person.send(&talk, &ask).await?;
-    asked(&mut person, &mut talk).await?;
+    person.send(&conversation, &ask).await?;
+    open_question(&mut person, &mut conversation).await?;
     server.signal("KILL").await?;
     let server = setup.start().await?;
     let mut person = Person::at(&server, &setup.folder("app")?).await?;
-    let talk = person.open(&talk.session_id).await?;
-    let said = talk.said();
+    let conversation = person.open(&conversation.session_id).await?;
+    let lines = conversation.said();
     assert_eq!(
-        said.last().map(String::as_str),
+        lines.last().map(String::as_str),
         Some("question interrupted: And?")
     );
     Ok(())
 }
 
 #[tokio::test]
-async fn a_question_the_agent_takes_back_is_closed() -> Result<()> {
-    let (_setup, _server, mut person, mut talk) = one().await?;
+async fn form_cancelled_by_the_agent_is_closed() -> Result<()> {
+    let (_setup, _server, mut person, mut conversation) = one().await?;
     let text = format!(
         "ask-on elicitation/create {}\nuntil {{}}\nwithdraw\nhang",
         form("Who?", &schema())
     );
     let go = _setup.home().join("go");
-    let text = text.replace("{}", go.to_str().context("a path")?);
-    person.send(&talk, &text).await?;
-    let id = asked(&mut person, &mut talk).await?;
+    let text = text.replace("{}", go.to_str().context("no path")?);
+    person.send(&conversation, &text).await?;
+    let id = open_question(&mut person, &mut conversation).await?;
     std::fs::write(go, "")?;
     person
-        .until_said(&mut talk, "question cancelled: Who?")
+        .until_said(&mut conversation, "question cancelled: Who?")
         .await?;
-    assert!(talk.is_running());
-    let late = answer(&mut person, &mut talk, &id, "accept", json!({})).await?;
+    assert!(conversation.is_running());
+    let late = answer(&mut person, &mut conversation, &id, "accept", json!({})).await?;
     assert_eq!(late["code"], "SESSION_BUSY");
     Ok(())
 }
 
 #[tokio::test]
-async fn a_link_is_accepted_and_its_end_is_told_by_the_agent() -> Result<()> {
-    let (_setup, _server, mut person, mut talk) = one().await?;
+async fn accepted_link_is_finished_when_the_agent_reports_completion() -> Result<()> {
+    let (_setup, _server, mut person, mut conversation) = one().await?;
     let done = json!({"jsonrpc": "2.0", "method": "elicitation/complete", "params": {"elicitationId": "v1"}});
     let text = format!(
         "ask elicitation/create {}\nraw {done}\nsay on",
         link("https://example.com/login?code=1")
     );
-    person.send(&talk, &text).await?;
-    let id = asked(&mut person, &mut talk).await?;
+    person.send(&conversation, &text).await?;
+    let id = open_question(&mut person, &mut conversation).await?;
     assert_eq!(
-        question(&talk)?["ask"],
+        question(&conversation)?["ask"],
         json!({"type": "link", "url": "https://example.com/login?code=1"})
     );
-    answer(&mut person, &mut talk, &id, "accept", Value::Null).await?;
-    person.until_turns(&mut talk, 1).await?;
-    assert_eq!(question(&talk)?["outcome"], "accepted");
-    assert_eq!(question(&talk)?["ask"]["finished"], true);
-    assert_eq!(talk.said()[2], r#"assistant: {"action":"accept"}on"#);
+    answer(&mut person, &mut conversation, &id, "accept", Value::Null).await?;
+    person.until_turns(&mut conversation, 1).await?;
+    assert_eq!(question(&conversation)?["outcome"], "accepted");
+    assert_eq!(question(&conversation)?["ask"]["finished"], true);
+    assert_eq!(
+        conversation.said()[2],
+        r#"assistant: {"action":"accept"}on"#
+    );
     Ok(())
 }
 
 #[tokio::test]
-async fn a_link_the_person_is_done_with_before_a_word_here_counts_as_accepted() -> Result<()> {
-    let (_setup, _server, mut person, mut talk) = one().await?;
+async fn link_completed_before_an_answer_counts_as_accepted() -> Result<()> {
+    let (_setup, _server, mut person, mut conversation) = one().await?;
     let done = json!({"jsonrpc": "2.0", "method": "elicitation/complete", "params": {"elicitationId": "v1"}});
     let text = format!(
         "ask-on elicitation/create {}\nraw {done}\nsleep 50",
         link("https://example.com/")
     );
-    person.turn(&mut talk, &text).await?;
-    assert_eq!(question(&talk)?["outcome"], "accepted");
-    assert_eq!(question(&talk)?["ask"]["finished"], true);
+    person.turn(&mut conversation, &text).await?;
+    assert_eq!(question(&conversation)?["outcome"], "accepted");
+    assert_eq!(question(&conversation)?["ask"]["finished"], true);
     Ok(())
 }

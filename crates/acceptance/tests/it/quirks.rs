@@ -1,5 +1,5 @@
-//! What real agents were seen to do beside the protocol, done by the scripted agent, through the real server.
-//! `docs/agents.md` says which sentence of what was seen is held by which test.
+//! Unusual behaviour of real agents, reproduced by the scripted agent under the real server.
+//! `docs/agents.md` lists each observed behaviour with its test.
 
 use std::time::Duration;
 
@@ -14,11 +14,11 @@ fn setup(script: &str) -> Result<ServerSetup> {
 async fn begin(setup: &ServerSetup) -> Result<(Server, Person, Conversation)> {
     let server = setup.start().await?;
     let mut person = Person::at(&server, &setup.folder("app")?).await?;
-    let talk = person.begin().await?;
-    Ok((server, person, talk))
+    let conversation = person.begin().await?;
+    Ok((server, person, conversation))
 }
 
-/// The same conversation after the server and the agent were started anew.
+/// Restarts the server and the agent and opens the session again.
 async fn reopened(
     setup: &ServerSetup,
     server: Server,
@@ -27,13 +27,13 @@ async fn reopened(
     server.signal("TERM").await?;
     let server = setup.start().await?;
     let mut person = Person::at(&server, &setup.folder("app")?).await?;
-    let talk = person.open(id).await?;
-    Ok((server, person, talk))
+    let conversation = person.open(id).await?;
+    Ok((server, person, conversation))
 }
 
-async fn attached(person: &mut Person, talk: &mut Conversation) -> Result<()> {
+async fn attached(person: &mut Person, conversation: &mut Conversation) -> Result<()> {
     person
-        .until(talk, |seen| seen.info["attachment"] == "attached")
+        .until(conversation, |seen| seen.info["attachment"] == "attached")
         .await
 }
 
@@ -41,15 +41,22 @@ fn update(update: Value) -> String {
     format!("update {update}")
 }
 
-fn call<'a>(talk: &'a Conversation, id: &str) -> Result<&'a Value> {
+fn call<'a>(conversation: &'a Conversation, id: &str) -> Result<&'a Value> {
     let is_it = |entry: &&Value| entry["toolCallId"] == id;
-    talk.entries.iter().find(is_it).context("a tool call")
+    conversation
+        .entries
+        .iter()
+        .find(is_it)
+        .context("no tool call")
 }
 
-/// What the agent remembers of a session, a line each.
-fn memory(setup: &ServerSetup, talk: &Conversation) -> Result<std::path::PathBuf> {
-    let id = talk.session_id.strip_prefix("claude-code:");
-    Ok(setup.home().join("agent-memory").join(id.context("ours")?))
+/// File with the agent's memory of a session, one update per line.
+fn memory(setup: &ServerSetup, conversation: &Conversation) -> Result<std::path::PathBuf> {
+    let id = conversation.session_id.strip_prefix("claude-code:");
+    Ok(setup
+        .home()
+        .join("agent-memory")
+        .join(id.context("not a session of Claude Code")?))
 }
 
 fn chunk(kind: &str, text: &str) -> String {
@@ -57,61 +64,66 @@ fn chunk(kind: &str, text: &str) -> String {
 }
 
 #[tokio::test]
-async fn news_of_the_session_after_the_end_of_a_turn_or_a_cancel_disturbs_nothing() -> Result<()> {
+async fn session_update_after_a_turn_or_cancel_changes_no_entries() -> Result<()> {
     let setup = setup("")?;
-    let (_server, mut person, mut talk) = begin(&setup).await?;
-    let news = json!({"sessionUpdate": "session_info_update", "title": "Theirs", "updatedAt": "2026-11-16T09:00:00Z"});
+    let (_server, mut person, mut conversation) = begin(&setup).await?;
+    let info = json!({"sessionUpdate": "session_info_update", "title": "From the agent", "updatedAt": "2026-11-16T09:00:00Z"});
     let usage = json!({"sessionUpdate": "usage_update", "used": 7, "size": 9});
-    let late = format!("late-update {news}\nlate-update {usage}");
+    let late = format!("late-update {info}\nlate-update {usage}");
     person
-        .send(&talk, &format!("{late}\nsay partial\nhang"))
+        .send(&conversation, &format!("{late}\nsay partial\nhang"))
         .await?;
-    person.until_said(&mut talk, "assistant: partial").await?;
     person
-        .ask(&mut talk, json!({"type": "session:cancel"}))
+        .until_said(&mut conversation, "assistant: partial")
         .await?;
-    // Told after the end, and the last of it is heard.
     person
-        .until(&mut talk, |seen| seen.info["usage"]["used"] == 7)
+        .ask(&mut conversation, json!({"type": "session:cancel"}))
         .await?;
-    person.turn(&mut talk, &format!("say next\n{late}")).await?;
-    let said = talk.said();
-    assert_eq!(said[1..3], ["assistant: partial", "turn cancelled"]);
-    assert_eq!(said[4..], ["assistant: next", "turn ended"]);
-    assert!(!talk.is_running());
+    // The updates after the end of the turn arrive.
+    person
+        .until(&mut conversation, |seen| seen.info["usage"]["used"] == 7)
+        .await?;
+    person
+        .turn(&mut conversation, &format!("say next\n{late}"))
+        .await?;
+    let lines = conversation.said();
+    assert_eq!(lines[1..3], ["assistant: partial", "turn cancelled"]);
+    assert_eq!(lines[4..], ["assistant: next", "turn ended"]);
+    assert!(!conversation.is_running());
     let titles = person.titles().await?;
     assert!(titles[0].starts_with("late-update"), "{titles:?}");
     Ok(())
 }
 
 #[tokio::test]
-async fn commands_are_known_after_a_session_was_made_resumed_and_loaded() -> Result<()> {
+async fn commands_are_known_after_session_new_resume_and_load() -> Result<()> {
     for script in ["", "no-resume"] {
         let setup = setup(script)?;
-        let (server, mut person, mut talk) = begin(&setup).await?;
+        let (server, mut person, mut conversation) = begin(&setup).await?;
         let known = |seen: &Conversation| seen.info["commands"][0]["name"] == "dance";
-        person.until(&mut talk, known).await?;
-        person.turn(&mut talk, "say first").await?;
-        let (_server, mut person, mut again) = reopened(&setup, server, &talk.session_id).await?;
-        person.until(&mut again, known).await?;
-        assert_eq!(again.said(), talk.said());
+        person.until(&mut conversation, known).await?;
+        person.turn(&mut conversation, "say first").await?;
+        let (_server, mut person, mut reopened_conversation) =
+            reopened(&setup, server, &conversation.session_id).await?;
+        person.until(&mut reopened_conversation, known).await?;
+        assert_eq!(reopened_conversation.said(), conversation.said());
     }
     Ok(())
 }
 
 #[tokio::test]
-async fn what_is_said_before_there_is_a_session_is_nobodys() -> Result<()> {
+async fn updates_before_the_session_exists_are_ignored() -> Result<()> {
     let setup = setup("status-first")?;
-    let (_server, mut person, mut talk) = begin(&setup).await?;
-    person.turn(&mut talk, "say hello").await?;
-    assert_eq!(talk.said()[1..], ["assistant: hello", "turn ended"]);
+    let (_server, mut person, mut conversation) = begin(&setup).await?;
+    person.turn(&mut conversation, "say hello").await?;
+    assert_eq!(conversation.said()[1..], ["assistant: hello", "turn ended"]);
     Ok(())
 }
 
 #[tokio::test]
-async fn a_call_nobody_announced_is_shown_and_an_empty_end_wipes_nothing() -> Result<()> {
+async fn unannounced_tool_call_is_shown_and_empty_content_keeps_its_output() -> Result<()> {
     let setup = setup("")?;
-    let (_server, mut person, mut talk) = begin(&setup).await?;
+    let (_server, mut person, mut conversation) = begin(&setup).await?;
     let text = |text: &str| json!([{"type": "content", "content": {"type": "text", "text": text}}]);
     let script = [
         update(
@@ -121,8 +133,8 @@ async fn a_call_nobody_announced_is_shown_and_an_empty_end_wipes_nothing() -> Re
             json!({"sessionUpdate": "tool_call_update", "toolCallId": "t1", "status": "completed", "content": []}),
         ),
     ];
-    person.turn(&mut talk, &script.join("\n")).await?;
-    let call = call(&talk, "t1")?;
+    person.turn(&mut conversation, &script.join("\n")).await?;
+    let call = call(&conversation, "t1")?;
     assert_eq!(call["name"], "Read it");
     assert_eq!(call["status"], "complete");
     assert_eq!(call["result"], "output");
@@ -130,10 +142,9 @@ async fn a_call_nobody_announced_is_shown_and_an_empty_end_wipes_nothing() -> Re
 }
 
 #[tokio::test]
-async fn a_call_that_begins_as_terminal_takes_its_title_and_its_output_from_patches() -> Result<()>
-{
+async fn terminal_call_takes_title_and_output_from_later_updates() -> Result<()> {
     let setup = setup("")?;
-    let (_server, mut person, mut talk) = begin(&setup).await?;
+    let (_server, mut person, mut conversation) = begin(&setup).await?;
     let patch = |more: Value| {
         let mut patch = json!({"sessionUpdate": "tool_call_update", "toolCallId": "t1"});
         for (name, value) in more.as_object().into_iter().flatten() {
@@ -153,152 +164,176 @@ async fn a_call_that_begins_as_terminal_takes_its_title_and_its_output_from_patc
             json!({"status": "completed", "_meta": {"terminal_exit": {"terminal_id": "t1", "exit_code": 2, "signal": null}}}),
         ),
     ];
-    person.turn(&mut talk, &script.join("\n")).await?;
-    let call = call(&talk, "t1")?;
+    person.turn(&mut conversation, &script.join("\n")).await?;
+    let call = call(&conversation, "t1")?;
     assert_eq!(call["name"], "make test");
     assert_eq!(call["content"][0]["output"], "one\ntwo\n");
-    // It was reported as completed all the same.
+    // The agent reported `completed` although the exit code is not 0.
     assert_eq!(call["content"][0]["exit"]["code"], 2);
     assert_eq!(call["status"], "complete");
     Ok(())
 }
 
 #[tokio::test]
-async fn a_call_whose_permission_was_cancelled_does_not_run_for_ever() -> Result<()> {
+async fn tool_call_with_a_cancelled_permission_ends() -> Result<()> {
     let setup = setup("")?.env("LIMINAL_PERMISSIONS", "ask");
-    let (_server, mut person, mut talk) = begin(&setup).await?;
+    let (_server, mut person, mut conversation) = begin(&setup).await?;
     person
-        .send(&talk, "tool t1 execute Delete it\npermission t1 Delete it")
+        .send(
+            &conversation,
+            "tool t1 execute Delete it\npermission t1 Delete it",
+        )
         .await?;
     person
-        .until(&mut talk, |seen| seen.info["permissions"][0].is_object())
+        .until(&mut conversation, |seen| {
+            seen.info["permissions"][0].is_object()
+        })
         .await?;
     person
-        .ask(&mut talk, json!({"type": "session:cancel"}))
+        .ask(&mut conversation, json!({"type": "session:cancel"}))
         .await?;
-    person.until_turns(&mut talk, 1).await?;
-    let call = call(&talk, "t1")?;
+    person.until_turns(&mut conversation, 1).await?;
+    let call = call(&conversation, "t1")?;
     assert_eq!(call["status"], "error");
     assert_eq!(call["error"], "Stopped before it ended");
     Ok(())
 }
 
 #[tokio::test]
-async fn what_the_person_said_is_not_said_twice_by_an_agent_that_echoes_it() -> Result<()> {
+async fn echoed_user_message_is_not_shown_twice() -> Result<()> {
     let setup = setup("")?;
-    let (_server, mut person, mut talk) = begin(&setup).await?;
+    let (_server, mut person, mut conversation) = begin(&setup).await?;
     person
-        .turn(&mut talk, "echo hello\nsay hi\necho hello")
+        .turn(&mut conversation, "echo hello\nsay hi\necho hello")
         .await?;
-    let said = [
+    let expected = [
         "user: echo hello\nsay hi\necho hello",
         "assistant: hi",
         "turn ended",
     ];
-    assert_eq!(talk.said(), said);
+    assert_eq!(conversation.said(), expected);
     Ok(())
 }
 
 #[tokio::test]
-async fn one_id_for_thought_and_answer_and_none_at_all_keep_them_apart() -> Result<()> {
+async fn thought_and_answer_with_one_message_id_stay_separate_entries() -> Result<()> {
     let setup = setup("")?;
-    let (_server, mut person, mut talk) = begin(&setup).await?;
-    let named = |kind: &str, text: &str| {
+    let (_server, mut person, mut conversation) = begin(&setup).await?;
+    let chunk_of = |kind: &str, text: &str| {
         update(
             json!({"sessionUpdate": kind, "messageId": "m1", "content": {"type": "text", "text": text}}),
         )
     };
     let script = [
-        named("agent_thought_chunk", "hm"),
-        named("agent_message_chunk", "so"),
+        chunk_of("agent_thought_chunk", "hm"),
+        chunk_of("agent_message_chunk", "so"),
         "think again".to_owned(),
         "say and".to_owned(),
         "say  so on".to_owned(),
     ];
-    person.turn(&mut talk, &script.join("\n")).await?;
-    let said = [
+    person.turn(&mut conversation, &script.join("\n")).await?;
+    let expected = [
         "thinking: hm",
         "assistant: so",
         "thinking: again",
         "assistant: and so on",
         "turn ended",
     ];
-    assert_eq!(talk.said()[1..], said);
+    assert_eq!(conversation.said()[1..], expected);
     Ok(())
 }
 
 #[tokio::test]
-async fn a_replay_that_says_less_takes_nothing_away_and_an_interruption_is_nobodys_words()
--> Result<()> {
+async fn shorter_replay_removes_no_entries_and_interrupt_marks_are_skipped() -> Result<()> {
     let setup = setup("no-resume")?;
-    let (server, mut person, mut talk) = begin(&setup).await?;
+    let (server, mut person, mut conversation) = begin(&setup).await?;
     person
-        .turn(&mut talk, "say first\ntool t1 read Read\ntool-done t1 text")
+        .turn(
+            &mut conversation,
+            "say first\ntool t1 read Read\ntool-done t1 text",
+        )
         .await?;
-    person.send(&talk, "say partial\nhang").await?;
-    person.until_said(&mut talk, "assistant: partial").await?;
+    person.send(&conversation, "say partial\nhang").await?;
     person
-        .ask(&mut talk, json!({"type": "session:cancel"}))
+        .until_said(&mut conversation, "assistant: partial")
         .await?;
-    person.until_turns(&mut talk, 2).await?;
+    person
+        .ask(&mut conversation, json!({"type": "session:cancel"}))
+        .await?;
+    person.until_turns(&mut conversation, 2).await?;
 
-    // No tool calls, no partial text, and words in the person's name.
-    let memory = memory(&setup, &talk)?;
-    let told = std::fs::read_to_string(&memory)?;
-    let kept = told
+    // Memory without tool calls and partial text, with an interrupt mark as a message of the user.
+    let memory = memory(&setup, &conversation)?;
+    let content = std::fs::read_to_string(&memory)?;
+    let kept = content
         .lines()
         .filter(|line| !line.contains("tool_call") && !line.contains(r#""partial""#));
     let interrupted = chunk("user_message_chunk", "[Request interrupted by user]");
-    let less: Vec<&str> = kept.chain([interrupted.as_str()]).collect();
-    std::fs::write(&memory, format!("{}\n", less.join("\n")))?;
-    let (server, mut person, mut again) = reopened(&setup, server, &talk.session_id).await?;
-    attached(&mut person, &mut again).await?;
-    assert_eq!(again.entries, talk.entries);
+    let shorter: Vec<&str> = kept.chain([interrupted.as_str()]).collect();
+    std::fs::write(&memory, format!("{}\n", shorter.join("\n")))?;
+    let (server, mut person, mut reopened_conversation) =
+        reopened(&setup, server, &conversation.session_id).await?;
+    attached(&mut person, &mut reopened_conversation).await?;
+    assert_eq!(reopened_conversation.entries, conversation.entries);
 
-    // What was said elsewhere since is taken over, without those words.
+    // Messages added by another client are taken over, without the interrupt mark.
     let more = [
         chunk("user_message_chunk", "elsewhere"),
         chunk("agent_message_chunk", "there"),
         interrupted.clone(),
         chunk("agent_message_chunk", "cut"),
     ];
-    let told = std::fs::read_to_string(&memory)?;
-    std::fs::write(&memory, format!("{told}{}\n", more.join("\n")))?;
-    let (_server, mut person, mut again) = reopened(&setup, server, &talk.session_id).await?;
-    person.until_said(&mut again, "assistant: cut").await?;
-    assert_eq!(again.said()[..talk.said().len()], talk.said());
+    let content = std::fs::read_to_string(&memory)?;
+    std::fs::write(&memory, format!("{content}{}\n", more.join("\n")))?;
+    let (_server, mut person, mut reopened_conversation) =
+        reopened(&setup, server, &conversation.session_id).await?;
+    person
+        .until_said(&mut reopened_conversation, "assistant: cut")
+        .await?;
+    assert_eq!(
+        reopened_conversation.said()[..conversation.said().len()],
+        conversation.said()
+    );
     let new = ["user: elsewhere", "assistant: there", "assistant: cut"];
-    assert_eq!(again.said()[talk.said().len()..], new);
+    assert_eq!(
+        reopened_conversation.said()[conversation.said().len()..],
+        new
+    );
     Ok(())
 }
 
 #[tokio::test]
-async fn a_session_the_agent_will_not_load_yet_is_readable_and_can_be_tried_again() -> Result<()> {
+async fn session_the_agent_cannot_load_yet_is_readable_and_can_be_retried() -> Result<()> {
     let setup = setup("young")?;
-    let (server, mut person, mut talk) = begin(&setup).await?;
-    person.turn(&mut talk, "say first").await?;
-    let (_server, mut person, mut again) = reopened(&setup, server, &talk.session_id).await?;
-    assert_eq!(again.said(), talk.said());
-    // It is asked for when somebody looks, and refuses.
+    let (server, mut person, mut conversation) = begin(&setup).await?;
+    person.turn(&mut conversation, "say first").await?;
+    let (_server, mut person, mut reopened_conversation) =
+        reopened(&setup, server, &conversation.session_id).await?;
+    assert_eq!(reopened_conversation.said(), conversation.said());
+    // Opening the session makes the agent load it; the agent rejects the load.
     for attachment in ["attaching", "detached"] {
         person
-            .until(&mut again, |seen| seen.info["attachment"] == attachment)
+            .until(&mut reopened_conversation, |seen| {
+                seen.info["attachment"] == attachment
+            })
             .await?;
     }
-    person.turn(&mut again, "say second").await?;
+    person
+        .turn(&mut reopened_conversation, "say second")
+        .await?;
     assert_eq!(
-        again.said()[3..],
+        reopened_conversation.said()[3..],
         ["user: say second", "assistant: second", "turn ended"]
     );
     Ok(())
 }
 
 #[tokio::test]
-async fn errors_of_a_provider_are_told_in_words_whatever_their_shape() -> Result<()> {
+async fn provider_error_of_any_shape_is_shown_as_text() -> Result<()> {
     let setup = setup("")?;
-    let (_server, mut person, mut talk) = begin(&setup).await?;
+    let (_server, mut person, mut conversation) = begin(&setup).await?;
     let nested = json!({"type": "error", "error": {"type": "invalid_request_error", "message": "no such model"}});
-    for (fail, told) in [
+    for (fail, expected) in [
         (format!("fail 400 {nested}"), "no such model"),
         (
             format!("fail 400 API Error: 400 {nested}"),
@@ -326,12 +361,14 @@ async fn errors_of_a_provider_are_told_in_words_whatever_their_shape() -> Result
             "no such model",
         ),
     ] {
-        person.turn(&mut talk, &format!("say half\n{fail}")).await?;
-        let turn = talk.entries.last().context("an end")?;
+        person
+            .turn(&mut conversation, &format!("say half\n{fail}"))
+            .await?;
+        let turn = conversation.entries.last().context("no end")?;
         assert_eq!(turn["outcome"], "failed");
-        assert_eq!(turn["message"], told);
+        assert_eq!(turn["message"], expected);
     }
-    person.turn(&mut talk, "say on").await?;
+    person.turn(&mut conversation, "say on").await?;
     Ok(())
 }
 
@@ -348,149 +385,171 @@ async fn refusal_carries_the_reason_from_the_error_data() -> Result<()> {
     carries(&person.ask_to_create("claude-code").await?);
 
     let refused = setup("untrusted:session/set_mode")?;
-    let (_server, mut person, mut talk) = begin(&refused).await?;
+    let (_server, mut person, mut conversation) = begin(&refused).await?;
     let mode = json!({"type": "session:set-mode", "modeId": "plan"});
-    carries(&person.ask(&mut talk, mode).await?);
+    carries(&person.ask(&mut conversation, mode).await?);
 
     let refused = setup("untrusted:session/set_config_option")?;
-    let (_server, mut person, mut talk) = begin(&refused).await?;
+    let (_server, mut person, mut conversation) = begin(&refused).await?;
     let option = json!({"type": "session:set-option", "optionId": "model", "value": "deep"});
-    carries(&person.ask(&mut talk, option).await?);
+    carries(&person.ask(&mut conversation, option).await?);
 
     let refused = setup("untrusted:session/load no-resume")?;
-    let (server, mut person, mut talk) = begin(&refused).await?;
-    person.turn(&mut talk, "say hello").await?;
-    let (_server, mut person, mut again) = reopened(&refused, server, &talk.session_id).await?;
+    let (server, mut person, mut conversation) = begin(&refused).await?;
+    person.turn(&mut conversation, "say hello").await?;
+    let (_server, mut person, mut reopened_conversation) =
+        reopened(&refused, server, &conversation.session_id).await?;
     person
-        .until(&mut again, |seen| seen.info["problem"].is_object())
+        .until(&mut reopened_conversation, |seen| {
+            seen.info["problem"].is_object()
+        })
         .await?;
-    carries(&again.info["problem"]);
+    carries(&reopened_conversation.info["problem"]);
     Ok(())
 }
 
 #[tokio::test]
-async fn a_line_of_six_hundred_kilobytes_is_a_line() -> Result<()> {
+async fn line_of_600_kb_is_accepted() -> Result<()> {
     let setup = setup("")?;
-    let (_server, mut person, mut talk) = begin(&setup).await?;
-    person.turn(&mut talk, "huge 600000\nsay !").await?;
-    let text = talk.entries[1]["content"].as_str().context("a text")?;
+    let (_server, mut person, mut conversation) = begin(&setup).await?;
+    person.turn(&mut conversation, "huge 600000\nsay !").await?;
+    let text = conversation.entries[1]["content"]
+        .as_str()
+        .context("no text")?;
     assert_eq!(text.len(), 600_001);
     Ok(())
 }
 
 #[tokio::test]
-async fn models_in_the_older_form_are_shown_and_set() -> Result<()> {
+async fn models_in_the_older_protocol_form_are_shown_and_set() -> Result<()> {
     let setup = setup("old-models")?;
-    let (_server, mut person, mut talk) = begin(&setup).await?;
-    let option = talk.info["options"][0].clone();
+    let (_server, mut person, mut conversation) = begin(&setup).await?;
+    let option = conversation.info["options"][0].clone();
     assert_eq!(option["category"], "model");
     assert_eq!(option["currentValue"], "fast");
     assert_eq!(option["options"][1]["name"], "DEEP");
     let set = json!({"type": "session:set-option", "optionId": option["id"], "value": "deep"});
-    person.ask(&mut talk, set).await?;
+    person.ask(&mut conversation, set).await?;
     person
-        .until(&mut talk, |seen| {
+        .until(&mut conversation, |seen| {
             seen.info["options"][0]["currentValue"] == "deep"
         })
         .await?;
-    person.turn(&mut talk, "model").await?;
-    assert_eq!(talk.said()[1], "assistant: deep");
+    person.turn(&mut conversation, "model").await?;
+    assert_eq!(conversation.said()[1], "assistant: deep");
     Ok(())
 }
 
-/// Until the agent was asked this so often.
-async fn asked(setup: &ServerSetup, method: &str, times: usize) -> Result<()> {
-    let asking = async {
+/// Waits until the agent has received `method` this many times.
+async fn until_requested(setup: &ServerSetup, method: &str, times: usize) -> Result<()> {
+    let waiting = async {
         while setup.count_asked(method) < times {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
     };
-    Ok(tokio::time::timeout(HANG_GUARD, asking).await?)
+    Ok(tokio::time::timeout(HANG_GUARD, waiting).await?)
 }
 
 #[tokio::test]
-async fn replay_after_the_answer_of_its_load_is_not_shown_as_output() -> Result<()> {
+async fn replay_after_the_load_response_is_not_shown_as_output() -> Result<()> {
     let setup = setup("no-resume load-answer-first:20")?;
-    let (server, mut person, mut talk) = begin(&setup).await?;
+    let (server, mut person, mut conversation) = begin(&setup).await?;
     person
-        .turn(&mut talk, "say first\ntool t1 read Read\ntool-done t1 text")
+        .turn(
+            &mut conversation,
+            "say first\ntool t1 read Read\ntool-done t1 text",
+        )
         .await?;
-    let (server, mut person, mut again) = reopened(&setup, server, &talk.session_id).await?;
+    let (server, mut person, mut reopened_conversation) =
+        reopened(&setup, server, &conversation.session_id).await?;
     // The prompt waits until the replay has ended.
     let second = "sleep 80\nsay second";
-    person.turn(&mut again, second).await?;
+    person.turn(&mut reopened_conversation, second).await?;
     let user = format!("user: {second}");
-    let said = [
-        &talk.said()[..],
+    let expected = [
+        &conversation.said()[..],
         &[user.as_str(), "assistant: second", "turn ended"].map(str::to_owned),
     ];
-    assert_eq!(again.said(), said.concat());
-    // A conversation that went on in another client is taken over all the same.
-    let memory = memory(&setup, &talk)?;
+    assert_eq!(reopened_conversation.said(), expected.concat());
+    // Messages added by another client are still taken over.
+    let memory = memory(&setup, &conversation)?;
     let more = [
         chunk("user_message_chunk", "elsewhere"),
         chunk("agent_message_chunk", "there"),
     ];
     let known = std::fs::read_to_string(&memory)?;
     std::fs::write(&memory, format!("{known}{}\n", more.join("\n")))?;
-    let (_server, mut person, mut again) = reopened(&setup, server, &talk.session_id).await?;
-    attached(&mut person, &mut again).await?;
+    let (_server, mut person, mut reopened_conversation) =
+        reopened(&setup, server, &conversation.session_id).await?;
+    attached(&mut person, &mut reopened_conversation).await?;
     let more = ["user: elsewhere", "assistant: there"].map(str::to_owned);
-    assert_eq!(again.said(), [&said.concat()[..], &more].concat());
+    assert_eq!(
+        reopened_conversation.said(),
+        [&expected.concat()[..], &more].concat()
+    );
     Ok(())
 }
 
 #[tokio::test]
-async fn retry_while_the_agent_dies_in_a_load_shows_nothing_twice() -> Result<()> {
+async fn attach_retry_while_the_agent_exits_in_a_load_shows_nothing_twice() -> Result<()> {
     let setup = ServerSetup::new()?;
     let die = setup.home().join("die");
     let script = format!("no-resume exit-in-load:{}", die.display());
     let setup = setup.with_scripted_agent(&script)?;
-    let (server, mut person, mut talk) = begin(&setup).await?;
-    person.turn(&mut talk, "say first").await?;
-    let (_server, mut person, mut again) = reopened(&setup, server, &talk.session_id).await?;
-    asked(&setup, "session/load", 1).await?;
+    let (server, mut person, mut conversation) = begin(&setup).await?;
+    person.turn(&mut conversation, "say first").await?;
+    let (_server, mut person, mut reopened_conversation) =
+        reopened(&setup, server, &conversation.session_id).await?;
+    until_requested(&setup, "session/load", 1).await?;
     person
-        .ask(&mut again, json!({"type": "session:attach"}))
+        .ask(
+            &mut reopened_conversation,
+            json!({"type": "session:attach"}),
+        )
         .await?;
     std::fs::write(&die, "")?;
-    attached(&mut person, &mut again).await?;
+    attached(&mut person, &mut reopened_conversation).await?;
     assert_eq!(setup.count_asked("session/load"), 2);
-    person.turn(&mut again, "say second").await?;
-    let said = ["user: say second", "assistant: second", "turn ended"].map(str::to_owned);
-    assert_eq!(again.said(), [&talk.said()[..], &said].concat());
+    person
+        .turn(&mut reopened_conversation, "say second")
+        .await?;
+    let expected = ["user: say second", "assistant: second", "turn ended"].map(str::to_owned);
+    assert_eq!(
+        reopened_conversation.said(),
+        [&conversation.said()[..], &expected].concat()
+    );
     Ok(())
 }
 
 #[tokio::test]
 async fn late_updates_with_known_ids_stay_in_their_own_turn() -> Result<()> {
     let setup = setup("")?;
-    let (server, mut person, mut talk) = begin(&setup).await?;
+    let (server, mut person, mut conversation) = begin(&setup).await?;
     let go = setup.home().join("go");
-    let named = |text: &str| {
+    let chunk_of = |text: &str| {
         let content = json!({"type": "text", "text": text});
         json!({"sessionUpdate": "agent_message_chunk", "messageId": "m1", "content": content})
     };
     let content = json!([{"type": "content", "content": {"type": "text", "text": "result"}}]);
     let done = json!({"sessionUpdate": "tool_call_update", "toolCallId": "t1", "status": "completed", "content": content});
     let first = [
-        update(named("one")),
+        update(chunk_of("one")),
         "tool t1 read First".to_owned(),
         format!("until {}", go.display()),
-        format!("late-update {}", named(" more")),
+        format!("late-update {}", chunk_of(" more")),
         format!("late-update {done}"),
     ];
-    person.send(&talk, &first.join("\n")).await?;
-    person.until_said(&mut talk, "tool First").await?;
-    // The next turn begins at once, and uses the id of the call for another one.
+    person.send(&conversation, &first.join("\n")).await?;
+    person.until_said(&mut conversation, "tool First").await?;
+    // The next turn starts at once and reuses the id of the tool call.
     let second = "sleep 50\nsay two\ntool t1 read Second\ntool-done t1 other";
-    person.send(&talk, second).await?;
+    person.send(&conversation, second).await?;
     person
-        .until(&mut talk, |seen| seen.info["queue"][0].is_object())
+        .until(&mut conversation, |seen| seen.info["queue"][0].is_object())
         .await?;
     std::fs::write(&go, "")?;
-    person.until_turns(&mut talk, 2).await?;
-    let ours = [
+    person.until_turns(&mut conversation, 2).await?;
+    let expected = [
         "assistant: one more",
         "tool First complete",
         "turn ended",
@@ -499,33 +558,39 @@ async fn late_updates_with_known_ids_stay_in_their_own_turn() -> Result<()> {
         "tool Second complete",
         "turn ended",
     ];
-    assert_eq!(talk.said()[1..], ours);
-    assert_eq!(talk.entries[2]["result"], "result");
-    assert_eq!(talk.entries[6]["result"], "other");
-    // Shown whole, with nothing running.
-    let third = format!("late-update {}", named(" and more"));
-    person.turn(&mut talk, &third).await?;
+    assert_eq!(conversation.said()[1..], expected);
+    assert_eq!(conversation.entries[2]["result"], "result");
+    assert_eq!(conversation.entries[6]["result"], "other");
+    // Without a running turn, the entry is shown with its whole text.
+    let third = format!("late-update {}", chunk_of(" and more"));
+    person.turn(&mut conversation, &third).await?;
     person
-        .until_said(&mut talk, "assistant: one more and more")
+        .until_said(&mut conversation, "assistant: one more and more")
         .await?;
-    assert_eq!(talk.said().len(), 10);
+    assert_eq!(conversation.said().len(), 10);
     server.signal("KILL").await?;
     let server = setup.start().await?;
     let mut person = Person::at(&server, &setup.folder("app")?).await?;
-    assert_eq!(person.open(&talk.session_id).await?.entries, talk.entries);
+    assert_eq!(
+        person.open(&conversation.session_id).await?.entries,
+        conversation.entries
+    );
     Ok(())
 }
 
 #[tokio::test]
-async fn memory_line_torn_by_a_kill_of_the_agent_is_passed_over() -> Result<()> {
+async fn torn_last_line_in_the_agents_memory_is_skipped() -> Result<()> {
     let setup = setup("no-resume")?;
-    let (server, mut person, mut talk) = begin(&setup).await?;
-    person.turn(&mut talk, "say first").await?;
-    let memory = memory(&setup, &talk)?;
+    let (server, mut person, mut conversation) = begin(&setup).await?;
+    person.turn(&mut conversation, "say first").await?;
+    let memory = memory(&setup, &conversation)?;
     let known = std::fs::read_to_string(&memory)?;
     std::fs::write(&memory, format!("{known}{{\"sessionUpdate\":\"agent"))?;
-    let (_server, mut person, mut again) = reopened(&setup, server, &talk.session_id).await?;
-    person.turn(&mut again, "say second").await?;
+    let (_server, mut person, mut reopened_conversation) =
+        reopened(&setup, server, &conversation.session_id).await?;
+    person
+        .turn(&mut reopened_conversation, "say second")
+        .await?;
     let kept = std::fs::read_to_string(&memory)?;
     assert_eq!(kept.lines().count(), known.lines().count() + 3);
     Ok(())

@@ -1,4 +1,4 @@
-//! Flow 2 of the feature spec over the real socket: sessions are created, listed, opened, kept.
+//! Flow 2 of the feature spec over the browser socket: sessions are created, listed, opened and persisted.
 
 use anyhow::{Context, Result, ensure};
 use serde_json::json;
@@ -9,14 +9,16 @@ fn setup(script: &str) -> Result<ServerSetup> {
 }
 
 #[tokio::test]
-async fn tc_2_1a_sessions_are_listed_with_their_metadata_and_no_agent_is_asked() -> Result<()> {
+async fn tc_2_1a_sessions_are_listed_with_metadata_without_asking_the_agent() -> Result<()> {
     let setup = setup("")?;
     let server = setup.start().await?;
     let folder = setup.folder("app")?;
     let mut person = Person::at(&server, &folder).await?;
     for name in ["one", "two", "three"] {
-        let mut talk = person.begin().await?;
-        person.turn(&mut talk, &format!("say {name}")).await?;
+        let mut conversation = person.begin().await?;
+        person
+            .turn(&mut conversation, &format!("say {name}"))
+            .await?;
     }
     server.signal("TERM").await?;
     let before = setup.asked().len();
@@ -28,18 +30,18 @@ async fn tc_2_1a_sessions_are_listed_with_their_metadata_and_no_agent_is_asked()
         assert!(
             session["title"]
                 .as_str()
-                .context("a title")?
+                .context("no title")?
                 .starts_with("say ")
         );
         assert_eq!(session["cliType"], "claude-code");
-        session["lastActiveAt"].as_str().context("a time")?;
+        session["lastActiveAt"].as_str().context("no time")?;
     }
     assert_eq!(setup.asked().len(), before);
     Ok(())
 }
 
 #[tokio::test]
-async fn tc_2_1b_the_session_that_was_active_last_comes_first() -> Result<()> {
+async fn tc_2_1b_most_recently_active_session_comes_first() -> Result<()> {
     let setup = setup("")?;
     let server = setup.start().await?;
     let mut person = Person::at(&server, &setup.folder("app")?).await?;
@@ -48,7 +50,7 @@ async fn tc_2_1b_the_session_that_was_active_last_comes_first() -> Result<()> {
     person.turn(&mut first, "say a").await?;
     person.turn(&mut second, "say b").await?;
     assert_eq!(person.titles().await?, ["say b", "say a"]);
-    // Looking at it is no activity, sending is.
+    // Opening a session does not count as activity; sending does.
     person.open(&first.session_id).await?;
     assert_eq!(person.titles().await?, ["say b", "say a"]);
     person.turn(&mut first, "say again").await?;
@@ -57,7 +59,7 @@ async fn tc_2_1b_the_session_that_was_active_last_comes_first() -> Result<()> {
 }
 
 #[tokio::test]
-async fn tc_2_1c_a_new_project_has_no_sessions() -> Result<()> {
+async fn tc_2_1c_new_project_has_no_sessions() -> Result<()> {
     let setup = setup("")?;
     let server = setup.start().await?;
     let mut person = Person::at(&server, &setup.folder("app")?).await?;
@@ -66,67 +68,76 @@ async fn tc_2_1c_a_new_project_has_no_sessions() -> Result<()> {
 }
 
 #[tokio::test]
-async fn tc_2_2a_a_new_session_is_created_listed_and_answers() -> Result<()> {
+async fn tc_2_2a_new_session_is_listed_and_answers() -> Result<()> {
     let setup = setup("")?;
     let server = setup.start().await?;
     let mut person = Person::at(&server, &setup.folder("app")?).await?;
-    let mut talk = person.begin().await?;
+    let mut conversation = person.begin().await?;
     assert!(
-        talk.session_id.starts_with("claude-code:s"),
+        conversation.session_id.starts_with("claude-code:s"),
         "{}",
-        talk.session_id
+        conversation.session_id
     );
     assert_eq!(person.titles().await?, ["New Session"]);
-    assert!(talk.entries.is_empty());
-    person.turn(&mut talk, "say Hello\nsay , you.").await?;
-    let said = [
+    assert!(conversation.entries.is_empty());
+    person
+        .turn(&mut conversation, "say Hello\nsay , you.")
+        .await?;
+    let expected = [
         "user: say Hello\nsay , you.",
         "assistant: Hello, you.",
         "turn ended",
     ];
-    assert_eq!(talk.said(), said);
-    assert_eq!(talk.complete, ["e2"]);
+    assert_eq!(conversation.said(), expected);
+    assert_eq!(conversation.complete, ["e2"]);
     Ok(())
 }
 
 #[tokio::test]
-async fn a_new_session_tells_its_creator_without_being_opened() -> Result<()> {
+async fn new_session_sends_events_to_its_creator_without_an_open() -> Result<()> {
     let setup = setup("")?;
     let server = setup.start().await?;
     let mut person = Person::at(&server, &setup.folder("app")?).await?;
     let id = person.create().await?;
-    let mut talk = Conversation::new(&id);
-    person.turn(&mut talk, "say hi").await?;
-    assert_eq!(talk.said(), ["user: say hi", "assistant: hi", "turn ended"]);
+    let mut conversation = Conversation::new(&id);
+    person.turn(&mut conversation, "say hi").await?;
+    assert_eq!(
+        conversation.said(),
+        ["user: say hi", "assistant: hi", "turn ended"]
+    );
     Ok(())
 }
 
 #[tokio::test]
-async fn every_window_hears_of_a_new_session_and_of_its_title() -> Result<()> {
+async fn new_session_and_its_title_are_announced_to_every_window() -> Result<()> {
     let setup = setup("")?;
     let server = setup.start().await?;
     let mut other = server.connect().await?;
     let mut person = Person::at(&server, &setup.folder("app")?).await?;
-    let mut talk = person.begin().await?;
+    let mut conversation = person.begin().await?;
     let created = other.next_of("session:created").await?;
-    assert_eq!(created["sessionId"], talk.session_id);
+    assert_eq!(created["sessionId"], conversation.session_id);
     assert_eq!(created.get("requestId"), None);
-    person.turn(&mut talk, "say   the first thing").await?;
+    person
+        .turn(&mut conversation, "say   the first thing")
+        .await?;
     let titled = other.next_of("session:title-updated").await?;
     assert_eq!(titled["title"], "say the first thing");
-    person.turn(&mut talk, "say the second thing").await?;
+    person
+        .turn(&mut conversation, "say the second thing")
+        .await?;
     assert_eq!(person.titles().await?, ["say the first thing"]);
     Ok(())
 }
 
 #[tokio::test]
-async fn tc_2_2f_a_session_that_cannot_be_created_leaves_nothing_behind() -> Result<()> {
+async fn tc_2_2f_failed_session_creation_leaves_no_files() -> Result<()> {
     let setup = setup("refuse-new")?;
     let server = setup.start().await?;
     let mut person = Person::at(&server, &setup.folder("app")?).await?;
     let refused = person.ask_to_create("claude-code").await?;
     assert_eq!(refused["code"], "AGENT_PROTOCOL_ERROR");
-    let message = refused["message"].as_str().context("a text")?;
+    let message = refused["message"].as_str().context("no text")?;
     assert!(message.starts_with("Could not create session"), "{message}");
     assert!(message.contains("no new sessions today"), "{message}");
     assert!(person.list(false).await?.is_empty());
@@ -138,11 +149,11 @@ async fn tc_2_2f_a_session_that_cannot_be_created_leaves_nothing_behind() -> Res
 }
 
 #[tokio::test]
-async fn an_agent_nobody_knows_and_a_project_nobody_knows_are_refused() -> Result<()> {
+async fn session_with_an_unknown_agent_or_project_is_rejected() -> Result<()> {
     let setup = setup("")?;
     let server = setup.start().await?;
     let mut person = Person::at(&server, &setup.folder("app")?).await?;
-    let refused = person.ask_to_create("nobody").await?;
+    let refused = person.ask_to_create("no-such-agent").await?;
     assert_eq!(refused["code"], "AGENT_UNAVAILABLE");
     person.project_id = "not-there".to_owned();
     let refused = person.ask_to_create("claude-code").await?;
@@ -151,36 +162,38 @@ async fn an_agent_nobody_knows_and_a_project_nobody_knows_are_refused() -> Resul
 }
 
 #[tokio::test]
-async fn an_agent_that_wants_a_sign_in_says_how() -> Result<()> {
+async fn sign_in_error_names_the_agents_sign_in_methods() -> Result<()> {
     let setup = setup("auth")?;
     let server = setup.start().await?;
     let mut person = Person::at(&server, &setup.folder("app")?).await?;
     let refused = person.ask_to_create("claude-code").await?;
-    let message = refused["message"].as_str().context("a text")?;
+    let message = refused["message"].as_str().context("no text")?;
     assert!(message.contains("sign in"), "{message}");
     assert!(message.contains("Log in"), "{message}");
     Ok(())
 }
 
 #[tokio::test]
-async fn tc_2_3a_an_opened_session_shows_its_whole_history() -> Result<()> {
+async fn tc_2_3a_opened_session_shows_its_whole_history() -> Result<()> {
     let setup = setup("")?;
     let server = setup.start().await?;
     let folder = setup.folder("app")?;
     let mut person = Person::at(&server, &folder).await?;
-    let mut talk = person.begin().await?;
+    let mut conversation = person.begin().await?;
     person
         .turn(
-            &mut talk,
+            &mut conversation,
             "think hm\nsay one\ntool t1 read Read it\ntool-done t1 fine\nsay two",
         )
         .await?;
-    person.turn(&mut talk, "plan a|b\nsay three").await?;
+    person
+        .turn(&mut conversation, "plan a|b\nsay three")
+        .await?;
     let mut other = Person::at(&server, &folder).await?;
-    let seen = other.open(&talk.session_id).await?;
-    assert_eq!(seen.entries, talk.entries);
-    assert_eq!(seen.seq, talk.seq);
-    let said = [
+    let seen = other.open(&conversation.session_id).await?;
+    assert_eq!(seen.entries, conversation.entries);
+    assert_eq!(seen.seq, conversation.seq);
+    let expected = [
         "user: think hm\nsay one\ntool t1 read Read it\ntool-done t1 fine\nsay two",
         "thinking: hm",
         "assistant: one",
@@ -192,45 +205,47 @@ async fn tc_2_3a_an_opened_session_shows_its_whole_history() -> Result<()> {
         "assistant: three",
         "turn ended",
     ];
-    assert_eq!(seen.said(), said);
+    assert_eq!(seen.said(), expected);
     Ok(())
 }
 
 #[tokio::test]
-async fn a_tail_has_the_last_entries_and_pages_have_the_others() -> Result<()> {
+async fn tail_has_the_last_entries_and_pages_have_the_others() -> Result<()> {
     let setup = setup("")?;
     let server = setup.start().await?;
     let mut person = Person::at(&server, &setup.folder("app")?).await?;
-    let mut talk = person.begin().await?;
+    let mut conversation = person.begin().await?;
     for number in 0..5 {
-        person.turn(&mut talk, &format!("say {number}")).await?;
+        person
+            .turn(&mut conversation, &format!("say {number}"))
+            .await?;
     }
     let open = json!({"type": "session:open", "tail": 4});
-    let tail = person.ask(&mut talk.clone(), open).await?;
+    let tail = person.ask(&mut conversation.clone(), open).await?;
     assert_eq!((&tail["first"], &tail["total"]), (&json!(11), &json!(15)));
-    assert_eq!(tail["entries"], json!(talk.entries[11..]));
+    assert_eq!(tail["entries"], json!(conversation.entries[11..]));
     let page = json!({"type": "session:page", "before": 11, "limit": 6});
-    let page = person.ask(&mut talk.clone(), page).await?;
+    let page = person.ask(&mut conversation.clone(), page).await?;
     assert_eq!(page["first"], 5);
-    assert_eq!(page["entries"], json!(talk.entries[5..11]));
+    assert_eq!(page["entries"], json!(conversation.entries[5..11]));
     Ok(())
 }
 
 #[tokio::test]
-async fn tc_2_4a_an_archived_session_leaves_the_list_and_can_come_back() -> Result<()> {
+async fn tc_2_4a_archived_session_leaves_the_list_until_unarchived() -> Result<()> {
     let setup = setup("")?;
     let server = setup.start().await?;
     let mut person = Person::at(&server, &setup.folder("app")?).await?;
-    let mut talk = person.begin().await?;
-    person.turn(&mut talk, "say keep me").await?;
+    let mut conversation = person.begin().await?;
+    person.turn(&mut conversation, "say keep me").await?;
     let archived = person
-        .ask(&mut talk, json!({"type": "session:archive"}))
+        .ask(&mut conversation, json!({"type": "session:archive"}))
         .await?;
     assert_eq!(archived["type"], "session:archived");
     assert!(person.list(false).await?.is_empty());
     assert_eq!(person.list(true).await?[0]["title"], "say keep me");
     let back = person
-        .ask(&mut talk, json!({"type": "session:unarchive"}))
+        .ask(&mut conversation, json!({"type": "session:unarchive"}))
         .await?;
     assert_eq!(back["session"]["title"], "say keep me");
     assert_eq!(person.titles().await?, ["say keep me"]);
@@ -238,15 +253,15 @@ async fn tc_2_4a_an_archived_session_leaves_the_list_and_can_come_back() -> Resu
 }
 
 #[tokio::test]
-async fn tc_2_4c_sessions_made_elsewhere_are_not_listed() -> Result<()> {
+async fn tc_2_4c_sessions_created_by_other_clients_are_not_listed() -> Result<()> {
     let setup = setup("")?;
     let server = setup.start().await?;
-    // The agent remembers one that we never made.
-    std::fs::write(setup.home().join("agent-memory/somebody-elses"), "")?;
+    // A session in the agent's memory that this server did not create.
+    std::fs::write(setup.home().join("agent-memory/of-another-client"), "")?;
     let mut person = Person::at(&server, &setup.folder("app")?).await?;
     person.create().await?;
     assert_eq!(person.list(false).await?.len(), 1);
-    let forged = json!({"type": "session:open", "sessionId": "claude-code:somebody-elses"});
+    let forged = json!({"type": "session:open", "sessionId": "claude-code:of-another-client"});
     assert_eq!(
         person.socket.ask(forged).await?["code"],
         "SESSION_NOT_FOUND"
@@ -255,7 +270,7 @@ async fn tc_2_4c_sessions_made_elsewhere_are_not_listed() -> Result<()> {
 }
 
 #[tokio::test]
-async fn a_forged_id_is_not_found_whatever_it_looks_like() -> Result<()> {
+async fn forged_session_ids_are_not_found() -> Result<()> {
     let setup = setup("")?;
     let server = setup.start().await?;
     let mut person = Person::at(&server, &setup.folder("app")?).await?;
@@ -282,17 +297,19 @@ async fn a_forged_id_is_not_found_whatever_it_looks_like() -> Result<()> {
 }
 
 #[tokio::test]
-async fn tc_2_5a_sessions_and_what_is_archived_survive_a_restart() -> Result<()> {
+async fn tc_2_5a_sessions_and_their_archived_state_survive_a_restart() -> Result<()> {
     let setup = setup("")?;
     let server = setup.start().await?;
     let folder = setup.folder("app")?;
     let mut person = Person::at(&server, &folder).await?;
     for name in ["one", "two", "three"] {
-        let mut talk = person.begin().await?;
-        person.turn(&mut talk, &format!("say {name}")).await?;
+        let mut conversation = person.begin().await?;
+        person
+            .turn(&mut conversation, &format!("say {name}"))
+            .await?;
         if name == "two" {
             person
-                .ask(&mut talk, json!({"type": "session:archive"}))
+                .ask(&mut conversation, json!({"type": "session:archive"}))
                 .await?;
         }
     }
@@ -305,42 +322,42 @@ async fn tc_2_5a_sessions_and_what_is_archived_survive_a_restart() -> Result<()>
 }
 
 #[tokio::test]
-async fn tc_2_5b_history_is_there_after_a_restart_and_the_agent_goes_on_with_it() -> Result<()> {
+async fn tc_2_5b_history_survives_a_restart_and_the_agent_resumes_it() -> Result<()> {
     let setup = setup("")?;
     let server = setup.start().await?;
     let folder = setup.folder("app")?;
     let mut person = Person::at(&server, &folder).await?;
-    let mut talk = person.begin().await?;
-    person.turn(&mut talk, "say before").await?;
+    let mut conversation = person.begin().await?;
+    person.turn(&mut conversation, "say before").await?;
     server.signal("TERM").await?;
 
     let server = setup.start().await?;
     let mut person = Person::at(&server, &folder).await?;
-    let mut again = person.open(&talk.session_id).await?;
-    assert_eq!(again.entries, talk.entries);
+    let mut again = person.open(&conversation.session_id).await?;
+    assert_eq!(again.entries, conversation.entries);
     person.turn(&mut again, "say after").await?;
-    let said = ["user: say after", "assistant: after", "turn ended"];
-    assert_eq!(again.said()[3..], said);
+    let expected = ["user: say after", "assistant: after", "turn ended"];
+    assert_eq!(again.said()[3..], expected);
     assert_eq!(setup.count_asked("session/new"), 1);
     assert_eq!(setup.count_asked("session/resume"), 1);
     Ok(())
 }
 
 #[tokio::test]
-async fn what_was_said_elsewhere_meanwhile_appears() -> Result<()> {
+async fn messages_added_by_another_client_appear_after_a_restart() -> Result<()> {
     let setup = setup("no-resume")?;
     let server = setup.start().await?;
     let folder = setup.folder("app")?;
     let mut person = Person::at(&server, &folder).await?;
-    let mut talk = person.begin().await?;
-    person.turn(&mut talk, "say here").await?;
+    let mut conversation = person.begin().await?;
+    person.turn(&mut conversation, "say here").await?;
     server.signal("TERM").await?;
 
-    // The same conversation is continued in a terminal.
-    let agent_id = talk
+    // Another client continues the same session.
+    let agent_id = conversation
         .session_id
         .strip_prefix("claude-code:")
-        .context("ours")?;
+        .context("not a session of Claude Code")?;
     let memory = setup.home().join("agent-memory").join(agent_id);
     let chunk = |kind: &str, text: &str| {
         json!({"sessionUpdate": kind, "content": {"type": "text", "text": text}}).to_string()
@@ -354,60 +371,63 @@ async fn what_was_said_elsewhere_meanwhile_appears() -> Result<()> {
 
     let server = setup.start().await?;
     let mut person = Person::at(&server, &folder).await?;
-    let mut again = person.open(&talk.session_id).await?;
-    assert_eq!(again.entries, talk.entries);
+    let mut again = person.open(&conversation.session_id).await?;
+    assert_eq!(again.entries, conversation.entries);
     person
         .until_said(&mut again, "assistant: there too")
         .await?;
-    let said = [
+    let expected = [
         "user: say here",
         "assistant: here",
         "turn ended",
         "user: in the terminal",
         "assistant: there too",
     ];
-    assert_eq!(again.said(), said);
+    assert_eq!(again.said(), expected);
     person.turn(&mut again, "say and on").await?;
     let mut other = Person::at(&server, &folder).await?;
-    assert_eq!(other.open(&talk.session_id).await?.entries, again.entries);
+    assert_eq!(
+        other.open(&conversation.session_id).await?.entries,
+        again.entries
+    );
     Ok(())
 }
 
 #[tokio::test]
-async fn an_agent_that_cannot_load_never_hides_the_history() -> Result<()> {
+async fn history_stays_readable_if_the_agent_cannot_load_sessions() -> Result<()> {
     let setup = setup("no-load no-resume")?;
     let server = setup.start().await?;
     let folder = setup.folder("app")?;
     let mut person = Person::at(&server, &folder).await?;
-    let mut talk = person.begin().await?;
-    person.turn(&mut talk, "say before").await?;
+    let mut conversation = person.begin().await?;
+    person.turn(&mut conversation, "say before").await?;
     server.signal("TERM").await?;
     let server = setup.start().await?;
     let mut person = Person::at(&server, &folder).await?;
-    let mut again = person.open(&talk.session_id).await?;
-    assert_eq!(again.entries, talk.entries);
+    let mut again = person.open(&conversation.session_id).await?;
+    assert_eq!(again.entries, conversation.entries);
     person.turn(&mut again, "say after").await?;
     assert_eq!(again.said()[3..], ["user: say after", "turn failed"]);
-    let why = again.entries[4]["message"].as_str().context("a reason")?;
-    assert!(why.contains("start a new session"), "{why}");
+    let message = again.entries[4]["message"].as_str().context("no reason")?;
+    assert!(message.contains("start a new session"), "{message}");
     Ok(())
 }
 
 #[tokio::test]
-async fn a_name_a_person_chose_stays() -> Result<()> {
+async fn title_set_by_the_user_is_kept() -> Result<()> {
     let setup = setup("")?;
     let server = setup.start().await?;
     let folder = setup.folder("app")?;
     let mut person = Person::at(&server, &folder).await?;
-    let mut talk = person.begin().await?;
+    let mut conversation = person.begin().await?;
     let rename = json!({"type": "session:rename", "title": "  My \n own  "});
-    let renamed = person.ask(&mut talk, rename).await?;
+    let renamed = person.ask(&mut conversation, rename).await?;
     assert_eq!(renamed["title"], "My own");
-    person.turn(&mut talk, "say hello").await?;
+    person.turn(&mut conversation, "say hello").await?;
     assert_eq!(person.titles().await?, ["My own"]);
     let empty = json!({"type": "session:rename", "title": " \n "});
     assert_eq!(
-        person.ask(&mut talk, empty).await?["code"],
+        person.ask(&mut conversation, empty).await?["code"],
         "INVALID_MESSAGE"
     );
     server.signal("KILL").await?;
@@ -420,15 +440,15 @@ async fn a_name_a_person_chose_stays() -> Result<()> {
 }
 
 #[tokio::test]
-async fn a_deleted_session_goes_to_the_trash_and_can_be_brought_back() -> Result<()> {
+async fn deleted_session_moves_to_the_trash_and_can_be_restored() -> Result<()> {
     let setup = setup("")?;
     let server = setup.start().await?;
     let folder = setup.folder("app")?;
     let mut person = Person::at(&server, &folder).await?;
-    let mut talk = person.begin().await?;
-    person.turn(&mut talk, "say precious").await?;
+    let mut conversation = person.begin().await?;
+    person.turn(&mut conversation, "say precious").await?;
     let deleted = person
-        .ask(&mut talk, json!({"type": "session:delete"}))
+        .ask(&mut conversation, json!({"type": "session:delete"}))
         .await?;
     assert_eq!(deleted["type"], "session:deleted");
     assert!(person.list(false).await?.is_empty());
@@ -437,10 +457,10 @@ async fn a_deleted_session_goes_to_the_trash_and_can_be_brought_back() -> Result
         1
     );
     let gone = person
-        .ask(&mut talk, json!({"type": "session:open"}))
+        .ask(&mut conversation, json!({"type": "session:open"}))
         .await?;
     assert_eq!(gone["code"], "SESSION_NOT_FOUND");
-    // The agent is told that it may forget it.
+    // The agent receives `session/close`.
     let deadline = std::time::Instant::now() + testkit::HANG_GUARD;
     while setup.count_asked("session/close") == 0 {
         assert!(std::time::Instant::now() < deadline);
@@ -452,26 +472,29 @@ async fn a_deleted_session_goes_to_the_trash_and_can_be_brought_back() -> Result
     let mut person = Person::at(&server, &folder).await?;
     assert!(person.list(false).await?.is_empty());
     let back = person
-        .ask(&mut talk, json!({"type": "session:restore"}))
+        .ask(&mut conversation, json!({"type": "session:restore"}))
         .await?;
     assert_eq!(back["session"]["title"], "say precious");
-    assert_eq!(person.open(&talk.session_id).await?.entries, talk.entries);
+    assert_eq!(
+        person.open(&conversation.session_id).await?.entries,
+        conversation.entries
+    );
     Ok(())
 }
 
 #[tokio::test]
-async fn sessions_of_a_removed_project_come_back_with_it() -> Result<()> {
+async fn sessions_of_a_removed_project_return_when_it_is_added_again() -> Result<()> {
     let setup = setup("")?;
     let server = setup.start().await?;
     let folder = setup.folder("app")?;
     let mut person = Person::at(&server, &folder).await?;
-    let mut talk = person.begin().await?;
-    person.turn(&mut talk, "say hello").await?;
+    let mut conversation = person.begin().await?;
+    person.turn(&mut conversation, "say hello").await?;
     let remove = json!({"type": "project:remove", "projectId": person.project_id});
     person.socket.ask(remove).await?;
     let mut person = Person::at(&server, &folder).await?;
     assert_eq!(person.titles().await?, ["say hello"]);
-    // Also when the list of projects was lost: the folder is what counts.
+    // Also after the project list was lost: sessions belong to the folder.
     server.signal("TERM").await?;
     std::fs::remove_file(setup.data_dir().join("projects.json"))?;
     let server = setup.start().await?;
@@ -481,7 +504,7 @@ async fn sessions_of_a_removed_project_come_back_with_it() -> Result<()> {
 }
 
 #[tokio::test]
-async fn a_lost_or_broken_index_is_rebuilt_from_the_transcripts_and_said_so() -> Result<()> {
+async fn lost_or_corrupt_index_is_rebuilt_from_transcripts_with_a_notice() -> Result<()> {
     let setup = setup("")?;
     let server = setup.start().await?;
     let folder = setup.folder("app")?;
@@ -515,16 +538,17 @@ async fn a_lost_or_broken_index_is_rebuilt_from_the_transcripts_and_said_so() ->
 }
 
 #[tokio::test]
-async fn a_session_whose_title_was_not_written_any_more_is_named_by_its_first_message() -> Result<()>
-{
+async fn session_without_a_saved_title_is_titled_by_its_first_message() -> Result<()> {
     let setup = setup("")?;
     let server = setup.start().await?;
     let folder = setup.folder("app")?;
     let mut person = Person::at(&server, &folder).await?;
-    let mut talk = person.begin().await?;
-    person.turn(&mut talk, "say the first thing").await?;
+    let mut conversation = person.begin().await?;
+    person
+        .turn(&mut conversation, "say the first thing")
+        .await?;
     server.signal("KILL").await?;
-    // As if it had been killed between the message and the title.
+    // As after a kill between writing the message and writing the title.
     std::fs::remove_file(setup.data_dir().join("sessions.json"))?;
     for entry in std::fs::read_dir(setup.data_dir().join("sessions"))? {
         let path = entry?.path();
@@ -548,17 +572,19 @@ async fn ten_sessions_created_and_prompted_at_once_all_succeed() -> Result<()> {
     let server = setup.start().await?;
     let folder = setup.folder("app")?;
     Person::at(&server, &folder).await?;
-    let people = (0..10).map(|number| {
+    let tasks = (0..10).map(|number| {
         let (server, folder) = (&server, folder.clone());
         async move {
             let mut person = Person::at(server, &folder).await?;
-            let mut talk = person.begin().await?;
-            person.turn(&mut talk, &format!("say {number}")).await?;
-            assert_eq!(talk.said()[1], format!("assistant: {number}"));
-            anyhow::Ok(talk.session_id)
+            let mut conversation = person.begin().await?;
+            person
+                .turn(&mut conversation, &format!("say {number}"))
+                .await?;
+            assert_eq!(conversation.said()[1], format!("assistant: {number}"));
+            anyhow::Ok(conversation.session_id)
         }
     });
-    let ids = futures_util::future::try_join_all(people).await?;
+    let ids = futures_util::future::try_join_all(tasks).await?;
     let different: std::collections::BTreeSet<_> = ids.iter().collect();
     assert_eq!(different.len(), 10);
     assert_eq!(

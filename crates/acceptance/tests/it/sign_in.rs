@@ -1,4 +1,4 @@
-//! Signing in with an agent over the real socket: by the agent itself, on a page, in a terminal.
+//! Tests of signing in to an agent over the browser socket: by the agent itself, on a page, in a terminal.
 
 use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
@@ -10,8 +10,8 @@ fn setup(script: &str) -> Result<ServerSetup> {
     ServerSetup::new()?.with_scripted_agent(script)
 }
 
-/// In front of an agent that refuses a new session.
-async fn locked_out(setup: &ServerSetup) -> Result<(Server, Person)> {
+/// Starts a server whose agent rejects new sessions until the user signs in.
+async fn start_signed_out(setup: &ServerSetup) -> Result<(Server, Person)> {
     let server = setup.start().await?;
     let mut person = Person::at(&server, &setup.folder("app")?).await?;
     let refused = person.ask_to_create(AGENT).await?;
@@ -29,7 +29,7 @@ async fn type_in(person: &mut Person, text: &str) -> Result<()> {
     person.socket.send(typed).await
 }
 
-/// Reads on until all that was written holds this.
+/// Reads messages until the shown output contains `wanted`.
 async fn until_shown(person: &mut Person, seen: &mut String, wanted: &str) -> Result<()> {
     while !seen.contains(wanted) {
         let message = person.socket.next().await;
@@ -42,7 +42,7 @@ async fn until_shown(person: &mut Person, seen: &mut String, wanted: &str) -> Re
     Ok(())
 }
 
-/// The answer to the attempt.
+/// Response to the sign-in request.
 async fn outcome(person: &mut Person, method: &str) -> Result<Value> {
     loop {
         let message = person.socket.next().await?;
@@ -52,7 +52,7 @@ async fn outcome(person: &mut Person, method: &str) -> Result<Value> {
     }
 }
 
-/// Running processes that sign somebody in for this server.
+/// Number of running sign-in processes of this server.
 fn logins(setup: &ServerSetup) -> usize {
     let memory = format!(
         "SCRIPTED_AGENT_MEMORY={}",
@@ -67,7 +67,7 @@ fn logins(setup: &ServerSetup) -> usize {
         let pid = entry.file_name().to_string_lossy().into_owned();
         let command = read(&pid, "cmdline");
         let words: Vec<&str> = command.split_terminator('\0').collect();
-        // Not the keeper, which names it too.
+        // Excludes the keeper, whose command line contains `login` too.
         words.len() == 2 && words[1] == "login" && read(&pid, "environ").contains(&memory)
     })
     .count()
@@ -84,16 +84,16 @@ async fn until_logins(setup: &ServerSetup, count: usize) -> Result<()> {
 }
 
 #[tokio::test]
-async fn an_agent_tells_its_ways_with_their_kinds() -> Result<()> {
+async fn agent_list_has_the_sign_in_methods_with_their_kinds() -> Result<()> {
     let setup = setup("auth three-ways more-ways")?;
-    let (_server, mut person) = locked_out(&setup).await?;
+    let (_server, mut person) = start_signed_out(&setup).await?;
     let list = person.socket.ask(json!({"type": "agent:list"})).await?;
-    let agents = list["agents"].as_array().context("a list")?;
+    let agents = list["agents"].as_array().context("no list")?;
     let agent = agents.iter().find(|agent| agent["cliType"] == AGENT);
-    let ways = agent.context("the agent")?["signIn"].clone();
+    let methods = agent.context("the agent is not listed")?["signIn"].clone();
     let command = format!("{} login", testkit::scripted_agent()?.display());
     assert_eq!(
-        ways,
+        methods,
         json!([
             {"id": "login", "name": "Log in", "kind": "agent"},
             {"id": "key", "name": "Use a key", "description": "From your keyring.", "kind": "agent"},
@@ -107,13 +107,13 @@ async fn an_agent_tells_its_ways_with_their_kinds() -> Result<()> {
 }
 
 #[tokio::test]
-async fn a_way_in_a_terminal_runs_the_agents_own_command_and_takes_what_is_typed() -> Result<()> {
+async fn terminal_sign_in_runs_the_agents_command_with_typed_input() -> Result<()> {
     let setup = setup("auth three-ways")?;
-    let (_server, mut person) = locked_out(&setup).await?;
+    let (_server, mut person) = start_signed_out(&setup).await?;
     begin(&mut person, "terminal").await?;
     let mut seen = String::new();
     until_shown(&mut person, &mut seen, "Code: ").await?;
-    // Its own arguments and environment, on a real terminal.
+    // The command has its own arguments and environment and a real terminal.
     assert!(seen.contains("(terminal, terminal: true)"), "{seen}");
     type_in(&mut person, "wro").await?;
     type_in(&mut person, "ng\r").await?;
@@ -124,7 +124,7 @@ async fn a_way_in_a_terminal_runs_the_agents_own_command_and_takes_what_is_typed
         outcome(&mut person, "terminal").await?["type"],
         "agent:authenticated"
     );
-    // The agent was never asked to do it itself, and was started anew to see it.
+    // The agent got no `authenticate` request and was restarted, so that it sees the sign-in.
     assert_eq!(setup.count_asked("authenticate"), 0);
     assert_eq!(setup.count_asked("initialize"), 2);
     until_logins(&setup, 0).await?;
@@ -133,9 +133,9 @@ async fn a_way_in_a_terminal_runs_the_agents_own_command_and_takes_what_is_typed
 }
 
 #[tokio::test]
-async fn a_command_in_the_older_form_runs_as_the_agent_wrote_it() -> Result<()> {
+async fn sign_in_command_in_the_older_form_runs_unchanged() -> Result<()> {
     let setup = setup("auth more-ways")?;
-    let (_server, mut person) = locked_out(&setup).await?;
+    let (_server, mut person) = start_signed_out(&setup).await?;
     begin(&mut person, "older").await?;
     let mut seen = String::new();
     until_shown(&mut person, &mut seen, "Code: ").await?;
@@ -150,9 +150,9 @@ async fn a_command_in_the_older_form_runs_as_the_agent_wrote_it() -> Result<()> 
 }
 
 #[tokio::test]
-async fn nothing_that_is_typed_or_shown_is_written_down() -> Result<()> {
+async fn sign_in_input_is_neither_logged_nor_stored() -> Result<()> {
     let setup = setup("auth three-ways")?.env("LIMINAL_LOG", "trace");
-    let (server, mut person) = locked_out(&setup).await?;
+    let (server, mut person) = start_signed_out(&setup).await?;
     begin(&mut person, "terminal").await?;
     let mut seen = String::new();
     until_shown(&mut person, &mut seen, "Code: ").await?;
@@ -161,8 +161,8 @@ async fn nothing_that_is_typed_or_shown_is_written_down() -> Result<()> {
     type_in(&mut person, "open sesame\r").await?;
     outcome(&mut person, "terminal").await?;
     let ended = server.signal("TERM").await?;
-    let said = ended.stderr;
-    assert!(!said.contains("hunter-2-secret"), "{said}");
+    let log = ended.stderr;
+    assert!(!log.contains("hunter-2-secret"), "{log}");
     let mut folders = vec![setup.data_dir()];
     while let Some(folder) = folders.pop() {
         for entry in std::fs::read_dir(folder)?.flatten() {
@@ -180,15 +180,15 @@ async fn nothing_that_is_typed_or_shown_is_written_down() -> Result<()> {
 }
 
 #[tokio::test]
-async fn a_command_that_fails_is_said_to_and_may_be_tried_again() -> Result<()> {
+async fn failed_sign_in_command_is_reported_and_can_be_retried() -> Result<()> {
     let setup = setup("auth three-ways")?;
-    let (_server, mut person) = locked_out(&setup).await?;
+    let (_server, mut person) = start_signed_out(&setup).await?;
     for _ in 0..2 {
         begin(&mut person, "terminal").await?;
         until_shown(&mut person, &mut String::new(), "Code: ").await?;
         type_in(&mut person, "exit 3\r").await?;
         let failed = outcome(&mut person, "terminal").await?;
-        let message = failed["message"].as_str().context("a message")?;
+        let message = failed["message"].as_str().context("no message")?;
         assert!(message.contains("exit code 3"), "{failed}");
     }
     assert_eq!(setup.count_asked("initialize"), 1);
@@ -196,9 +196,9 @@ async fn a_command_that_fails_is_said_to_and_may_be_tried_again() -> Result<()> 
 }
 
 #[tokio::test]
-async fn ctrl_c_and_closing_end_it_and_all_it_started() -> Result<()> {
+async fn ctrl_c_stop_close_and_kill_end_the_sign_in_processes() -> Result<()> {
     let setup = setup("auth three-ways")?;
-    let (server, mut person) = locked_out(&setup).await?;
+    let (server, mut person) = start_signed_out(&setup).await?;
     begin(&mut person, "terminal").await?;
     until_shown(&mut person, &mut String::new(), "Code: ").await?;
     type_in(&mut person, "\u{3}").await?;
@@ -210,23 +210,23 @@ async fn ctrl_c_and_closing_end_it_and_all_it_started() -> Result<()> {
     assert_eq!(logins(&setup), 1);
     let stop = json!({"type": "agent:sign-in-stop", "cliType": AGENT});
     person.socket.send(stop).await?;
-    let given_up = outcome(&mut person, "terminal").await?;
+    let stopped = outcome(&mut person, "terminal").await?;
     assert!(
-        given_up["message"]
+        stopped["message"]
             .as_str()
             .unwrap_or_default()
             .contains("given up"),
-        "{given_up}"
+        "{stopped}"
     );
     until_logins(&setup, 0).await?;
 
-    // A window that is closed.
+    // Closing the window ends the sign-in.
     begin(&mut person, "terminal").await?;
     until_shown(&mut person, &mut String::new(), "Code: ").await?;
     drop(person);
     until_logins(&setup, 0).await?;
 
-    // A server that is killed.
+    // Killing the server ends the sign-in.
     let mut person = Person::at(&server, &setup.folder("app")?).await?;
     begin(&mut person, "terminal").await?;
     until_shown(&mut person, &mut String::new(), "Code: ").await?;
@@ -235,9 +235,9 @@ async fn ctrl_c_and_closing_end_it_and_all_it_started() -> Result<()> {
 }
 
 #[tokio::test]
-async fn there_is_one_attempt_at_a_time_and_only_its_window_sees_it() -> Result<()> {
+async fn new_sign_in_replaces_the_old_one_and_only_its_window_sees_it() -> Result<()> {
     let setup = setup("auth three-ways")?;
-    let (server, mut first) = locked_out(&setup).await?;
+    let (server, mut first) = start_signed_out(&setup).await?;
     begin(&mut first, "terminal").await?;
     until_shown(&mut first, &mut String::new(), "Code: ").await?;
     let mut second = Person::at(&server, &setup.folder("app")?).await?;
@@ -247,7 +247,7 @@ async fn there_is_one_attempt_at_a_time_and_only_its_window_sees_it() -> Result<
     until_logins(&setup, 1).await?;
     type_in(&mut second, "open sesame\r").await?;
     outcome(&mut second, "terminal").await?;
-    // Whatever was shown meanwhile was not for the first.
+    // The first window got no output of the second sign-in.
     let list = json!({"type": "agent:list", "requestId": "list"});
     first.socket.send(list).await?;
     loop {
@@ -260,13 +260,13 @@ async fn there_is_one_attempt_at_a_time_and_only_its_window_sees_it() -> Result<
 }
 
 #[tokio::test]
-async fn only_what_the_agent_offers_runs() -> Result<()> {
+async fn sign_in_method_the_agent_does_not_offer_is_rejected() -> Result<()> {
     let setup = setup("auth three-ways")?;
-    let (_server, mut person) = locked_out(&setup).await?;
+    let (_server, mut person) = start_signed_out(&setup).await?;
     for method in ["sh -c id", "", "login --force"] {
         begin(&mut person, method).await?;
         let refused = outcome(&mut person, method).await?;
-        let message = refused["message"].as_str().context("a message")?;
+        let message = refused["message"].as_str().context("no message")?;
         assert!(message.contains("offers no such way"), "{refused}");
     }
     let typed = json!({"type": "agent:sign-in-type", "cliType": AGENT, "text": "x"});
@@ -277,9 +277,9 @@ async fn only_what_the_agent_offers_runs() -> Result<()> {
 }
 
 #[tokio::test]
-async fn a_command_that_writes_without_end_holds_nobody_up() -> Result<()> {
+async fn sign_in_command_that_floods_output_still_accepts_input() -> Result<()> {
     let setup = setup("auth three-ways")?;
-    let (_server, mut person) = locked_out(&setup).await?;
+    let (_server, mut person) = start_signed_out(&setup).await?;
     begin(&mut person, "terminal").await?;
     let mut seen = String::new();
     until_shown(&mut person, &mut seen, "Code: ").await?;
@@ -294,29 +294,29 @@ async fn a_command_that_writes_without_end_holds_nobody_up() -> Result<()> {
 }
 
 #[tokio::test]
-async fn a_command_that_does_not_read_can_be_ended_whatever_is_typed() -> Result<()> {
+async fn sign_in_command_that_does_not_read_input_can_be_stopped() -> Result<()> {
     let setup = setup("auth three-ways")?;
-    let (_server, mut person) = locked_out(&setup).await?;
+    let (_server, mut person) = start_signed_out(&setup).await?;
     begin(&mut person, "terminal").await?;
     let mut seen = String::new();
     until_shown(&mut person, &mut seen, "Code: ").await?;
     type_in(&mut person, "deaf\r").await?;
     until_shown(&mut person, &mut seen, "not listening").await?;
-    // More than the terminal takes.
+    // More input than the terminal buffers.
     for _ in 0..8 {
         type_in(&mut person, &"xyz\r".repeat(4000)).await?;
     }
     let stop = json!({"type": "agent:sign-in-stop", "cliType": AGENT});
     person.socket.send(stop).await?;
-    let given_up = outcome(&mut person, "terminal").await?;
-    assert_eq!(given_up["type"], "error", "{given_up}");
+    let stopped = outcome(&mut person, "terminal").await?;
+    assert_eq!(stopped["type"], "error", "{stopped}");
     until_logins(&setup, 0).await
 }
 
 #[tokio::test]
-async fn an_agent_may_send_the_person_to_a_page_while_it_signs_them_in() -> Result<()> {
+async fn agent_may_show_a_link_during_sign_in() -> Result<()> {
     let setup = setup("auth three-ways more-ways")?;
-    let (_server, mut person) = locked_out(&setup).await?;
+    let (_server, mut person) = start_signed_out(&setup).await?;
     for (action, ended) in [("decline", "error"), ("accept", "agent:authenticated")] {
         begin(&mut person, "page").await?;
         loop {
@@ -336,40 +336,45 @@ async fn an_agent_may_send_the_person_to_a_page_while_it_signs_them_in() -> Resu
 }
 
 #[tokio::test]
-async fn a_session_that_is_opened_again_says_that_its_agent_wants_a_sign_in_and_goes_on_after_it()
--> Result<()> {
+async fn reopened_session_reports_a_needed_sign_in_and_continues_after_it() -> Result<()> {
     let setup = setup("auth")?;
-    let (server, mut person) = locked_out(&setup).await?;
+    let (server, mut person) = start_signed_out(&setup).await?;
     begin(&mut person, "login").await?;
     assert_eq!(
         outcome(&mut person, "login").await?["type"],
         "agent:authenticated"
     );
-    let mut talk = person.begin().await?;
-    person.turn(&mut talk, "say before").await?;
-    // It has forgotten by the next day.
+    let mut conversation = person.begin().await?;
+    person.turn(&mut conversation, "say before").await?;
+    // The agent loses its sign-in when it is restarted.
     server.signal("KILL").await?;
     let server = setup.start().await?;
     let mut person = Person::at(&server, &setup.folder("app")?).await?;
-    let mut talk = person.open(&talk.session_id).await?;
+    let mut conversation = person.open(&conversation.session_id).await?;
     let refused = |seen: &testkit::Conversation| seen.info["problem"].is_object();
-    person.until(&mut talk, refused).await?;
-    let problem = talk.info["problem"].clone();
+    person.until(&mut conversation, refused).await?;
+    let problem = conversation.info["problem"].clone();
     assert_eq!(problem["code"], "SIGN_IN_NEEDED", "{problem}");
-    assert_eq!(talk.said().len(), 3, "nothing was added to it");
+    assert_eq!(
+        conversation.said().len(),
+        3,
+        "the failed attach must not add entries"
+    );
     let attach = json!({"type": "session:attach"});
-    // Without it, no better.
-    talk.info = Value::Null;
-    person.ask(&mut talk, attach.clone()).await?;
-    person.until(&mut talk, refused).await?;
+    // A retry without a sign-in fails again.
+    conversation.info = Value::Null;
+    person.ask(&mut conversation, attach.clone()).await?;
+    person.until(&mut conversation, refused).await?;
     begin(&mut person, "login").await?;
     outcome(&mut person, "login").await?;
-    person.ask(&mut talk, attach).await?;
+    person.ask(&mut conversation, attach).await?;
     person
-        .until(&mut talk, |seen| seen.info["attachment"] == "attached")
+        .until(&mut conversation, |seen| {
+            seen.info["attachment"] == "attached"
+        })
         .await?;
-    assert!(talk.info["problem"].is_null());
-    person.turn(&mut talk, "say after").await?;
-    assert_eq!(talk.said()[4], "assistant: after");
+    assert!(conversation.info["problem"].is_null());
+    person.turn(&mut conversation, "say after").await?;
+    assert_eq!(conversation.said()[4], "assistant: after");
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! The browser's socket with well-behaved, careless and hostile clients.
+//! Tests of the browser socket with well-behaved, faulty and hostile clients.
 
 use anyhow::Result;
 use serde_json::{Value, json};
@@ -11,7 +11,7 @@ async fn start() -> Result<(ServerSetup, Server)> {
 }
 
 #[tokio::test]
-async fn the_first_message_says_who_is_speaking() -> Result<()> {
+async fn hello_reports_version_settings_and_boot_id() -> Result<()> {
     let (setup, server) = start().await?;
     let hello = server.connect_unread().await?.next().await?;
     assert_eq!(hello["type"], "hello");
@@ -36,7 +36,7 @@ async fn the_first_message_says_who_is_speaking() -> Result<()> {
 }
 
 #[tokio::test]
-async fn anything_malformed_is_answered_and_the_socket_lives() -> Result<()> {
+async fn malformed_messages_are_answered_and_the_socket_stays_open() -> Result<()> {
     let (_setup, server) = start().await?;
     let mut socket = server.connect().await?;
     let deep = format!(
@@ -93,7 +93,7 @@ async fn anything_malformed_is_answered_and_the_socket_lives() -> Result<()> {
 }
 
 #[tokio::test]
-async fn a_request_that_fails_is_named_in_the_error() -> Result<()> {
+async fn error_carries_the_request_id_of_the_failed_request() -> Result<()> {
     let (_setup, server) = start().await?;
     let mut socket = server.connect().await?;
     socket
@@ -112,7 +112,7 @@ async fn a_request_that_fails_is_named_in_the_error() -> Result<()> {
 }
 
 #[tokio::test]
-async fn a_frame_over_the_limit_ends_that_connection_and_no_other() -> Result<()> {
+async fn frame_over_the_limit_closes_only_its_connection() -> Result<()> {
     let (_setup, server) = start().await?;
     let mut calm = server.connect().await?;
     let mut huge = server.connect().await?;
@@ -120,7 +120,7 @@ async fn a_frame_over_the_limit_ends_that_connection_and_no_other() -> Result<()
         r#"{{"type":"project:add","path":"{}"}}"#,
         "x".repeat(2 * 1024 * 1024)
     );
-    // The server may hang up while we are still writing.
+    // The server may close the connection while the client is still writing.
     let _ = huge.send_text(&text).await;
     assert!(matches!(huge.closed().await?, Some(1009) | None));
     assert_eq!(
@@ -131,7 +131,7 @@ async fn a_frame_over_the_limit_ends_that_connection_and_no_other() -> Result<()
 }
 
 #[tokio::test]
-async fn many_requests_at_once_are_all_answered_and_carried_out_in_order() -> Result<()> {
+async fn pipelined_requests_are_all_answered_and_executed_in_order() -> Result<()> {
     let (setup, server) = start().await?;
     let mut socket = server.connect().await?;
     for number in 0..200 {
@@ -167,45 +167,45 @@ async fn many_requests_at_once_are_all_answered_and_carried_out_in_order() -> Re
     assert_eq!(names, sent, "in the order in which they were sent");
     assert!(
         times.is_sorted_by(|a, b| a.as_str() < b.as_str()),
-        "no two at the same moment"
+        "no two projects have the same time"
     );
     Ok(())
 }
 
 #[tokio::test]
-async fn stopping_says_goodbye_to_every_window() -> Result<()> {
+async fn stop_closes_every_window_with_1001() -> Result<()> {
     let (_setup, server) = start().await?;
-    let mut one = server.connect().await?;
-    let mut two = server.connect().await?;
+    let mut first = server.connect().await?;
+    let mut second = server.connect().await?;
     let ended = server.signal("TERM").await?;
     assert!(ended.status.success(), "{ended:?}");
     assert_eq!(
-        (one.closed().await?, two.closed().await?),
+        (first.closed().await?, second.closed().await?),
         (Some(1001), Some(1001))
     );
     Ok(())
 }
 
 #[tokio::test]
-async fn a_window_that_does_not_read_slows_nobody_and_is_let_go() -> Result<()> {
+async fn window_that_does_not_read_delays_no_other_and_is_closed() -> Result<()> {
     let (setup, server) = start().await?;
-    let mut asleep = server.connect().await?;
+    let mut slow = server.connect().await?;
     let begun = std::time::Instant::now();
     let parent = setup.folder(&["d".repeat(200).as_str(); 15].join("/"))?;
     let mut busy = tokio::task::JoinSet::new();
     for number in 0..8 {
         let path = format!("{parent}/app{number}");
         std::fs::create_dir(&path)?;
-        let mut awake = server.connect().await?;
-        // All together far more than socket buffers and the hub's backlog hold.
+        let mut active = server.connect().await?;
+        // Together far more events than the socket buffers and the hub's backlog hold.
         busy.spawn(async move {
-            let added = awake
+            let added = active
                 .ask(json!({"type": "project:add", "path": path}))
                 .await?;
             let id = &added["project"]["id"];
             for _ in 0..300 {
                 for kind in ["project:remove", "project:restore"] {
-                    let answer = awake.ask(json!({"type": kind, "projectId": id})).await?;
+                    let answer = active.ask(json!({"type": kind, "projectId": id})).await?;
                     anyhow::ensure!(answer["type"] != "error", "{answer}");
                 }
             }
@@ -215,10 +215,13 @@ async fn a_window_that_does_not_read_slows_nobody_and_is_let_go() -> Result<()> 
     while let Some(done) = busy.join_next().await {
         done??;
     }
-    let slept = begun.elapsed();
-    let code = asleep.closed().await?;
-    // Hung up on without a word only if not even the goodbye could be sent for so long.
-    let told = slept < testkit::GIVEN_UP_AFTER;
-    assert!(code == Some(4008) || (!told && code.is_none()), "{code:?}");
+    let elapsed = begun.elapsed();
+    let code = slow.closed().await?;
+    // There is no close code only if the close frame could not be sent for `GIVEN_UP_AFTER`.
+    let in_time = elapsed < testkit::GIVEN_UP_AFTER;
+    assert!(
+        code == Some(4008) || (!in_time && code.is_none()),
+        "{code:?}"
+    );
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! Flow 3 of the feature spec over the real socket: what is said, stopped, queued, asked and lost.
+//! Flow 3 of the feature spec over the browser socket: messages, cancel, queue, permissions and failures.
 
 use anyhow::{Context, Result};
 use serde_json::{Value, json};
@@ -16,8 +16,8 @@ async fn one(script: &str) -> Result<(ServerSetup, Server, Person, Conversation)
 async fn begin(setup: ServerSetup) -> Result<(ServerSetup, Server, Person, Conversation)> {
     let server = setup.start().await?;
     let mut person = Person::at(&server, &setup.folder("app")?).await?;
-    let talk = person.begin().await?;
-    Ok((setup, server, person, talk))
+    let conversation = person.begin().await?;
+    Ok((setup, server, person, conversation))
 }
 
 fn prompts(setup: &ServerSetup) -> usize {
@@ -25,27 +25,32 @@ fn prompts(setup: &ServerSetup) -> usize {
 }
 
 #[tokio::test]
-async fn tc_3_7b_a_cancel_stops_the_turn_keeps_what_was_said_and_lets_go_on() -> Result<()> {
-    let (_setup, _server, mut person, mut talk) = one("").await?;
-    person.send(&talk, "say partial\nhang").await?;
-    person.until_said(&mut talk, "assistant: partial").await?;
+async fn tc_3_7b_cancel_stops_the_turn_and_keeps_its_output() -> Result<()> {
+    let (_setup, _server, mut person, mut conversation) = one("").await?;
+    person.send(&conversation, "say partial\nhang").await?;
     person
-        .ask(&mut talk, json!({"type": "session:cancel"}))
+        .until_said(&mut conversation, "assistant: partial")
         .await?;
-    person.until_turns(&mut talk, 1).await?;
-    assert_eq!(talk.said()[1..], ["assistant: partial", "turn cancelled"]);
-    assert_eq!(talk.cancelled, ["e2"]);
-    assert!(talk.complete.is_empty());
-    person.turn(&mut talk, "say next").await?;
-    assert_eq!(talk.said()[4..], ["assistant: next", "turn ended"]);
+    person
+        .ask(&mut conversation, json!({"type": "session:cancel"}))
+        .await?;
+    person.until_turns(&mut conversation, 1).await?;
+    assert_eq!(
+        conversation.said()[1..],
+        ["assistant: partial", "turn cancelled"]
+    );
+    assert_eq!(conversation.cancelled, ["e2"]);
+    assert!(conversation.complete.is_empty());
+    person.turn(&mut conversation, "say next").await?;
+    assert_eq!(conversation.said()[4..], ["assistant: next", "turn ended"]);
     Ok(())
 }
 
 #[tokio::test]
-async fn a_cancel_with_nothing_to_cancel_is_no_error() -> Result<()> {
-    let (setup, _server, mut person, mut talk) = one("").await?;
+async fn cancel_without_a_running_turn_is_not_an_error() -> Result<()> {
+    let (setup, _server, mut person, mut conversation) = one("").await?;
     let answer = person
-        .ask(&mut talk, json!({"type": "session:cancel"}))
+        .ask(&mut conversation, json!({"type": "session:cancel"}))
         .await?;
     assert_eq!(answer["type"], "session:done");
     assert_eq!(setup.count_asked("session/cancel"), 0);
@@ -53,72 +58,81 @@ async fn a_cancel_with_nothing_to_cancel_is_no_error() -> Result<()> {
 }
 
 #[tokio::test]
-async fn an_agent_that_ignores_a_cancel_counts_as_crashed() -> Result<()> {
-    let (_setup, _server, mut person, mut talk) = one("").await?;
-    person.send(&talk, "deaf partial").await?;
-    person.until_said(&mut talk, "assistant: partial").await?;
+async fn agent_that_ignores_a_cancel_is_ended_and_its_turn_interrupted() -> Result<()> {
+    let (_setup, _server, mut person, mut conversation) = one("").await?;
+    person.send(&conversation, "deaf partial").await?;
     person
-        .ask(&mut talk, json!({"type": "session:cancel"}))
+        .until_said(&mut conversation, "assistant: partial")
         .await?;
-    person.until_turns(&mut talk, 1).await?;
-    assert_eq!(talk.said()[2], "turn interrupted");
+    person
+        .ask(&mut conversation, json!({"type": "session:cancel"}))
+        .await?;
+    person.until_turns(&mut conversation, 1).await?;
+    assert_eq!(conversation.said()[2], "turn interrupted");
     Ok(())
 }
 
 #[tokio::test]
-async fn a_message_during_a_turn_waits_and_is_sent_when_it_ends() -> Result<()> {
-    let (setup, _server, mut person, mut talk) = one("").await?;
-    person.send(&talk, "say first\nsleep 300").await?;
-    person.until_said(&mut talk, "assistant: first").await?;
+async fn message_during_a_turn_is_queued_and_sent_when_it_ends() -> Result<()> {
+    let (setup, _server, mut person, mut conversation) = one("").await?;
+    person.send(&conversation, "say first\nsleep 300").await?;
+    person
+        .until_said(&mut conversation, "assistant: first")
+        .await?;
     for text in ["say second", "say third"] {
-        person.send(&talk, text).await?;
+        person.send(&conversation, text).await?;
     }
     person
-        .until(&mut talk, |seen| {
+        .until(&mut conversation, |seen| {
             seen.info["queue"].as_array().map(Vec::len) == Some(2)
         })
         .await?;
     assert_eq!(prompts(&setup), 1);
-    person.until_turns(&mut talk, 3).await?;
-    let texts: Vec<_> = talk
+    person.until_turns(&mut conversation, 3).await?;
+    let texts: Vec<_> = conversation
         .said()
         .into_iter()
-        .filter(|said| said.starts_with("assistant"))
+        .filter(|line| line.starts_with("assistant"))
         .collect();
     assert_eq!(
         texts,
         ["assistant: first", "assistant: second", "assistant: third"]
     );
-    assert_eq!(talk.info["queue"], json!([]));
+    assert_eq!(conversation.info["queue"], json!([]));
     Ok(())
 }
 
 #[tokio::test]
-async fn what_waits_can_be_changed_and_taken_back() -> Result<()> {
-    let (setup, _server, mut person, mut talk) = one("").await?;
+async fn queued_message_can_be_edited_and_removed() -> Result<()> {
+    let (setup, _server, mut person, mut conversation) = one("").await?;
     let go_on = setup.home().join("go-on");
     let first = format!("say first\nuntil {}", go_on.display());
-    person.send(&talk, &first).await?;
-    person.until_said(&mut talk, "assistant: first").await?;
+    person.send(&conversation, &first).await?;
+    person
+        .until_said(&mut conversation, "assistant: first")
+        .await?;
     for text in ["say wrong", "say never"] {
-        person.send(&talk, text).await?;
+        person.send(&conversation, text).await?;
     }
     person
-        .until(&mut talk, |seen| {
+        .until(&mut conversation, |seen| {
             seen.info["queue"].as_array().map(Vec::len) == Some(2)
         })
         .await?;
-    let id = |at: usize, talk: &Conversation| talk.info["queue"][at]["queueId"].clone();
-    let edit =
-        json!({"type": "session:queue-edit", "queueId": id(0, &talk), "content": "say right"});
-    person.ask(&mut talk, edit).await?;
-    let remove = json!({"type": "session:queue-remove", "queueId": id(1, &talk)});
-    person.ask(&mut talk, remove.clone()).await?;
-    assert_eq!(person.ask(&mut talk, remove).await?["code"], "SESSION_BUSY");
-    std::fs::write(go_on, "")?;
-    person.until_turns(&mut talk, 2).await?;
+    let id =
+        |at: usize, conversation: &Conversation| conversation.info["queue"][at]["queueId"].clone();
+    let edit = json!({"type": "session:queue-edit", "queueId": id(0, &conversation), "content": "say right"});
+    person.ask(&mut conversation, edit).await?;
+    let remove = json!({"type": "session:queue-remove", "queueId": id(1, &conversation)});
+    person.ask(&mut conversation, remove.clone()).await?;
     assert_eq!(
-        talk.said()[3..],
+        person.ask(&mut conversation, remove).await?["code"],
+        "SESSION_BUSY"
+    );
+    std::fs::write(go_on, "")?;
+    person.until_turns(&mut conversation, 2).await?;
+    assert_eq!(
+        conversation.said()[3..],
         ["user: say right", "assistant: right", "turn ended"]
     );
     Ok(())
@@ -126,20 +140,22 @@ async fn what_waits_can_be_changed_and_taken_back() -> Result<()> {
 
 #[tokio::test]
 async fn cancelled_turn_leaves_its_queue_paused_until_it_is_resumed() -> Result<()> {
-    let (setup, _server, mut person, mut talk) = one("").await?;
-    person.send(&talk, "say first\nhang").await?;
-    person.until_said(&mut talk, "assistant: first").await?;
-    person.send(&talk, "say later").await?;
+    let (setup, _server, mut person, mut conversation) = one("").await?;
+    person.send(&conversation, "say first\nhang").await?;
+    person
+        .until_said(&mut conversation, "assistant: first")
+        .await?;
+    person.send(&conversation, "say later").await?;
     let waits = |seen: &Conversation| seen.info["queue"].as_array().map(Vec::len) == Some(1);
-    person.until(&mut talk, waits).await?;
+    person.until(&mut conversation, waits).await?;
     let cancel = json!({"type": "session:cancel"});
-    person.ask(&mut talk, cancel).await?;
-    person.until_turns(&mut talk, 1).await?;
-    assert_eq!(talk.info["queueHeld"], true);
+    person.ask(&mut conversation, cancel).await?;
+    person.until_turns(&mut conversation, 1).await?;
+    assert_eq!(conversation.info["queueHeld"], true);
     // A new message does not wait behind the paused ones, and its end does not send them.
-    person.turn(&mut talk, "say new").await?;
+    person.turn(&mut conversation, "say new").await?;
     assert_eq!(
-        talk.said()[2..],
+        conversation.said()[2..],
         [
             "turn cancelled",
             "user: say new",
@@ -147,44 +163,49 @@ async fn cancelled_turn_leaves_its_queue_paused_until_it_is_resumed() -> Result<
             "turn ended"
         ]
     );
-    assert!(waits(&talk) && talk.info["queueHeld"] == true);
+    assert!(waits(&conversation) && conversation.info["queueHeld"] == true);
     assert_eq!(prompts(&setup), 2);
     let resume = json!({"type": "session:queue-resume"});
-    person.ask(&mut talk, resume).await?;
-    person.until_turns(&mut talk, 3).await?;
+    person.ask(&mut conversation, resume).await?;
+    person.until_turns(&mut conversation, 3).await?;
     assert_eq!(
-        talk.said()[6..],
+        conversation.said()[6..],
         ["user: say later", "assistant: later", "turn ended"]
     );
-    assert_eq!(talk.info["queueHeld"], false);
+    assert_eq!(conversation.info["queueHeld"], false);
     Ok(())
 }
 
 #[tokio::test]
-async fn what_waits_survives_a_crash_and_waits_for_the_person() -> Result<()> {
-    let (setup, server, mut person, mut talk) = one("").await?;
-    person.send(&talk, "say first\nhang").await?;
-    person.until_said(&mut talk, "assistant: first").await?;
-    person.send(&talk, "say later").await?;
+async fn queued_message_survives_a_crash_paused() -> Result<()> {
+    let (setup, server, mut person, mut conversation) = one("").await?;
+    person.send(&conversation, "say first\nhang").await?;
     person
-        .until(&mut talk, |seen| {
+        .until_said(&mut conversation, "assistant: first")
+        .await?;
+    person.send(&conversation, "say later").await?;
+    person
+        .until(&mut conversation, |seen| {
             seen.info["queue"].as_array().map(Vec::len) == Some(1)
         })
         .await?;
     server.signal("KILL").await?;
     let server = setup.start().await?;
     let mut person = Person::at(&server, &setup.folder("app")?).await?;
-    let mut talk = person.open(&talk.session_id).await?;
-    assert_eq!(talk.info["queue"][0]["content"], "say later");
-    assert_eq!(talk.info["queueHeld"], true);
-    assert_eq!(talk.said()[1..], ["assistant: first", "turn interrupted"]);
+    let mut conversation = person.open(&conversation.session_id).await?;
+    assert_eq!(conversation.info["queue"][0]["content"], "say later");
+    assert_eq!(conversation.info["queueHeld"], true);
+    assert_eq!(
+        conversation.said()[1..],
+        ["assistant: first", "turn interrupted"]
+    );
     assert_eq!(prompts(&setup), 1);
     person
-        .ask(&mut talk, json!({"type": "session:queue-resume"}))
+        .ask(&mut conversation, json!({"type": "session:queue-resume"}))
         .await?;
-    person.until_turns(&mut talk, 2).await?;
+    person.until_turns(&mut conversation, 2).await?;
     assert_eq!(
-        talk.said()[3..],
+        conversation.said()[3..],
         ["user: say later", "assistant: later", "turn ended"]
     );
     assert_eq!(prompts(&setup), 2);
@@ -192,17 +213,19 @@ async fn what_waits_survives_a_crash_and_waits_for_the_person() -> Result<()> {
 }
 
 #[tokio::test]
-async fn a_request_id_runs_once_also_after_a_restart() -> Result<()> {
-    let (setup, server, mut person, mut talk) = one("").await?;
+async fn message_with_a_known_request_id_runs_once_also_after_a_restart() -> Result<()> {
+    let (setup, server, mut person, mut conversation) = one("").await?;
     for _ in 0..3 {
-        person.send_as(&talk, "say once", "the-same").await?;
+        person
+            .send_as(&conversation, "say once", "the-same")
+            .await?;
     }
-    person.until_turns(&mut talk, 1).await?;
-    assert_eq!(talk.entries[0]["requestId"], "the-same");
+    person.until_turns(&mut conversation, 1).await?;
+    assert_eq!(conversation.entries[0]["requestId"], "the-same");
     server.signal("KILL").await?;
     let server = setup.start().await?;
     let mut person = Person::at(&server, &setup.folder("app")?).await?;
-    let mut again = person.open(&talk.session_id).await?;
+    let mut again = person.open(&conversation.session_id).await?;
     person.send_as(&again, "say once", "the-same").await?;
     person.turn(&mut again, "say twice").await?;
     assert_eq!(
@@ -214,26 +237,26 @@ async fn a_request_id_runs_once_also_after_a_restart() -> Result<()> {
 }
 
 #[tokio::test]
-async fn the_senders_entry_answers_only_the_senders_request() -> Result<()> {
-    let (setup, server, mut person, mut talk) = one("").await?;
+async fn request_id_of_a_message_is_returned_only_to_its_sender() -> Result<()> {
+    let (setup, server, mut person, mut conversation) = one("").await?;
     let mut other = Person::at(&server, &setup.folder("app")?).await?;
-    other.open(&talk.session_id).await?;
-    person.send_as(&talk, "say hi", "mine").await?;
+    other.open(&conversation.session_id).await?;
+    person.send_as(&conversation, "say hi", "mine").await?;
     let seen = other.socket.next_of("session:update").await?;
     assert_eq!(seen["entry"]["content"], "say hi");
     assert_eq!(seen.get("requestId"), None);
     let own = person.socket.next_of("session:update").await?;
     assert_eq!(own["requestId"], "mine");
-    talk.apply(&own)?;
+    conversation.apply(&own)?;
     Ok(())
 }
 
 #[tokio::test]
-async fn an_empty_message_is_refused() -> Result<()> {
-    let (setup, _server, mut person, mut talk) = one("").await?;
+async fn empty_message_is_rejected() -> Result<()> {
+    let (setup, _server, mut person, mut conversation) = one("").await?;
     let send = json!({"type": "session:send", "content": " \n\t "});
     assert_eq!(
-        person.ask(&mut talk, send).await?["code"],
+        person.ask(&mut conversation, send).await?["code"],
         "INVALID_MESSAGE"
     );
     assert_eq!(prompts(&setup), 0);
@@ -241,21 +264,24 @@ async fn an_empty_message_is_refused() -> Result<()> {
 }
 
 #[tokio::test]
-async fn a_crash_ends_the_running_turns_of_that_agent_and_only_those() -> Result<()> {
+async fn agent_crash_interrupts_only_its_own_turns() -> Result<()> {
     let setup = setup("")?;
     let setup = setup.env("CODEX_ACP_CMD", testkit::scripted_agent()?);
     let (setup, server, mut person, mut crashing) = begin(setup).await?;
     let mut running = person.begin().await?;
     let mut idle = person.begin().await?;
     let codex = person.ask_to_create("codex").await?;
-    let codex = codex["sessionId"].as_str().context("an id")?.to_owned();
-    let mut other_kind = Person::at(&server, &setup.folder("app")?).await?;
-    let mut theirs = other_kind.open(&codex).await?;
-    other_kind
-        .send(&theirs, "say there\nsleep 1500\nsay still there")
+    let codex = codex["sessionId"].as_str().context("no id")?.to_owned();
+    let mut other_agent = Person::at(&server, &setup.folder("app")?).await?;
+    let mut other_conversation = other_agent.open(&codex).await?;
+    other_agent
+        .send(
+            &other_conversation,
+            "say there\nsleep 1500\nsay still there",
+        )
         .await?;
-    other_kind
-        .until_said(&mut theirs, "assistant: there")
+    other_agent
+        .until_said(&mut other_conversation, "assistant: there")
         .await?;
 
     let mut second = Person::at(&server, &setup.folder("app")?).await?;
@@ -267,22 +293,22 @@ async fn a_crash_ends_the_running_turns_of_that_agent_and_only_those() -> Result
         crashing.said()[1..],
         ["assistant: boom", "turn interrupted"]
     );
-    let why = crashing.entries[2]["message"]
+    let message = crashing.entries[2]["message"]
         .as_str()
-        .context("a reason")?;
+        .context("no reason")?;
     assert!(
-        why.contains("Connection to Claude Code lost") && why.contains("exit code 7"),
-        "{why}"
+        message.contains("Connection to Claude Code lost") && message.contains("exit code 7"),
+        "{message}"
     );
     second.until_turns(&mut seen, 1).await?;
     assert_eq!(seen.said()[1..], ["assistant: going", "turn interrupted"]);
-    other_kind.until_turns(&mut theirs, 1).await?;
+    other_agent.until_turns(&mut other_conversation, 1).await?;
     assert_eq!(
-        theirs.said()[1..],
+        other_conversation.said()[1..],
         ["assistant: therestill there", "turn ended"]
     );
 
-    // The next use attaches it again, once.
+    // The next message attaches the session again.
     person.turn(&mut idle, "say awake").await?;
     assert_eq!(idle.said()[1..], ["assistant: awake", "turn ended"]);
     person.turn(&mut running, "say back").await.ok();
@@ -291,42 +317,42 @@ async fn a_crash_ends_the_running_turns_of_that_agent_and_only_those() -> Result
 
 #[tokio::test]
 async fn ten_sends_after_a_crash_attach_the_session_once() -> Result<()> {
-    let (setup, server, mut person, mut talk) = one("").await?;
-    person.turn(&mut talk, "crash 1").await?;
+    let (setup, server, mut person, mut conversation) = one("").await?;
+    person.turn(&mut conversation, "crash 1").await?;
     let mut others = vec![];
     for _ in 0..10 {
         others.push(Person::at(&server, &setup.folder("app")?).await?);
     }
     for (number, other) in others.iter_mut().enumerate() {
-        other.send(&talk, &format!("say {number}")).await?;
+        other.send(&conversation, &format!("say {number}")).await?;
     }
-    person.until_turns(&mut talk, 11).await?;
+    person.until_turns(&mut conversation, 11).await?;
     assert_eq!(setup.count_asked("session/resume"), 1);
     assert_eq!(prompts(&setup), 11);
-    let answers = talk
+    let answers = conversation
         .said()
         .into_iter()
-        .filter(|said| said.starts_with("assistant"))
+        .filter(|line| line.starts_with("assistant"))
         .count();
     assert_eq!(answers, 10);
     Ok(())
 }
 
 #[tokio::test]
-async fn a_server_that_dies_in_mid_turn_marks_it_interrupted_once() -> Result<()> {
-    let (setup, server, mut person, mut talk) = one("").await?;
+async fn turn_running_when_the_server_was_killed_is_interrupted_once() -> Result<()> {
+    let (setup, server, mut person, mut conversation) = one("").await?;
     person
-        .send(&talk, "say partial\ntool t1 execute Build\nhang")
+        .send(&conversation, "say partial\ntool t1 execute Build\nhang")
         .await?;
-    person.until_said(&mut talk, "tool Build").await?;
+    person.until_said(&mut conversation, "tool Build").await?;
     server.signal("KILL").await?;
     for _ in 0..3 {
         let server = setup.start().await?;
         let mut person = Person::at(&server, &setup.folder("app")?).await?;
         assert_eq!(person.list(false).await?[0]["state"], "failed");
-        let again = person.open(&talk.session_id).await?;
-        let said = ["assistant: partial", "tool Build error", "turn interrupted"];
-        assert_eq!(again.said()[1..], said);
+        let again = person.open(&conversation.session_id).await?;
+        let expected = ["assistant: partial", "tool Build error", "turn interrupted"];
+        assert_eq!(again.said()[1..], expected);
         server.signal("KILL").await?;
     }
     assert_eq!(prompts(&setup), 1);
@@ -334,14 +360,16 @@ async fn a_server_that_dies_in_mid_turn_marks_it_interrupted_once() -> Result<()
 }
 
 #[tokio::test]
-async fn a_server_that_is_stopped_in_mid_turn_says_so() -> Result<()> {
-    let (setup, server, mut person, mut talk) = one("").await?;
-    person.send(&talk, "say partial\nhang").await?;
-    person.until_said(&mut talk, "assistant: partial").await?;
+async fn turn_running_when_the_server_stopped_is_interrupted_with_a_reason() -> Result<()> {
+    let (setup, server, mut person, mut conversation) = one("").await?;
+    person.send(&conversation, "say partial\nhang").await?;
+    person
+        .until_said(&mut conversation, "assistant: partial")
+        .await?;
     server.signal("TERM").await?;
     let server = setup.start().await?;
     let mut person = Person::at(&server, &setup.folder("app")?).await?;
-    let again = person.open(&talk.session_id).await?;
+    let again = person.open(&conversation.session_id).await?;
     assert_eq!(
         again.said()[1..],
         ["assistant: partial", "turn interrupted"]
@@ -351,8 +379,8 @@ async fn a_server_that_is_stopped_in_mid_turn_says_so() -> Result<()> {
 }
 
 #[tokio::test]
-async fn how_a_turn_ended_is_told_as_it_was() -> Result<()> {
-    let (_setup, _server, mut person, mut talk) = one("").await?;
+async fn turn_outcome_reflects_the_agents_stop_reason() -> Result<()> {
+    let (_setup, _server, mut person, mut conversation) = one("").await?;
     for (script, outcome) in [
         ("stop refusal", "turn refused"),
         ("stop max_tokens", "turn max-tokens"),
@@ -360,31 +388,34 @@ async fn how_a_turn_ended_is_told_as_it_was() -> Result<()> {
         ("stop something_new", "turn other"),
         ("fail -32603 the model is overloaded", "turn failed"),
     ] {
-        person.turn(&mut talk, &format!("say hm\n{script}")).await?;
-        assert_eq!(talk.said().last().context("an end")?, outcome);
+        person
+            .turn(&mut conversation, &format!("say hm\n{script}"))
+            .await?;
+        assert_eq!(conversation.said().last().context("no end")?, outcome);
     }
-    let last = talk.entries.last().context("an end")?;
-    let why = last["message"].as_str().context("a reason")?;
-    assert!(why.contains("the model is overloaded"), "{why}");
-    assert_eq!(talk.info["state"], "failed");
+    let last = conversation.entries.last().context("no end")?;
+    let message = last["message"].as_str().context("no reason")?;
+    assert!(message.contains("the model is overloaded"), "{message}");
+    assert_eq!(conversation.info["state"], "failed");
     Ok(())
 }
 
-/// As Claude Code tells it: text, and an error with the same words.
+/// Claude Code puts a generic prefix before the error text; only the text is shown.
 #[tokio::test]
-async fn a_failure_is_told_in_the_agents_words_alone() -> Result<()> {
-    let (_setup, _server, mut person, mut talk) = one("").await?;
+async fn turn_failure_shows_only_the_agents_error_text() -> Result<()> {
+    let (_setup, _server, mut person, mut conversation) = one("").await?;
     let fails = "fail -32603 Internal error: API Error: 429";
-    person.turn(&mut talk, fails).await?;
-    let last = talk.entries.last().context("an end")?;
+    person.turn(&mut conversation, fails).await?;
+    let last = conversation.entries.last().context("no end")?;
     assert_eq!(last["message"], "API Error: 429");
     Ok(())
 }
 
-/// As Codex tells it: text without a name behind a message that has one, a mark, and a usual end.
+/// Codex reports a failure as text without a message id after a message with one, a `systemError` status, and a normal
+/// end of the turn.
 #[tokio::test]
-async fn a_turn_that_ends_as_usual_after_a_failure_has_failed() -> Result<()> {
-    let (_setup, _server, mut person, mut talk) = one("").await?;
+async fn turn_that_ends_normally_after_a_system_error_counts_as_failed() -> Result<()> {
+    let (_setup, _server, mut person, mut conversation) = one("").await?;
     let says = |id: Value, text: &str| {
         let content = json!({"type": "text", "text": text});
         let mut update = json!({"sessionUpdate": "agent_message_chunk", "content": content});
@@ -401,49 +432,49 @@ async fn a_turn_that_ends_as_usual_after_a_failure_has_failed() -> Result<()> {
         says(Value::Null, "stream disconnected"),
         format!("update {trouble}"),
     ];
-    person.turn(&mut talk, &script.concat()).await?;
+    person.turn(&mut conversation, &script.concat()).await?;
     assert_eq!(
-        talk.said()[1..],
+        conversation.said()[1..],
         [
             "assistant: This will not be said.",
             "assistant: stream disconnected",
             "turn failed"
         ]
     );
-    assert_eq!(talk.info["state"], "failed");
-    person.turn(&mut talk, "say next").await?;
-    assert_eq!(talk.said()[5..], ["assistant: next", "turn ended"]);
+    assert_eq!(conversation.info["state"], "failed");
+    person.turn(&mut conversation, "say next").await?;
+    assert_eq!(conversation.said()[5..], ["assistant: next", "turn ended"]);
     Ok(())
 }
 
 #[tokio::test]
-async fn what_an_agent_says_after_the_end_is_kept() -> Result<()> {
-    let (setup, server, mut person, mut talk) = one("").await?;
+async fn agent_output_after_the_turn_is_kept() -> Result<()> {
+    let (setup, server, mut person, mut conversation) = one("").await?;
     person
-        .turn(&mut talk, "say done\nlate one more thing")
+        .turn(&mut conversation, "say done\nlate one more thing")
         .await?;
     person
-        .until_said(&mut talk, "assistant: one more thing")
+        .until_said(&mut conversation, "assistant: one more thing")
         .await?;
     server.signal("KILL").await?;
     let server = setup.start().await?;
     let mut person = Person::at(&server, &setup.folder("app")?).await?;
-    let again = person.open(&talk.session_id).await?;
-    assert_eq!(again.entries, talk.entries);
+    let again = person.open(&conversation.session_id).await?;
+    assert_eq!(again.entries, conversation.entries);
     assert_eq!(
-        again.said().last().context("an entry")?,
+        again.said().last().context("no entry")?,
         "assistant: one more thing"
     );
     Ok(())
 }
 
 #[tokio::test]
-async fn policy_allow_takes_the_least_that_allows() -> Result<()> {
-    let (setup, server, mut person, mut talk) = one("").await?;
+async fn policy_allow_chooses_allow_once() -> Result<()> {
+    let (setup, server, mut person, mut conversation) = one("").await?;
     person
-        .turn(&mut talk, "permission t1 Delete everything")
+        .turn(&mut conversation, "permission t1 Delete everything")
         .await?;
-    let answer = &talk.said()[2];
+    let answer = &conversation.said()[2];
     assert!(answer.contains("id-allow_once"), "{answer}");
     server.signal("TERM").await?;
     let audit = std::fs::read_to_string(setup.data_dir().join("audit.jsonl"))?;
@@ -455,104 +486,120 @@ async fn policy_allow_takes_the_least_that_allows() -> Result<()> {
 }
 
 #[tokio::test]
-async fn policy_ask_waits_for_the_person_and_a_cancel_answers_cancelled() -> Result<()> {
+async fn policy_ask_waits_for_the_user_and_cancel_answers_cancelled() -> Result<()> {
     let setup = setup("")?.arg("--permissions").arg("ask");
-    let (_setup, _server, mut person, mut talk) = begin(setup).await?;
+    let (_setup, _server, mut person, mut conversation) = begin(setup).await?;
     let waiting = |seen: &Conversation| seen.info["state"] == "waiting";
-    person.send(&talk, "permission t1 Delete it").await?;
-    person.until(&mut talk, waiting).await?;
-    let question = talk.info["permissions"][0].clone();
-    assert_eq!(question["title"], "Delete it");
-    assert_eq!(question["options"].as_array().map(Vec::len), Some(3));
-    let permit = |option: &str, question: &Value| json!({"type": "session:permit", "permissionId": question["permissionId"], "optionId": option});
+    person
+        .send(&conversation, "permission t1 Delete it")
+        .await?;
+    person.until(&mut conversation, waiting).await?;
+    let request = conversation.info["permissions"][0].clone();
+    assert_eq!(request["title"], "Delete it");
+    assert_eq!(request["options"].as_array().map(Vec::len), Some(3));
+    let permit = |option: &str, request: &Value| json!({"type": "session:permit", "permissionId": request["permissionId"], "optionId": option});
     let wrong = person
-        .ask(&mut talk, permit("id-invented", &question))
+        .ask(&mut conversation, permit("id-invented", &request))
         .await?;
     assert_eq!(wrong["code"], "SESSION_BUSY");
     person
-        .ask(&mut talk, permit("id-reject_once", &question))
+        .ask(&mut conversation, permit("id-reject_once", &request))
         .await?;
-    person.until_turns(&mut talk, 1).await?;
+    person.until_turns(&mut conversation, 1).await?;
     assert!(
-        talk.said()[2].contains("id-reject_once"),
+        conversation.said()[2].contains("id-reject_once"),
         "{:?}",
-        talk.said()
+        conversation.said()
     );
 
-    person.send(&talk, "permission t2 Delete more").await?;
-    person.until(&mut talk, waiting).await?;
     person
-        .ask(&mut talk, json!({"type": "session:cancel"}))
+        .send(&conversation, "permission t2 Delete more")
         .await?;
-    person.until_turns(&mut talk, 2).await?;
+    person.until(&mut conversation, waiting).await?;
+    person
+        .ask(&mut conversation, json!({"type": "session:cancel"}))
+        .await?;
+    person.until_turns(&mut conversation, 2).await?;
     assert!(
-        talk.said()
+        conversation
+            .said()
             .iter()
-            .any(|said| said.contains("\"cancelled\"")),
+            .any(|line| line.contains("\"cancelled\"")),
         "{:?}",
-        talk.said()
+        conversation.said()
     );
 
     person
         .ask(
-            &mut talk,
+            &mut conversation,
             json!({"type": "session:policy", "policy": "allow"}),
         )
         .await?;
-    person.turn(&mut talk, "permission t3 Delete most").await?;
+    person
+        .turn(&mut conversation, "permission t3 Delete most")
+        .await?;
     assert!(
-        talk.said()
+        conversation
+            .said()
             .iter()
-            .any(|said| said.contains("id-allow_once")),
+            .any(|line| line.contains("id-allow_once")),
         "{:?}",
-        talk.said()
+        conversation.said()
     );
     Ok(())
 }
 
 #[tokio::test]
-async fn a_silent_turn_is_shown_as_quiet_and_goes_on() -> Result<()> {
+async fn silent_turn_is_shown_as_quiet_and_continues() -> Result<()> {
     let setup = setup("")?.env("ACP_PROMPT_TIMEOUT_MS", "100");
-    let (_setup, _server, mut person, mut talk) = begin(setup).await?;
-    person.send(&talk, "say one\nsleep 600\nsay two").await?;
+    let (_setup, _server, mut person, mut conversation) = begin(setup).await?;
     person
-        .until(&mut talk, |seen| {
+        .send(&conversation, "say one\nsleep 600\nsay two")
+        .await?;
+    person
+        .until(&mut conversation, |seen| {
             seen.info["turn"]["quietSince"].is_string()
         })
         .await?;
-    person.until_turns(&mut talk, 1).await?;
-    assert_eq!(talk.said()[1..], ["assistant: onetwo", "turn ended"]);
+    person.until_turns(&mut conversation, 1).await?;
+    assert_eq!(
+        conversation.said()[1..],
+        ["assistant: onetwo", "turn ended"]
+    );
     Ok(())
 }
 
 #[tokio::test]
-async fn a_silent_agent_is_restarted_if_that_is_wanted() -> Result<()> {
+async fn silent_agent_is_restarted_if_stall_action_is_restart() -> Result<()> {
     let setup = setup("")?
         .env("ACP_PROMPT_TIMEOUT_MS", "100")
         .env("LIMINAL_STALL_ACTION", "restart");
-    let (_setup, _server, mut person, mut talk) = begin(setup).await?;
-    person.turn(&mut talk, "say one\nhang").await?;
-    assert_eq!(talk.said()[1..], ["assistant: one", "turn interrupted"]);
+    let (_setup, _server, mut person, mut conversation) = begin(setup).await?;
+    person.turn(&mut conversation, "say one\nhang").await?;
+    assert_eq!(
+        conversation.said()[1..],
+        ["assistant: one", "turn interrupted"]
+    );
     Ok(())
 }
 
 #[tokio::test]
 async fn modes_options_commands_and_usage_are_shown_and_set() -> Result<()> {
-    let (setup, _server, mut person, mut talk) = one("").await?;
-    person.turn(&mut talk, "usage 5 10").await?;
-    assert_eq!(talk.info["commands"][0]["name"], "dance");
-    assert_eq!(talk.info["usage"], json!({"used": 5, "size": 10}));
-    assert_eq!(talk.info["modes"]["current"], "code");
+    let (setup, _server, mut person, mut conversation) = one("").await?;
+    person.turn(&mut conversation, "usage 5 10").await?;
+    assert_eq!(conversation.info["commands"][0]["name"], "dance");
+    assert_eq!(conversation.info["usage"], json!({"used": 5, "size": 10}));
+    assert_eq!(conversation.info["modes"]["current"], "code");
     person
         .ask(
-            &mut talk,
+            &mut conversation,
             json!({"type": "session:set-mode", "modeId": "plan"}),
         )
         .await?;
     let option = json!({"type": "session:set-option", "optionId": "model", "value": "deep"});
-    person.ask(&mut talk, option).await?;
+    person.ask(&mut conversation, option).await?;
     person
-        .until(&mut talk, |seen| {
+        .until(&mut conversation, |seen| {
             seen.info["modes"]["current"] == "plan"
                 && seen.info["options"][0]["currentValue"] == "deep"
         })
@@ -567,82 +614,85 @@ async fn modes_options_commands_and_usage_are_shown_and_set() -> Result<()> {
 }
 
 #[tokio::test]
-async fn agents_read_and_write_inside_the_project_and_nowhere_else() -> Result<()> {
-    let (setup, _server, mut person, mut talk) = one("").await?;
+async fn agents_read_and_write_files_only_inside_the_project() -> Result<()> {
+    let (setup, _server, mut person, mut conversation) = one("").await?;
     let folder = setup.folder("app")?;
     let outside = setup.folder("elsewhere")?;
     let ask = |method: &str, params: Value| format!("ask {method} {params}");
     let inside = format!("{folder}/new/file.txt");
     let write = json!({"path": inside, "content": "from the agent"});
     person
-        .turn(&mut talk, &ask("fs/write_text_file", write))
+        .turn(&mut conversation, &ask("fs/write_text_file", write))
         .await?;
     assert_eq!(std::fs::read_to_string(&inside)?, "from the agent");
     person
         .turn(
-            &mut talk,
+            &mut conversation,
             &ask("fs/read_text_file", json!({"path": inside})),
         )
         .await?;
     assert!(
-        talk.said()[4].contains("from the agent"),
+        conversation.said()[4].contains("from the agent"),
         "{:?}",
-        talk.said()
+        conversation.said()
     );
     for path in [format!("{outside}/x"), format!("{folder}/../elsewhere/x")] {
         let write = json!({"path": path, "content": "no"});
         person
-            .turn(&mut talk, &ask("fs/write_text_file", write))
+            .turn(&mut conversation, &ask("fs/write_text_file", write))
             .await?;
-        let said = talk.said();
-        assert!(said[said.len() - 2].contains("error -32602"), "{said:?}");
+        let lines = conversation.said();
+        assert!(lines[lines.len() - 2].contains("error -32602"), "{lines:?}");
     }
     assert_eq!(std::fs::read_dir(&outside)?.count(), 0);
     let token = setup.data_dir().join("token");
     person
-        .turn(&mut talk, &ask("fs/read_text_file", json!({"path": token})))
+        .turn(
+            &mut conversation,
+            &ask("fs/read_text_file", json!({"path": token})),
+        )
         .await?;
-    let said = talk.said();
-    assert!(said[said.len() - 2].contains("error"), "{said:?}");
+    let lines = conversation.said();
+    assert!(lines[lines.len() - 2].contains("error"), "{lines:?}");
     Ok(())
 }
 
 #[tokio::test]
-async fn the_output_of_a_command_is_shown_live_in_its_tool_call() -> Result<()> {
-    let (_setup, _server, mut person, mut talk) = one("").await?;
+async fn command_output_is_shown_live_in_its_tool_call() -> Result<()> {
+    let (_setup, _server, mut person, mut conversation) = one("").await?;
     person
         .turn(
-            &mut talk,
+            &mut conversation,
             "terminal t1 echo live; sleep 0.2; echo more; exit 3",
         )
         .await?;
-    // How it ended may be told a moment after the turn did.
+    // The exit of the command may be reported shortly after the end of the turn.
     person
-        .until(&mut talk, |seen| {
+        .until(&mut conversation, |seen| {
             seen.entries[1]["content"][0]["exit"].is_object()
         })
         .await?;
-    let terminal = &talk.entries[1]["content"][0];
+    let terminal = &conversation.entries[1]["content"][0];
     assert_eq!(terminal["output"], "live\nmore\n");
     assert_eq!(terminal["exit"]["code"], 3);
     Ok(())
 }
 
 #[tokio::test]
-async fn agents_never_see_our_token_and_do_see_their_own_keys() -> Result<()> {
+async fn agent_environment_has_its_api_keys_but_no_server_token() -> Result<()> {
     let setup = setup("")?
         .env("LIMINAL_TOKEN", "0123456789abcdef0123456789abcdef-secret")
         .env("ANTHROPIC_API_KEY", "theirs");
-    let (_setup, _server, mut person, mut talk) = begin(setup).await?;
-    person.turn(&mut talk, "environment").await?;
-    let said = &talk.said()[1];
-    assert!(said.contains("ANTHROPIC_API_KEY=theirs"), "{said}");
+    let (_setup, _server, mut person, mut conversation) = begin(setup).await?;
+    person.turn(&mut conversation, "environment").await?;
+    let line = &conversation.said()[1];
+    assert!(line.contains("ANTHROPIC_API_KEY=theirs"), "{line}");
     assert!(
-        !said.contains("LIMINAL_") && !said.contains("secret"),
-        "{said}"
+        !line.contains("LIMINAL_") && !line.contains("secret"),
+        "{line}"
     );
-    person.turn(&mut talk, "terminal t1 env").await?;
-    let output = talk.entries[4]["content"][0]["output"]
+    person.turn(&mut conversation, "terminal t1 env").await?;
+    let output = conversation.entries[4]["content"][0]["output"]
         .as_str()
         .context("output")?;
     assert!(
@@ -653,8 +703,8 @@ async fn agents_never_see_our_token_and_do_see_their_own_keys() -> Result<()> {
 }
 
 #[tokio::test]
-async fn a_picture_goes_along_with_a_message() -> Result<()> {
-    let (_setup, server, mut person, mut talk) = one("").await?;
+async fn uploaded_image_is_sent_with_a_message() -> Result<()> {
+    let (_setup, server, mut person, mut conversation) = one("").await?;
     let bearer = format!("Authorization: Bearer {}", server.token);
     let host = format!("Host: {}", server.address);
     let upload = async |headers: &[&str], body: &str| {
@@ -668,20 +718,20 @@ async fn a_picture_goes_along_with_a_message() -> Result<()> {
     assert_eq!(saved.status, 200, "{}", saved.text());
     let id = serde_json::from_str::<Value>(&saved.text())?["id"].clone();
     let shown = server
-        .get(&format!("/uploads/{}", id.as_str().context("an id")?), &[])
+        .get(&format!("/uploads/{}", id.as_str().context("no id")?), &[])
         .await?;
     assert_eq!(shown.header("content-type"), Some("image/gif"));
     assert_eq!(shown.text(), "GIF89a");
     assert_eq!(server.get("/uploads/..%2ftoken", &[]).await?.status, 404);
 
     let send = json!({"type": "session:send", "content": "blocks", "images": [id]});
-    person.ask(&mut talk, send).await?;
-    person.until_turns(&mut talk, 1).await?;
-    assert_eq!(talk.entries[0]["images"], json!([id]));
-    assert_eq!(talk.said()[1], "assistant: text ;image R0lGODlh;");
+    person.ask(&mut conversation, send).await?;
+    person.until_turns(&mut conversation, 1).await?;
+    assert_eq!(conversation.entries[0]["images"], json!([id]));
+    assert_eq!(conversation.said()[1], "assistant: text ;image R0lGODlh;");
     let missing = json!({"type": "session:send", "content": "x", "images": ["../token"]});
     assert_eq!(
-        person.ask(&mut talk, missing).await?["code"],
+        person.ask(&mut conversation, missing).await?["code"],
         "INVALID_MESSAGE"
     );
     Ok(())

@@ -1,4 +1,4 @@
-//! The connection to an agent, with real processes: the scripted agent behind a real keeper.
+//! Tests of the ACP connection to an agent, with real processes: the scripted agent under a real keeper.
 
 use std::ffi::OsString;
 use std::sync::atomic::Ordering;
@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use testkit::HANG_GUARD;
 use tokio::sync::mpsc;
 
-struct Talk {
+struct Client {
     connection: Connection,
     sender: mpsc::Sender<AgentEvent>,
     events: mpsc::Receiver<AgentEvent>,
@@ -36,44 +36,45 @@ fn start(script: &str) -> Result<Start> {
     })
 }
 
-async fn talk_to(start: Start) -> Result<Talk, AgentError> {
+async fn start_client(start: Start) -> Result<Client, AgentError> {
     let (sender, events) = mpsc::channel(64);
     let connection = connect(start, sender.clone()).await?;
-    Ok(Talk {
+    Ok(Client {
         connection,
         sender,
         events,
     })
 }
 
-async fn talk(script: &str) -> Result<Talk> {
-    Ok(talk_to(start(script)?).await?)
+async fn client(script: &str) -> Result<Client> {
+    Ok(start_client(start(script)?).await?)
 }
 
-impl Talk {
+impl Client {
     async fn next(&mut self) -> Result<AgentEvent> {
         let next = tokio::time::timeout(HANG_GUARD, self.events.recv());
         next.await
-            .context("nothing came")?
-            .context("the connection ended")
+            .context("no event arrived")?
+            .context("the event channel is closed")
     }
 
     fn send(&self, method: &str, params: Value) -> Ticket {
         let ticket = self.connection.send(&self.sender, method, params);
-        ticket.expect("it is awake")
+        ticket.expect("the agent is awake")
     }
 
-    /// A new session, its first update left for the caller.
+    /// Creates a session. Its first update is left for the caller to read.
     async fn session(&mut self) -> Result<String> {
         let ticket = self.send("session/new", json!({"cwd": "/", "mcpServers": []}));
         match self.next().await? {
             AgentEvent::Answered {
                 ticket: answered,
                 result,
-            } if answered == ticket => {
-                Ok(result?["sessionId"].as_str().context("an id")?.to_owned())
-            }
-            _ => bail!("something came before the answer"),
+            } if answered == ticket => Ok(result?["sessionId"]
+                .as_str()
+                .context("no session id")?
+                .to_owned()),
+            _ => bail!("another event arrived before the response"),
         }
     }
 
@@ -85,25 +86,25 @@ impl Talk {
         )
     }
 
-    /// Everything up to the end of the process, briefly.
-    async fn rest(&mut self) -> Result<Vec<String>> {
+    /// Summaries of all events up to the exit of the process.
+    async fn events_until_exit(&mut self) -> Result<Vec<String>> {
         let mut seen = vec![];
         loop {
             let event = self.next().await?;
             let last = matches!(event, AgentEvent::Exited { .. });
-            seen.push(brief(&event));
+            seen.push(summary(&event));
             if last {
                 return Ok(seen);
             }
         }
     }
 
-    /// The next `count` events, briefly. Requests are answered with an empty result.
-    async fn seen(&mut self, count: usize) -> Result<Vec<String>> {
+    /// Summaries of the next `count` events. Requests are answered with the outcome "cancelled".
+    async fn next_events(&mut self, count: usize) -> Result<Vec<String>> {
         let mut seen = vec![];
         for _ in 0..count {
             let event = self.next().await?;
-            seen.push(brief(&event));
+            seen.push(summary(&event));
             if let AgentEvent::Request { answer, .. } = event {
                 answer.succeed(json!({"outcome": {"outcome": "cancelled"}}));
             }
@@ -112,7 +113,7 @@ impl Talk {
     }
 }
 
-fn brief(event: &AgentEvent) -> String {
+fn summary(event: &AgentEvent) -> String {
     match event {
         AgentEvent::Update {
             update: Update::Text { text, .. },
@@ -136,7 +137,7 @@ fn brief(event: &AgentEvent) -> String {
     }
 }
 
-/// How many processes have this word in their environment.
+/// Number of processes with this word in their environment.
 fn processes_with(word: &str) -> usize {
     let environments = std::fs::read_dir("/proc").into_iter().flatten().flatten();
     let holds = |environment: Vec<u8>| {
@@ -158,30 +159,29 @@ async fn until_none_with(word: &str) -> Result<()> {
     };
     tokio::time::timeout(HANG_GUARD, wait)
         .await
-        .with_context(|| format!("{word} survived"))
+        .with_context(|| format!("a process with {word} in its environment is still running"))
 }
 
 #[tokio::test]
-async fn the_handshake_tells_who_is_there_and_what_it_can_do() -> Result<()> {
-    let talk = talk("").await?;
-    let initialized = serde_json::to_value(talk.connection.initialized())?;
+async fn handshake_reports_agent_info_and_capabilities() -> Result<()> {
+    let client = client("").await?;
+    let initialized = serde_json::to_value(client.connection.initialized())?;
     assert_eq!(initialized["agentInfo"]["title"], "Scripted Agent");
     assert_eq!(initialized["agentCapabilities"]["loadSession"], true);
     Ok(())
 }
 
 #[tokio::test]
-async fn updates_and_answers_keep_the_order_of_the_wire_also_after_the_end_of_a_turn() -> Result<()>
-{
-    let mut talk = talk("").await?;
+async fn updates_and_responses_keep_wire_order_also_after_the_turn() -> Result<()> {
+    let mut client = client("").await?;
     for _ in 0..20 {
-        let session = talk.session().await?;
+        let session = client.session().await?;
         assert_eq!(
-            talk.seen(1).await?,
+            client.next_events(1).await?,
             ["commands"],
-            "what follows the answer on the wire follows it here"
+            "an update after the response on the wire also arrives after it"
         );
-        talk.prompt(
+        client.prompt(
             &session,
             "think a\nsay b\npermission t Run it\nsay c\nsay d\nlate e\nlate f",
         );
@@ -196,18 +196,18 @@ async fn updates_and_answers_keep_the_order_of_the_wire_also_after_the_end_of_a_
             "text e",
             "text f",
         ];
-        assert_eq!(talk.seen(expected.len()).await?, expected);
+        assert_eq!(client.next_events(expected.len()).await?, expected);
     }
     Ok(())
 }
 
 #[tokio::test]
-async fn a_flood_arrives_whole_and_in_order_at_a_reader_that_takes_its_time() -> Result<()> {
-    let mut talk = talk("").await?;
-    let session = talk.session().await?;
-    talk.seen(1).await?;
-    talk.prompt(&session, "say begin\nflood 20000 20\nsay end");
-    let seen = talk.seen(20_003).await?;
+async fn flood_of_updates_reaches_a_slow_reader_complete_and_in_order() -> Result<()> {
+    let mut client = client("").await?;
+    let session = client.session().await?;
+    client.next_events(1).await?;
+    client.prompt(&session, "say begin\nflood 20000 20\nsay end");
+    let seen = client.next_events(20_003).await?;
     assert_eq!(
         (
             seen[0].as_str(),
@@ -225,31 +225,35 @@ async fn a_flood_arrives_whole_and_in_order_at_a_reader_that_takes_its_time() ->
 }
 
 #[tokio::test]
-async fn a_cancelled_turn_ends_as_cancelled() -> Result<()> {
-    let mut talk = talk("").await?;
-    let session = talk.session().await?;
-    talk.seen(1).await?;
-    talk.prompt(&session, "say working\nhang");
-    assert_eq!(talk.seen(1).await?, ["text working"]);
-    talk.connection
+async fn cancelled_turn_ends_as_cancelled() -> Result<()> {
+    let mut client = client("").await?;
+    let session = client.session().await?;
+    client.next_events(1).await?;
+    client.prompt(&session, "say working\nhang");
+    assert_eq!(client.next_events(1).await?, ["text working"]);
+    client
+        .connection
         .notify("session/cancel", json!({"sessionId": session}));
-    assert_eq!(talk.seen(1).await?, ["answered \"cancelled\""]);
+    assert_eq!(client.next_events(1).await?, ["answered \"cancelled\""]);
     Ok(())
 }
 
 #[tokio::test]
-async fn a_crash_ends_each_running_turn_once_with_what_was_said_before_it() -> Result<()> {
-    let mut talk = talk("").await?;
-    let (one, two) = (talk.session().await?, {
-        talk.seen(1).await?;
-        talk.session().await?
+async fn crash_ends_each_running_turn_once_after_its_last_output() -> Result<()> {
+    let mut client = client("").await?;
+    let (first, second) = (client.session().await?, {
+        client.next_events(1).await?;
+        client.session().await?
     });
-    talk.seen(1).await?;
-    talk.prompt(&one, "hang");
-    talk.prompt(&two, "say almost\nstderr out of memory\nsleep 50\ncrash 9");
+    client.next_events(1).await?;
+    client.prompt(&first, "hang");
+    client.prompt(
+        &second,
+        "say almost\nstderr out of memory\nsleep 50\ncrash 9",
+    );
     let lost = "failed: Connection to Scripted lost. (exit code 9: out of memory)";
     assert_eq!(
-        talk.rest().await?,
+        client.events_until_exit().await?,
         [
             "text almost",
             lost,
@@ -258,26 +262,29 @@ async fn a_crash_ends_each_running_turn_once_with_what_was_said_before_it() -> R
         ]
     );
     assert!(matches!(
-        talk.connection.request("session/list", json!({})).await,
+        client.connection.request("session/list", json!({})).await,
         Err(AgentError::Lost { .. })
     ));
     Ok(())
 }
 
 #[tokio::test]
-async fn broken_lines_are_counted_and_survived() -> Result<()> {
-    let mut talk = talk("").await?;
-    let session = talk.session().await?;
-    talk.seen(1).await?;
+async fn malformed_lines_are_counted_and_skipped() -> Result<()> {
+    let mut client = client("").await?;
+    let session = client.session().await?;
+    client.next_events(1).await?;
     let unknown = r#"{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"sparkle"}}}"#;
     let mark = r#"{"jsonrpc":"2.0","method":"_liminal/dispatched","params":{"mark":99999}}"#;
     let notification = r#"{"jsonrpc":"2.0","method":"_auth/status_update","params":{}}"#;
-    talk.prompt(
+    client.prompt(
         &session,
         &format!("garbage\nraw {unknown}\nraw {mark}\nraw {notification}\nsay alive"),
     );
-    assert_eq!(talk.seen(2).await?, ["text alive", "answered \"end_turn\""]);
-    let oddities = talk.connection.oddities();
+    assert_eq!(
+        client.next_events(2).await?,
+        ["text alive", "answered \"end_turn\""]
+    );
+    let oddities = client.connection.oddities();
     assert_eq!(oddities.malformed_lines.load(Ordering::Relaxed), 6);
     assert_eq!(oddities.unknown_updates.load(Ordering::Relaxed), 1);
     assert_eq!(oddities.unknown_notifications.load(Ordering::Relaxed), 1);
@@ -285,20 +292,20 @@ async fn broken_lines_are_counted_and_survived() -> Result<()> {
 }
 
 #[tokio::test]
-async fn a_long_line_is_fine_and_an_endless_one_ends_the_agent() -> Result<()> {
-    let mut talk = talk("").await?;
-    let session = talk.session().await?;
-    talk.seen(1).await?;
-    talk.prompt(&session, "huge 3000000");
-    let seen = talk.seen(2).await?;
+async fn line_over_16_mib_ends_the_agent_and_3_mb_is_accepted() -> Result<()> {
+    let mut client = client("").await?;
+    let session = client.session().await?;
+    client.next_events(1).await?;
+    client.prompt(&session, "huge 3000000");
+    let seen = client.next_events(2).await?;
     assert_eq!(
         (seen[0].len(), seen[1].as_str()),
         (3_000_005, "answered \"end_turn\"")
     );
-    talk.prompt(&session, "endless 40000000\nhang");
+    client.prompt(&session, "endless 40000000\nhang");
     let reason = "it sent a line of more than 16 MiB";
     assert_eq!(
-        talk.rest().await?,
+        client.events_until_exit().await?,
         [
             format!("failed: Connection to Scripted lost. ({reason})"),
             format!("exited: {reason}")
@@ -308,23 +315,23 @@ async fn a_long_line_is_fine_and_an_endless_one_ends_the_agent() -> Result<()> {
 }
 
 #[tokio::test]
-async fn what_we_do_not_serve_is_refused_at_once() -> Result<()> {
-    let mut talk = talk("").await?;
-    let session = talk.session().await?;
-    talk.seen(1).await?;
-    talk.prompt(&session, "ask dance/now {}\nask session/dance {}");
+async fn unsupported_client_method_is_rejected_at_once() -> Result<()> {
+    let mut client = client("").await?;
+    let session = client.session().await?;
+    client.next_events(1).await?;
+    client.prompt(&session, "ask dance/now {}\nask session/dance {}");
     let refused = "text error -32601: Method not found";
     assert_eq!(
-        talk.seen(3).await?,
+        client.next_events(3).await?,
         [refused, refused, "answered \"end_turn\""]
     );
     Ok(())
 }
 
 #[tokio::test]
-async fn errors_of_the_agent_keep_their_code_and_its_sign_in_methods() -> Result<()> {
-    let mut talk = talk("auth").await?;
-    let error = talk
+async fn agent_errors_keep_their_code_and_sign_in_methods() -> Result<()> {
+    let mut client = client("auth").await?;
+    let error = client
         .session()
         .await
         .err()
@@ -337,8 +344,8 @@ async fn errors_of_the_agent_keep_their_code_and_its_sign_in_methods() -> Result
         })
     );
 
-    let mut talk = self::talk("refuse-new").await?;
-    let error = talk.session().await.err().map(|error| error.to_string());
+    let mut client = self::client("refuse-new").await?;
+    let error = client.session().await.err().map(|error| error.to_string());
     assert_eq!(
         error.as_deref(),
         Some("Scripted refused: no new sessions today")
@@ -347,10 +354,13 @@ async fn errors_of_the_agent_keep_their_code_and_its_sign_in_methods() -> Result
 }
 
 #[tokio::test]
-async fn tc_5_5a_an_agent_that_is_not_there_could_not_be_started() -> Result<()> {
+async fn tc_5_5a_missing_agent_fails_with_could_not_start() -> Result<()> {
     let mut missing = start("")?;
     missing.launch.program = "/no/such/agent".into();
-    let error = talk_to(missing).await.err().context("an error")?;
+    let error = start_client(missing)
+        .await
+        .err()
+        .context("the start succeeded")?;
     assert!(matches!(error, AgentError::NotStarted { .. }), "{error:?}");
     assert!(
         error
@@ -362,7 +372,7 @@ async fn tc_5_5a_an_agent_that_is_not_there_could_not_be_started() -> Result<()>
 }
 
 #[tokio::test]
-async fn tc_5_5b_a_failed_handshake_could_not_connect_and_leaves_no_process() -> Result<()> {
+async fn tc_5_5b_failed_handshake_is_reported_and_leaves_no_process() -> Result<()> {
     for (script, expected) in [
         (
             "exit-start",
@@ -383,7 +393,10 @@ async fn tc_5_5b_a_failed_handshake_could_not_connect_and_leaves_no_process() ->
         if script == "hang-start" {
             start.timeout = Duration::from_millis(500);
         }
-        let error = talk_to(start).await.err().context("an error")?;
+        let error = start_client(start)
+            .await
+            .err()
+            .context("the start succeeded")?;
         assert_eq!(error.to_string(), expected);
         until_none_with(&word).await?;
     }
@@ -391,49 +404,50 @@ async fn tc_5_5b_a_failed_handshake_could_not_connect_and_leaves_no_process() ->
 }
 
 #[tokio::test]
-async fn tc_5_3a_closing_ends_the_agent_and_what_it_left_running() -> Result<()> {
+async fn tc_5_3a_closing_ends_the_agent_and_its_children() -> Result<()> {
     let word = format!("CANARY_{}_close", std::process::id());
     let mut start = start("")?;
     start.env.push((OsString::from(&word), OsString::new()));
-    let mut talk = talk_to(start).await?;
-    let session = talk.session().await?;
-    talk.prompt(&session, "linger 1000\nsay done");
-    talk.seen(3).await?;
-    let there = async {
+    let mut client = start_client(start).await?;
+    let session = client.session().await?;
+    client.prompt(&session, "linger 1000\nsay done");
+    client.next_events(3).await?;
+    let started = async {
         while processes_with(&word) < 3 {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
     };
-    tokio::time::timeout(HANG_GUARD, there)
+    tokio::time::timeout(HANG_GUARD, started)
         .await
-        .context("keeper, agent, and its child")?;
-    talk.connection.close().await;
+        .context("keeper, agent and its child did not all start")?;
+    client.connection.close().await;
     assert_eq!(processes_with(&word), 0);
     Ok(())
 }
 
 #[tokio::test]
-async fn an_agent_that_does_not_leave_when_asked_is_ended() -> Result<()> {
+async fn agent_that_ignores_the_request_to_exit_is_killed() -> Result<()> {
     let word = format!("CANARY_{}_deaf", std::process::id());
     let mut start = start("")?;
     start.env.push((OsString::from(&word), OsString::new()));
-    let mut talk = talk_to(start).await?;
-    let session = talk.session().await?;
-    talk.prompt(&session, "deaf soon");
-    talk.seen(2).await?;
-    talk.connection
+    let mut client = start_client(start).await?;
+    let session = client.session().await?;
+    client.prompt(&session, "deaf soon");
+    client.next_events(2).await?;
+    client
+        .connection
         .notify("session/cancel", json!({"sessionId": session}));
-    talk.connection.close().await;
+    client.connection.close().await;
     assert_eq!(processes_with(&word), 0);
     Ok(())
 }
 
 #[tokio::test]
-async fn an_agent_gets_the_environment_it_was_given_and_nothing_else() -> Result<()> {
+async fn agent_gets_only_the_environment_it_was_given() -> Result<()> {
     let word = format!("CANARY_{}_env", std::process::id());
     let mut start = start("")?;
     start.env.push((OsString::from(&word), OsString::new()));
-    let _talk = talk_to(start).await?;
+    let _client = start_client(start).await?;
     for entry in std::fs::read_dir("/proc")?.flatten() {
         let environment = std::fs::read(entry.path().join("environ")).unwrap_or_default();
         let names: Vec<String> = environment
@@ -457,16 +471,15 @@ async fn an_agent_gets_the_environment_it_was_given_and_nothing_else() -> Result
 }
 
 #[tokio::test]
-async fn killed_at_any_moment_of_a_stream_each_turn_ends_exactly_once_and_nothing_survives()
--> Result<()> {
+async fn kill_at_any_moment_of_a_stream_ends_the_turn_once_and_all_processes() -> Result<()> {
     let word = format!("CANARY_{}_kills", std::process::id());
     for round in 0..500_u64 {
         let mut start = start("")?;
         start.env.push((OsString::from(&word), OsString::new()));
-        let mut talk = talk_to(start).await?;
-        let session = talk.session().await?;
-        // What it last wrote is not why it ended.
-        talk.prompt(
+        let mut client = start_client(start).await?;
+        let session = client.session().await?;
+        // The last line on stderr is not the reason for the exit and must not be reported as such.
+        client.prompt(
             &session,
             "stderr all is well\nflood 3000 20\nlinger 1000\nflood 3000 20\nhang",
         );
@@ -478,7 +491,7 @@ async fn killed_at_any_moment_of_a_stream_each_turn_ends_exactly_once_and_nothin
                 .status()
                 .await;
         });
-        let seen = talk.rest().await?;
+        let seen = client.events_until_exit().await?;
         let ends = seen
             .iter()
             .filter(|event| event.starts_with("failed"))
@@ -494,7 +507,7 @@ async fn killed_at_any_moment_of_a_stream_each_turn_ends_exactly_once_and_nothin
     until_none_with(&word).await
 }
 
-/// The process of the agent itself, among those with the word in their environment.
+/// Process id of the agent itself, among the processes with the word in their environment.
 fn agent_below(word: &str) -> Option<u32> {
     std::fs::read_dir("/proc")
         .ok()?

@@ -1,9 +1,6 @@
-//! The commands of an agent, with real processes behind a real keeper.
+//! Tests of the terminals of an agent (`terminal/*`), with real processes under a real keeper.
 
-#![expect(
-    clippy::unwrap_used,
-    reason = "helpers of tests, outside of a test function"
-)]
+#![expect(clippy::unwrap_used, reason = "test helpers outside of test functions")]
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
@@ -23,7 +20,7 @@ struct World {
     root: tempfile::TempDir,
     audit: Audit,
     host: Host,
-    watched: mpsc::Receiver<TerminalOutput>,
+    outputs: mpsc::Receiver<TerminalOutput>,
 }
 
 impl World {
@@ -34,13 +31,13 @@ impl World {
             fs::create_dir_all(real.join(folder)).unwrap();
         }
         let audit = Audit::open(&real.join("audit.jsonl")).unwrap();
-        let (output, watched) = mpsc::channel(1);
+        let (output, outputs) = mpsc::channel(1);
         let host = host(real.join("proj"), audit.clone(), output);
         Self {
             root,
             audit,
             host,
-            watched,
+            outputs,
         }
     }
 
@@ -69,7 +66,7 @@ impl World {
         self.serve(&format!("terminal/{what}"), params).await
     }
 
-    /// Runs it to its end: what it wrote, and how it ended.
+    /// Runs a command to its end and returns its output and exit status.
     async fn run(&self, params: Value) -> (String, Value) {
         let id = self.create(params).await.unwrap();
         let exit = self.ask("wait_for_exit", &id).await.unwrap();
@@ -78,7 +75,7 @@ impl World {
         (output["output"].as_str().unwrap().to_owned(), exit)
     }
 
-    async fn until_it_says(&self, id: &str, wanted: &str) {
+    async fn until_output_contains(&self, id: &str, wanted: &str) {
         let wait = async {
             while !self.ask("output", id).await.unwrap()["output"]
                 .as_str()
@@ -91,8 +88,8 @@ impl World {
         tokio::time::timeout(HANG_GUARD, wait).await.unwrap();
     }
 
-    async fn watch(&mut self) -> TerminalOutput {
-        let next = tokio::time::timeout(HANG_GUARD, self.watched.recv());
+    async fn next_output(&mut self) -> TerminalOutput {
+        let next = tokio::time::timeout(HANG_GUARD, self.outputs.recv());
         next.await.unwrap().unwrap()
     }
 }
@@ -116,12 +113,12 @@ fn host(project: PathBuf, audit: Audit, output: mpsc::Sender<TerminalOutput>) ->
     .unwrap()
 }
 
-/// A number of seconds nobody else sleeps for, to recognise our own processes by.
+/// Sleep duration that identifies the processes of one test.
 fn unique(number: u32) -> String {
     format!("97{number}.{}", std::process::id())
 }
 
-/// How many processes sleep for this long.
+/// Number of processes that sleep for this duration.
 fn sleepers(seconds: &str) -> usize {
     let wanted = format!("sleep\0{seconds}\0");
     let processes = fs::read_dir("/proc").unwrap().flatten();
@@ -140,8 +137,8 @@ async fn until_sleepers(seconds: &str, count: usize) {
     tokio::time::timeout(HANG_GUARD, wait).await.unwrap();
 }
 
-/// A child, a grandchild, one in a session of its own, and one whose parent has left it.
-fn a_family(seconds: &str) -> String {
+/// Script that starts a child, a grandchild, a child in its own session, and an orphan, and waits for them.
+fn process_family(seconds: &str) -> String {
     format!(
         "sleep {seconds} & (sleep {seconds} & wait) & setsid sleep {seconds} & \
          setsid sh -c 'sleep {seconds} & exit' & echo started; wait"
@@ -149,7 +146,7 @@ fn a_family(seconds: &str) -> String {
 }
 
 #[tokio::test]
-async fn output_and_errors_come_in_the_order_in_which_they_were_written() {
+async fn stdout_and_stderr_arrive_in_the_order_written() {
     let world = World::new();
     let script = "for i in 1 2 3; do echo out $i; echo err $i >&2; done";
     let (output, exit) = world
@@ -160,7 +157,7 @@ async fn output_and_errors_come_in_the_order_in_which_they_were_written() {
 }
 
 #[tokio::test]
-async fn how_a_command_ended_is_told() {
+async fn exit_code_or_signal_of_a_command_is_reported() {
     let world = World::new();
     for (script, expected) in [
         ("exit 7", json!({"exitCode": 7})),
@@ -177,7 +174,7 @@ async fn how_a_command_ended_is_told() {
 }
 
 #[tokio::test]
-async fn output_beyond_the_limit_is_cut_from_its_beginning_at_a_character() {
+async fn output_over_the_limit_is_truncated_from_the_start_at_a_character() {
     let world = World::new();
     let script = "i=0; while [ $i -lt 100 ]; do printf 'é€'; i=$((i+1)); done";
     let cases = [
@@ -204,16 +201,16 @@ async fn output_beyond_the_limit_is_cut_from_its_beginning_at_a_character() {
 }
 
 #[tokio::test]
-async fn a_character_that_comes_in_two_pieces_is_one() {
+async fn character_split_across_two_writes_stays_one() {
     let mut world = World::new();
     let script = r"printf 'a\342'; read line < go; printf '\202\254b\377'";
     fifo(&world.path("proj/go"));
     let id = world.sh(script).await;
-    assert_eq!(world.watch().await.text, "a");
+    assert_eq!(world.next_output().await.text, "a");
     fs::write(world.path("proj/go"), "\n").unwrap();
     let mut text = String::new();
     loop {
-        let next = world.watch().await;
+        let next = world.next_output().await;
         text += &next.text;
         if next.exit.is_some() {
             break;
@@ -230,12 +227,12 @@ fn fifo(path: &std::path::Path) {
 }
 
 #[tokio::test]
-async fn a_killed_command_ends_with_all_it_started_and_stays_readable() {
+async fn killed_command_ends_with_its_children_and_output_stays_readable() {
     let world = World::new();
     let seconds = unique(1);
-    let id = world.sh(&a_family(&seconds)).await;
+    let id = world.sh(&process_family(&seconds)).await;
     until_sleepers(&seconds, 4).await;
-    world.until_it_says(&id, "started").await;
+    world.until_output_contains(&id, "started").await;
     let output = world.ask("output", &id).await.unwrap();
     assert_eq!(output, json!({"output": "started\n", "truncated": false}));
     assert_eq!(world.ask("kill", &id).await.unwrap(), json!({}));
@@ -247,7 +244,7 @@ async fn a_killed_command_ends_with_all_it_started_and_stays_readable() {
 }
 
 #[tokio::test]
-async fn a_command_that_stops_its_keeper_is_killed_all_the_same() {
+async fn command_that_stops_its_keeper_can_still_be_killed() {
     let world = World::new();
     let seconds = unique(2);
     let script = format!("kill -STOP $PPID; exec sleep {seconds}");
@@ -258,11 +255,11 @@ async fn a_command_that_stops_its_keeper_is_killed_all_the_same() {
 }
 
 #[tokio::test]
-async fn everybody_who_waits_for_the_end_is_told() {
+async fn every_wait_for_exit_request_gets_the_exit_status() {
     let world = World::new();
     fifo(&world.path("proj/go"));
     let id = world.sh("echo ready; read line < go; exit 3").await;
-    world.until_it_says(&id, "ready").await;
+    world.until_output_contains(&id, "ready").await;
     let waiters: Vec<_> = (0..3)
         .map(|_| {
             let (host, id) = (world.host.clone(), id.clone());
@@ -276,16 +273,16 @@ async fn everybody_who_waits_for_the_end_is_told() {
     assert!(waiters.iter().all(|waiter| !waiter.is_finished()));
     fs::write(world.path("proj/go"), "\n").unwrap();
     for waiter in waiters {
-        let told = tokio::time::timeout(HANG_GUARD, waiter).await.unwrap();
-        assert_eq!(told.unwrap().unwrap(), json!({"exitCode": 3}));
+        let exit = tokio::time::timeout(HANG_GUARD, waiter).await.unwrap();
+        assert_eq!(exit.unwrap().unwrap(), json!({"exitCode": 3}));
     }
 }
 
 #[tokio::test]
-async fn a_released_terminal_is_ended_and_forgotten() {
+async fn released_terminal_ends_its_processes_and_is_unknown() {
     let world = World::new();
     let seconds = unique(3);
-    let id = world.sh(&a_family(&seconds)).await;
+    let id = world.sh(&process_family(&seconds)).await;
     until_sleepers(&seconds, 4).await;
     assert_eq!(world.ask("release", &id).await.unwrap(), json!({}));
     assert_eq!(sleepers(&seconds), 0);
@@ -296,7 +293,7 @@ async fn a_released_terminal_is_ended_and_forgotten() {
 }
 
 #[tokio::test]
-async fn a_command_finds_what_the_agent_set_and_nothing_of_ours() {
+async fn command_gets_the_agents_variables_and_none_of_the_servers() {
     let world = World::new();
     let env = json!([
         {"name": "BOTH", "value": "of the agent"},
@@ -322,7 +319,7 @@ async fn a_command_finds_what_the_agent_set_and_nothing_of_ours() {
 }
 
 #[tokio::test]
-async fn a_command_starts_inside_the_project_or_not_at_all() {
+async fn command_outside_the_project_is_rejected() {
     let world = World::new();
     let project = world.path("proj");
     symlink("src", project.join("inside")).unwrap();
@@ -352,7 +349,7 @@ async fn a_command_starts_inside_the_project_or_not_at_all() {
 }
 
 #[tokio::test]
-async fn a_whole_line_without_arguments_goes_to_the_shell_unless_it_is_a_program() {
+async fn command_line_without_args_runs_in_a_shell_unless_it_is_a_program() {
     let world = World::new();
     let (output, exit) = world
         .run(json!({"command": "echo one && echo 'two  three'; exit 4"}))
@@ -373,14 +370,14 @@ async fn a_whole_line_without_arguments_goes_to_the_shell_unless_it_is_a_program
 }
 
 #[tokio::test]
-async fn a_watcher_gets_all_of_it_in_order_and_the_end_once() {
+async fn subscriber_gets_all_output_in_order_and_one_exit() {
     let mut world = World::new();
     let id = world
         .sh("for i in $(seq 2000); do echo line $i; done; exit 5")
         .await;
     let mut text = String::new();
     let exit = loop {
-        let next = world.watch().await;
+        let next = world.next_output().await;
         assert_eq!(next.terminal_id, id);
         text += &next.text;
         if let Some(exit) = next.exit {
@@ -394,11 +391,11 @@ async fn a_watcher_gets_all_of_it_in_order_and_the_end_once() {
     assert_eq!((exit.code, exit.signal), (Some(5), None));
     world.ask("release", &id).await.unwrap();
     world.host.close().await;
-    assert!(world.watched.try_recv().is_err());
+    assert!(world.outputs.try_recv().is_err());
 }
 
 #[tokio::test]
-async fn a_watcher_that_does_not_read_holds_nobody_up() {
+async fn subscriber_that_does_not_read_does_not_block_the_command() {
     let mut world = World::new();
     let id = world
         .sh("head -c 10000000 /dev/zero | tr '\\0' x; echo the end")
@@ -411,7 +408,7 @@ async fn a_watcher_that_does_not_read_holds_nobody_up() {
     assert!(kept.ends_with("xthe end\n"));
     let mut received = vec![];
     loop {
-        let next = world.watch().await;
+        let next = world.next_output().await;
         let last = next.exit.is_some();
         received.push(next.text);
         if last {
@@ -420,11 +417,14 @@ async fn a_watcher_that_does_not_read_holds_nobody_up() {
     }
     assert!(received.len() <= 3, "{}", received.len());
     assert!(received.iter().all(|text| text.len() <= 1024 * 1024));
-    assert!(received.concat().ends_with(kept), "as much as a view keeps");
+    assert!(
+        received.concat().ends_with(kept),
+        "the last 1 MiB of the output"
+    );
 }
 
 #[tokio::test]
-async fn there_are_only_so_many_terminals_at_once() {
+async fn sixty_fifth_open_terminal_is_rejected_until_one_is_released() {
     let mut world = World::new();
     let mut ids = vec![];
     for _ in 0..64 {
@@ -435,20 +435,20 @@ async fn there_are_only_so_many_terminals_at_once() {
     for id in &ids {
         world.ask("release", id).await.unwrap();
     }
-    // Those who watch have to be told of an end before its place is free.
+    // A terminal is released only after its exit was sent to the subscriber.
     for _ in &ids {
-        assert!(world.watch().await.exit.is_some());
+        assert!(world.next_output().await.exit.is_some());
     }
     let free = async { while world.create(json!({"command": "true"})).await.is_err() {} };
     tokio::time::timeout(HANG_GUARD, free).await.unwrap();
 }
 
 #[tokio::test]
-async fn nothing_survives_its_host() {
+async fn closed_or_dropped_host_leaves_no_process() {
     let seconds = unique(4);
     let world = World::new();
     for _ in 0..2 {
-        world.sh(&a_family(&seconds)).await;
+        world.sh(&process_family(&seconds)).await;
     }
     until_sleepers(&seconds, 8).await;
     world.host.close().await;
@@ -456,19 +456,19 @@ async fn nothing_survives_its_host() {
     assert!(world.create(json!({"command": "true"})).await.is_err());
 
     let world = World::new();
-    world.sh(&a_family(&seconds)).await;
+    world.sh(&process_family(&seconds)).await;
     until_sleepers(&seconds, 4).await;
     drop(world);
     until_sleepers(&seconds, 0).await;
 }
 
 #[test]
-fn nothing_survives_the_runtime_of_its_host() {
+fn dropped_runtime_of_the_host_leaves_no_process() {
     let seconds = unique(5);
     let runtime = tokio::runtime::Runtime::new().unwrap();
     let world = runtime.block_on(async {
         let world = World::new();
-        world.sh(&a_family(&seconds)).await;
+        world.sh(&process_family(&seconds)).await;
         until_sleepers(&seconds, 4).await;
         world
     });
@@ -479,11 +479,11 @@ fn nothing_survives_the_runtime_of_its_host() {
 }
 
 #[tokio::test]
-async fn nothing_survives_a_killed_server() {
+async fn killed_server_leaves_no_process() {
     let seconds = unique(6);
     let temporary = tempfile::tempdir().unwrap();
     let mut server = tokio::process::Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", "a_server_that_will_be_killed", "--ignored"])
+        .args(["--exact", "server_process_for_the_kill_test", "--ignored"])
         .env("SLEEP_SECONDS", &seconds)
         .env("TMPDIR", temporary.path())
         .stdout(Stdio::null())
@@ -496,18 +496,18 @@ async fn nothing_survives_a_killed_server() {
 }
 
 #[tokio::test]
-#[ignore = "started by the test above"]
-async fn a_server_that_will_be_killed() {
+#[ignore = "started as a process by killed_server_leaves_no_process"]
+async fn server_process_for_the_kill_test() {
     let Ok(seconds) = std::env::var("SLEEP_SECONDS") else {
         return;
     };
     let world = World::new();
-    let id = world.sh(&a_family(&seconds)).await;
+    let id = world.sh(&process_family(&seconds)).await;
     let _ = world.ask("wait_for_exit", &id).await;
 }
 
 #[tokio::test]
-async fn commands_are_audited_with_their_outcome() {
+async fn audit_records_each_command_with_its_outcome() {
     let world = World::new();
     world.run(json!({"command": "exit 3 "})).await;
     let refused = json!({"command": "ls", "args": ["-l"], "cwd": world.path("outside")});

@@ -1,4 +1,4 @@
-//! One kind of agent over its life: started once, kept, lost, brought back.
+//! Tests of the life of an agent process: started on first use, shared, lost, restarted, stopped when idle.
 
 use std::ffi::OsString;
 use std::sync::Arc;
@@ -19,12 +19,12 @@ struct World {
     _events: mpsc::Receiver<AgentEvent>,
 }
 
-/// An agent whose n-th start is told `scripts[n]`, the last one from then on.
+/// An agent whose n-th start gets `scripts[n]`, and every later start the last script.
 fn world(scripts: &'static [&'static str]) -> Result<World> {
-    world_that_sleeps(scripts, None)
+    world_with_idle_timeout(scripts, None)
 }
 
-fn world_that_sleeps(
+fn world_with_idle_timeout(
     scripts: &'static [&'static str],
     sleeps_after: Option<Duration>,
 ) -> Result<World> {
@@ -86,8 +86,8 @@ impl World {
             let next = tokio::time::timeout(HANG_GUARD, self.statuses.recv());
             seen.push(
                 next.await
-                    .with_context(|| format!("only {seen:?}"))?
-                    .context("an end")?,
+                    .with_context(|| format!("timed out after {seen:?}"))?
+                    .context("the status channel is closed")?,
             );
         }
         Ok(seen)
@@ -99,9 +99,13 @@ impl World {
 }
 
 #[tokio::test]
-async fn tc_5_1a_and_tc_5_2a_the_first_use_starts_it_and_it_is_connected() -> Result<()> {
+async fn tc_5_1a_and_tc_5_2a_first_use_starts_and_connects_the_agent() -> Result<()> {
     let mut world = world(&[""])?;
-    assert_eq!(world.starts(), 0, "nothing runs before it is wanted");
+    assert_eq!(
+        world.starts(),
+        0,
+        "no agent starts before the first request"
+    );
     world.agent.connection().await?;
     assert_eq!(
         world.statuses(2).await?,
@@ -111,16 +115,16 @@ async fn tc_5_1a_and_tc_5_2a_the_first_use_starts_it_and_it_is_connected() -> Re
 }
 
 #[tokio::test]
-async fn tc_5_1b_everyone_shares_one_process_also_while_it_starts() -> Result<()> {
+async fn tc_5_1b_concurrent_requests_share_one_process_also_during_start() -> Result<()> {
     let mut world = world(&["slow-start:100"])?;
-    let wanting: Vec<_> = (0..20)
+    let requests: Vec<_> = (0..20)
         .map(|_| {
             let agent = world.agent.clone();
             tokio::spawn(async move { agent.connection().await.map(drop) })
         })
         .collect();
-    for want in wanting {
-        want.await??;
+    for request in requests {
+        request.await??;
     }
     world.agent.connection().await?;
     assert_eq!(world.starts(), 1);
@@ -132,7 +136,7 @@ async fn tc_5_1b_everyone_shares_one_process_also_while_it_starts() -> Result<()
 }
 
 #[tokio::test]
-async fn tc_5_2b_and_tc_5_2c_a_lost_agent_is_said_to_be_and_brought_back() -> Result<()> {
+async fn tc_5_2b_and_tc_5_2c_lost_agent_is_reported_and_restarted() -> Result<()> {
     let mut world = world(&[""])?;
     world.agent.connection().await?.kill();
     let seen = world.statuses(5).await?;
@@ -152,7 +156,7 @@ async fn tc_5_2b_and_tc_5_2c_a_lost_agent_is_said_to_be_and_brought_back() -> Re
 }
 
 #[tokio::test]
-async fn tc_5_2d_after_enough_tries_it_waits_until_somebody_asks() -> Result<()> {
+async fn tc_5_2d_after_three_failed_restarts_only_a_request_starts_it() -> Result<()> {
     let mut world = world(&["", "exit-start", "exit-start", "exit-start", ""])?;
     world.agent.connection().await?.kill();
     let mut expected = vec![Status::Starting, Status::Connected, Status::Disconnected];
@@ -161,7 +165,7 @@ async fn tc_5_2d_after_enough_tries_it_waits_until_somebody_asks() -> Result<()>
     }
     assert_eq!(world.statuses(9).await?, expected);
     tokio::time::sleep(Duration::from_millis(200)).await;
-    assert_eq!(world.starts(), 4, "no more tries by itself");
+    assert_eq!(world.starts(), 4, "no restart without a request");
     world.agent.reconnect().await?;
     assert_eq!(
         world.statuses(2).await?,
@@ -171,7 +175,7 @@ async fn tc_5_2d_after_enough_tries_it_waits_until_somebody_asks() -> Result<()>
 }
 
 #[tokio::test]
-async fn an_agent_that_dies_right_after_each_start_is_not_restarted_for_ever() -> Result<()> {
+async fn agent_that_exits_after_each_start_is_restarted_three_times() -> Result<()> {
     let mut world = world(&[""])?;
     world.agent.connection().await?.kill();
     world.statuses(3).await?;
@@ -181,15 +185,15 @@ async fn an_agent_that_dies_right_after_each_start_is_not_restarted_for_ever() -
         world.statuses(1).await?;
     }
     tokio::time::sleep(Duration::from_millis(200)).await;
-    assert_eq!(world.starts(), 4, "one start and three tries");
+    assert_eq!(world.starts(), 4, "one start and three restarts");
     Ok(())
 }
 
 #[tokio::test]
-async fn a_first_start_that_fails_tells_everyone_and_is_not_tried_again_by_itself() -> Result<()> {
+async fn failed_first_start_fails_all_waiters_and_is_not_retried() -> Result<()> {
     let mut world = world(&["exit-start"])?;
-    let (one, two) = tokio::join!(world.agent.connection(), world.agent.connection());
-    for result in [one, two] {
+    let (first, second) = tokio::join!(world.agent.connection(), world.agent.connection());
+    for result in [first, second] {
         assert!(matches!(
             result.err(),
             Some(AgentError::NotConnected { .. })
@@ -205,7 +209,7 @@ async fn a_first_start_that_fails_tells_everyone_and_is_not_tried_again_by_itsel
 }
 
 #[tokio::test]
-async fn shutting_down_ends_the_process_also_in_the_middle_of_a_start() -> Result<()> {
+async fn shut_down_ends_the_process_also_during_start() -> Result<()> {
     let running = world(&[""])?;
     let connection = running.agent.connection().await?;
     running.agent.shut_down().await;
@@ -213,8 +217,8 @@ async fn shutting_down_ends_the_process_also_in_the_middle_of_a_start() -> Resul
     assert!(running.agent.connection().await.is_err());
 
     let starting = world(&["hang-start"])?;
-    let wants = starting.agent.clone();
-    let waiting = tokio::spawn(async move { wants.connection().await.map(drop) });
+    let handle = starting.agent.clone();
+    let waiting = tokio::spawn(async move { handle.connection().await.map(drop) });
     while starting.starts() == 0 {
         tokio::time::sleep(Duration::from_millis(1)).await;
     }
@@ -224,7 +228,7 @@ async fn shutting_down_ends_the_process_also_in_the_middle_of_a_start() -> Resul
 }
 
 #[tokio::test]
-async fn one_that_is_started_ahead_is_there_when_it_is_wanted() -> Result<()> {
+async fn warm_started_agent_is_used_by_the_next_request() -> Result<()> {
     let mut world = world(&["slow-start:100"])?;
     for _ in 0..3 {
         world.agent.warm().await;
@@ -239,7 +243,7 @@ async fn one_that_is_started_ahead_is_there_when_it_is_wanted() -> Result<()> {
 }
 
 #[tokio::test]
-async fn a_start_ahead_that_fails_is_as_if_it_had_not_been_tried() -> Result<()> {
+async fn failed_warm_start_leaves_the_agent_idle() -> Result<()> {
     let mut world = world(&["exit-start", ""])?;
     world.agent.warm().await;
     assert_eq!(world.statuses(2).await?, [Status::Starting, Status::Idle]);
@@ -252,7 +256,7 @@ async fn a_start_ahead_that_fails_is_as_if_it_had_not_been_tried() -> Result<()>
 }
 
 #[tokio::test]
-async fn a_start_ahead_that_somebody_waits_for_fails_for_them() -> Result<()> {
+async fn failed_warm_start_fails_the_request_that_waits_for_it() -> Result<()> {
     let mut world = world(&["slow-start:200 exit-start"])?;
     world.agent.warm().await;
     assert!(world.agent.connection().await.is_err());
@@ -264,8 +268,8 @@ async fn a_start_ahead_that_somebody_waits_for_fails_for_them() -> Result<()> {
 }
 
 #[tokio::test]
-async fn one_with_nothing_to_do_is_put_to_sleep_and_woken_by_whoever_wants_it() -> Result<()> {
-    let mut world = world_that_sleeps(&[""], Some(Duration::from_millis(50)))?;
+async fn idle_agent_is_stopped_and_restarted_by_the_next_request() -> Result<()> {
+    let mut world = world_with_idle_timeout(&[""], Some(Duration::from_millis(50)))?;
     for _ in 0..2 {
         let connection = world.agent.connection().await?;
         assert_eq!(
@@ -279,15 +283,18 @@ async fn one_with_nothing_to_do_is_put_to_sleep_and_woken_by_whoever_wants_it() 
 }
 
 #[tokio::test]
-async fn what_is_asked_of_one_that_sleeps_never_reaches_it() -> Result<()> {
-    let mut world = world_that_sleeps(&[""], Some(Duration::from_millis(50)))?;
+async fn requests_to_a_sleeping_agent_fail_without_being_sent() -> Result<()> {
+    let mut world = world_with_idle_timeout(&[""], Some(Duration::from_millis(50)))?;
     let connection = world.agent.connection().await?;
     world.statuses(3).await?;
-    let (events, _heard) = mpsc::channel(1);
+    let (events, _receiver) = mpsc::channel(1);
     assert_eq!(connection.send(&events, "session/prompt", ()), None);
-    let asked = connection.request("session/list", ()).await;
-    assert!(matches!(asked, Err(AgentError::Asleep { .. })), "{asked:?}");
-    // Woken, it is another process.
+    let result = connection.request("session/list", ()).await;
+    assert!(
+        matches!(result, Err(AgentError::Asleep { .. })),
+        "{result:?}"
+    );
+    // The next request starts a new process.
     assert_ne!(world.agent.connection().await?.id(), connection.id());
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! A page's module and everything it imports, joined into one file by the build.
+//! Tests of the build step that joins a page's module and its imports into one file.
 
 #[path = "../../build/join.rs"]
 mod join;
@@ -43,7 +43,7 @@ fn each_module_stands_once_after_those_it_needs() -> Result<()> {
 
 #[test]
 #[should_panic(expected = "a.js is imported in a circle")]
-fn a_circle_fails_the_build() {
+fn circular_import_fails_the_build() {
     let files = [
         ("a.js", "import './b.js';\n"),
         ("b.js", "import './a.js';\n"),
@@ -53,13 +53,13 @@ fn a_circle_fails_the_build() {
 
 #[test]
 #[should_panic(expected = "of a form nobody wrote yet: default function f() {}")]
-fn an_export_of_another_form_fails_the_build() {
+fn unsupported_export_form_fails_the_build() {
     drop(joined(&[("a.js", "export default function f() {}\n")]));
 }
 
 #[test]
 #[should_panic(expected = "of a form nobody wrote yet: import f from './b.js';")]
-fn an_import_of_another_form_fails_the_build() {
+fn unsupported_import_form_fails_the_build() {
     drop(joined(&[
         ("a.js", "import f from './b.js';\n"),
         ("b.js", ""),
@@ -67,7 +67,7 @@ fn an_import_of_another_form_fails_the_build() {
 }
 
 #[test]
-fn nothing_of_our_own_pages_is_left_to_import() {
+fn joined_pages_contain_no_import_or_export() {
     let web = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../web");
     for entry in ["login/login.js", "portlet/main.js", "shell/main.js"] {
         let text = join::join(&web, entry);

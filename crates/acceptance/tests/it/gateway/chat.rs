@@ -1,4 +1,4 @@
-//! What is said: in order, once, and with one end.
+//! Tests of runs and chat events: in order, without duplicates, with exactly one end.
 
 use anyhow::{Context, Result};
 use serde_json::{Value, json};
@@ -7,7 +7,7 @@ use testkit::{Program, ends, heard_text};
 use crate::gateway::setup;
 
 #[tokio::test]
-async fn deltas_come_in_order_after_the_answer_and_each_run_ends_once() -> Result<()> {
+async fn deltas_follow_the_response_in_order_and_each_run_ends_once() -> Result<()> {
     let setup = setup()?;
     let server = setup.start().await?;
     let mut program = Program::at(&server).await?;
@@ -17,24 +17,27 @@ async fn deltas_come_in_order_after_the_answer_and_each_run_ends_once() -> Resul
         format!("think hm\nsay one \ntool t1 read Look\ntool-done t1 found\nsay two,\n{counted}");
     let events = program.say(&key, &script).await?;
     assert_eq!(heard_text(&events, "chat.thinking"), "hm");
-    let said = heard_text(&events, "chat.delta");
+    let text = heard_text(&events, "chat.delta");
     let counted = counted.replace("say ", "").replace('\n', "");
-    assert_eq!(said, format!("one two,{counted}"));
+    assert_eq!(text, format!("one two,{counted}"));
     let tools: Vec<&Value> = events
         .iter()
-        .filter(|one| one["event"] == "chat.tool")
+        .filter(|event| event["event"] == "chat.tool")
         .collect();
     assert_eq!(
-        tools.last().context("a tool call")?["data"]["content"],
+        tools.last().context("no tool call")?["data"]["content"],
         "found"
     );
     let numbers: Vec<u64> = events
         .iter()
-        .filter_map(|one| one["data"]["seq"].as_u64())
+        .filter_map(|event| event["data"]["seq"].as_u64())
         .collect();
-    assert!(numbers.is_sorted_by(|one, next| one < next), "{numbers:?}");
+    assert!(
+        numbers.is_sorted_by(|number, next| number < next),
+        "{numbers:?}"
+    );
     assert_eq!(ends(&events), ["chat.final"]);
-    // Nothing more of it comes before the next one has ended, either.
+    // No further event of the first run arrives during the next one.
     let events = program.say(&key, "say next").await?;
     assert_eq!(ends(&events), ["chat.final"]);
     let history = program
@@ -42,9 +45,9 @@ async fn deltas_come_in_order_after_the_answer_and_each_run_ends_once() -> Resul
         .await?;
     let roles: Vec<&str> = history["messages"]
         .as_array()
-        .context("messages")?
+        .context("no messages")?
         .iter()
-        .filter_map(|one| one["role"].as_str())
+        .filter_map(|message| message["role"].as_str())
         .collect();
     let all = "user assistant tool_result assistant user assistant";
     assert_eq!(roles.join(" "), all);
@@ -52,7 +55,7 @@ async fn deltas_come_in_order_after_the_answer_and_each_run_ends_once() -> Resul
 }
 
 #[tokio::test]
-async fn late_updates_of_an_ended_run_are_no_events_of_the_next_one() -> Result<()> {
+async fn late_updates_of_an_ended_run_are_not_events_of_the_next_run() -> Result<()> {
     let setup = setup()?;
     let server = setup.start().await?;
     let mut program = Program::at(&server).await?;
@@ -71,7 +74,7 @@ async fn late_updates_of_an_ended_run_are_no_events_of_the_next_one() -> Result<
     program.say(&key, &script).await?;
     let events = program.say(&key, "say two\nsleep 100").await?;
     assert_eq!(heard_text(&events, "chat.delta"), "two");
-    let is_call = |one: &&Value| one["event"] == "chat.tool";
+    let is_call = |event: &&Value| event["event"] == "chat.tool";
     let call = events.iter().find(is_call).context("the late result")?;
     assert_eq!(call["data"]["status"], "complete");
     assert_eq!(call["data"]["runId"], Value::Null);
@@ -83,7 +86,7 @@ async fn late_updates_of_an_ended_run_are_no_events_of_the_next_one() -> Result<
 }
 
 #[tokio::test]
-async fn the_same_key_is_the_same_message() -> Result<()> {
+async fn repeated_idempotency_key_returns_the_first_run() -> Result<()> {
     let setup = setup()?;
     let server = setup.start().await?;
     let mut program = Program::at(&server).await?;
@@ -91,7 +94,7 @@ async fn the_same_key_is_the_same_message() -> Result<()> {
     let params = json!({"sessionKey": key, "message": "say once", "idempotencyKey": "job-7"});
     let first = program.result("chat.send", params.clone()).await?;
     program
-        .until_end(first["runId"].as_str().context("a run")?)
+        .until_end(first["runId"].as_str().context("no run")?)
         .await?;
     assert_eq!(program.result("chat.send", params).await?, first);
     let history = program
@@ -107,7 +110,7 @@ async fn the_same_key_is_the_same_message() -> Result<()> {
 }
 
 #[tokio::test]
-async fn a_run_is_stopped_and_one_that_waits_is_taken_back() -> Result<()> {
+async fn abort_ends_a_running_run_and_removes_a_queued_one() -> Result<()> {
     let setup = setup()?;
     let server = setup.start().await?;
     let mut program = Program::at(&server).await?;
@@ -123,13 +126,13 @@ async fn a_run_is_stopped_and_one_that_waits_is_taken_back() -> Result<()> {
         .result("chat.abort", json!({"runId": waiting}))
         .await?;
     let back = program.until_end(&waiting).await?;
-    assert_eq!(back.last().context("an end")?["event"], "chat.error");
+    assert_eq!(back.last().context("no end")?["event"], "chat.error");
     program
         .result("chat.abort", json!({"runId": running}))
         .await?;
     let stopped = program.until_end(&running).await?;
     assert_eq!(
-        stopped.last().context("an end")?["data"]["stopReason"],
+        stopped.last().context("no end")?["data"]["stopReason"],
         "cancelled"
     );
     let again = program
@@ -164,7 +167,7 @@ async fn aborted_run_leaves_the_queue_paused_until_it_is_resumed() -> Result<()>
 }
 
 #[tokio::test]
-async fn every_run_of_a_session_that_is_deleted_ends_once() -> Result<()> {
+async fn every_run_of_a_deleted_session_ends_once() -> Result<()> {
     let setup = setup()?;
     let server = setup.start().await?;
     let mut program = Program::at(&server).await?;
@@ -178,7 +181,7 @@ async fn every_run_of_a_session_that_is_deleted_ends_once() -> Result<()> {
     let mut events = program.until_end(&running).await?;
     events.extend(program.until_end(&waiting).await?);
     assert_eq!(ends(&events), ["chat.error", "chat.error"]);
-    // Brought back, the message still waits, and is no run of anybody's.
+    // After the restore the message is still queued and belongs to no run.
     let mut browser = server.connect().await?;
     let restore = json!({"type": "session:restore", "sessionId": got["session"]["id"]});
     assert_ne!(browser.ask(restore).await?["type"], "error");
@@ -190,7 +193,7 @@ async fn every_run_of_a_session_that_is_deleted_ends_once() -> Result<()> {
 }
 
 #[tokio::test]
-async fn messages_that_wait_are_listed_and_sent_in_their_order() -> Result<()> {
+async fn queued_messages_are_listed_and_sent_in_order() -> Result<()> {
     let setup = setup()?;
     let server = setup.start().await?;
     let mut program = Program::at(&server).await?;
@@ -204,8 +207,11 @@ async fn messages_that_wait_are_listed_and_sent_in_their_order() -> Result<()> {
     }
     let of = json!({"sessionKey": key});
     let queue = program.result("chat.queue", of.clone()).await?;
-    let waiting = queue["waiting"].as_array().context("a list")?;
-    let listed: Vec<_> = waiting.iter().map(|one| one["runId"].clone()).collect();
+    let waiting = queue["waiting"].as_array().context("no list")?;
+    let listed: Vec<_> = waiting
+        .iter()
+        .map(|message| message["runId"].clone())
+        .collect();
     assert_eq!(json!(listed), json!(runs));
     let remove = json!({"sessionKey": key, "remove": waiting[1]["queueId"]});
     let queue = program.result("chat.queue", remove).await?;
@@ -219,27 +225,27 @@ async fn messages_that_wait_are_listed_and_sent_in_their_order() -> Result<()> {
 }
 
 #[tokio::test]
-async fn a_program_hears_only_of_the_sessions_it_follows() -> Result<()> {
+async fn client_receives_events_only_of_subscribed_sessions() -> Result<()> {
     let setup = setup()?;
     let server = setup.start().await?;
-    let mut one = Program::at(&server).await?;
-    let key = one.create(&setup).await?;
+    let mut first = Program::at(&server).await?;
+    let key = first.create(&setup).await?;
     let mut other = Program::at(&server).await?;
-    let others = other.create(&setup).await?;
-    let mut nobody = Program::at(&server).await?;
-    one.say(&key, "say unheard").await?;
-    // What is said later is heard later: nothing of the other session may come before it.
-    let heard = other.say(&others, "say heard").await?;
-    let of_other = |event: &&Value| event["data"]["sessionKey"] != others.as_str();
-    assert_eq!(heard.iter().find(of_other), None);
+    let other_key = other.create(&setup).await?;
+    let mut unsubscribed = Program::at(&server).await?;
+    first.say(&key, "say not received").await?;
+    // Events arrive in order, so an event of the other session would arrive before these.
+    let events = other.say(&other_key, "say received").await?;
+    let of_other = |event: &&Value| event["data"]["sessionKey"] != other_key.as_str();
+    assert_eq!(events.iter().find(of_other), None);
     let health = json!({"id": 7, "method": "health.check"});
-    nobody.socket.send(health).await?;
-    assert_eq!(nobody.socket.next().await?["id"], 7);
+    unsubscribed.socket.send(health).await?;
+    assert_eq!(unsubscribed.socket.next().await?["id"], 7);
     Ok(())
 }
 
 #[tokio::test]
-async fn a_crash_of_the_agent_ends_the_run_with_an_error() -> Result<()> {
+async fn agent_crash_ends_the_run_with_an_error() -> Result<()> {
     let setup = setup()?;
     let server = setup.start().await?;
     let mut program = Program::at(&server).await?;
@@ -251,21 +257,21 @@ async fn a_crash_of_the_agent_ends_the_run_with_an_error() -> Result<()> {
 }
 
 #[tokio::test]
-async fn questions_of_agents_are_listed_and_answered() -> Result<()> {
+async fn permission_requests_are_listed_and_answered() -> Result<()> {
     let setup = setup()?.env("LIMINAL_PERMISSIONS", "ask");
     let server = setup.start().await?;
     let mut program = Program::at(&server).await?;
     let key = program.create(&setup).await?;
     let run = program.send(&key, "permission p1 Delete it").await?;
-    let asked = program.event_of("permissions.asked").await?;
+    let announced = program.event_of("permissions.asked").await?;
     let listed = program.result("permissions.list", json!({})).await?;
     assert_eq!(
         listed["permissions"][0]["permissionId"],
-        asked["data"]["permissionId"]
+        announced["data"]["permissionId"]
     );
     assert_eq!(listed["permissions"][0]["sessionKey"], key.as_str());
-    let option = &asked["data"]["options"][0]["optionId"];
-    let answer = json!({"sessionKey": key, "permissionId": asked["data"]["permissionId"], "optionId": option});
+    let option = &announced["data"]["options"][0]["optionId"];
+    let answer = json!({"sessionKey": key, "permissionId": announced["data"]["permissionId"], "optionId": option});
     program.result("permissions.answer", answer).await?;
     let events = program.until_end(&run).await?;
     assert_eq!(ends(&events), ["chat.final"]);
@@ -273,7 +279,7 @@ async fn questions_of_agents_are_listed_and_answered() -> Result<()> {
 }
 
 #[tokio::test]
-async fn what_an_agent_wants_to_know_is_told_listed_and_answered() -> Result<()> {
+async fn elicitations_are_announced_listed_and_answered() -> Result<()> {
     let setup = setup()?;
     let server = setup.start().await?;
     let mut program = Program::at(&server).await?;
@@ -284,11 +290,11 @@ async fn what_an_agent_wants_to_know_is_told_listed_and_answered() -> Result<()>
     let run = program
         .send(&key, &format!("ask elicitation/create {form}"))
         .await?;
-    let asked = program.event_of("questions.asked").await?;
-    assert_eq!(asked["data"]["ask"]["fields"][0]["name"], "name");
+    let announced = program.event_of("questions.asked").await?;
+    assert_eq!(announced["data"]["ask"]["fields"][0]["name"], "name");
     let listed = program.result("questions.list", json!({})).await?;
     let question = &listed["questions"][0];
-    assert_eq!(question["questionId"], asked["data"]["questionId"]);
+    assert_eq!(question["questionId"], announced["data"]["questionId"]);
     assert_eq!(question["sessionKey"], key.as_str());
     assert_eq!(question["message"], "Who?");
     let answer = |content: Value| json!({"sessionKey": key, "questionId": question["questionId"], "action": "accept", "content": content});
@@ -308,7 +314,7 @@ async fn what_an_agent_wants_to_know_is_told_listed_and_answered() -> Result<()>
 }
 
 #[tokio::test]
-async fn a_long_history_comes_in_pages_and_a_huge_message_on_its_own() -> Result<()> {
+async fn long_history_is_paged_and_a_huge_message_is_fetched_separately() -> Result<()> {
     let setup = setup()?;
     let server = setup.start().await?;
     let mut program = Program::at(&server).await?;
@@ -327,7 +333,7 @@ async fn a_long_history_comes_in_pages_and_a_huge_message_on_its_own() -> Result
                 json!({"sessionKey": key, "limit": 3, "before": before}),
             )
             .await?;
-        let messages = page["messages"].as_array().context("messages")?.clone();
+        let messages = page["messages"].as_array().context("no messages")?.clone();
         assert!(messages.len() <= 3);
         all.splice(0..0, messages);
         match page.get("cursor") {
@@ -340,7 +346,7 @@ async fn a_long_history_comes_in_pages_and_a_huge_message_on_its_own() -> Result
     let cut = all
         .iter()
         .find(|message| message["cut"] == true)
-        .context("a cut message")?;
+        .context("no cut message")?;
     let whole = program
         .result(
             "chat.message",
@@ -350,7 +356,7 @@ async fn a_long_history_comes_in_pages_and_a_huge_message_on_its_own() -> Result
     let mut message = whole["message"].clone();
     let content = message["content"].take();
     assert_eq!(content.as_str().map(str::len), Some(200_000));
-    // But for that it is what the page had.
+    // Except for its content, the message equals the one in the page.
     let mut of_page = cut.clone();
     of_page["content"].take();
     if let Some(fields) = of_page.as_object_mut() {
@@ -362,7 +368,7 @@ async fn a_long_history_comes_in_pages_and_a_huge_message_on_its_own() -> Result
 }
 
 #[tokio::test]
-async fn a_page_that_begins_within_a_run_knows_whose_it_is() -> Result<()> {
+async fn history_page_that_starts_inside_a_run_has_its_run_id() -> Result<()> {
     let setup = setup()?;
     let server = setup.start().await?;
     let mut program = Program::at(&server).await?;
@@ -375,7 +381,7 @@ async fn a_page_that_begins_within_a_run_knows_whose_it_is() -> Result<()> {
     for before in [Value::Null, json!(30)] {
         let params = json!({"sessionKey": key, "limit": 5, "before": before});
         let page = program.result("chat.history", params).await?;
-        let messages = page["messages"].as_array().context("messages")?;
+        let messages = page["messages"].as_array().context("no messages")?;
         assert_eq!(messages.len(), 5);
         for message in messages {
             assert_eq!(message["runId"], run.as_str(), "{message}");

@@ -1,4 +1,4 @@
-//! Who gets in, who has to leave, and how much of the server a connection can have.
+//! Tests of the gateway listener: authentication, close codes, rate limits and connection limits.
 
 use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
@@ -7,7 +7,7 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
 use crate::gateway::setup;
 
-/// The first words of somebody who wants to talk at the gateway.
+/// WebSocket upgrade request for `/gateway`.
 fn upgrade(server: &Server) -> String {
     format!(
         "GET /gateway HTTP/1.1\r\nHost: {}\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\
@@ -17,7 +17,7 @@ fn upgrade(server: &Server) -> String {
 }
 
 #[tokio::test]
-async fn nobody_gets_in_without_the_token_and_strangers_do_not_stay() -> Result<()> {
+async fn unauthenticated_connections_are_rejected_limited_and_closed() -> Result<()> {
     let setup = setup()?;
     let server = setup.start().await?;
     for (first, error) in [
@@ -41,20 +41,20 @@ async fn nobody_gets_in_without_the_token_and_strangers_do_not_stay() -> Result<
     let foreign = [("host", host.as_str()), ("origin", "https://example.com")];
     let refused = Socket::open(server.address, "/gateway", &foreign).await;
     assert_eq!(refused.err().context("refused")?.status, Some(403));
-    // So many may stand in the doorway; those inside do not notice.
-    let mut inside = Program::at(&server).await?;
+    // The number of unauthenticated connections is limited; authenticated clients are not affected.
+    let mut client = Program::at(&server).await?;
     let mut waiting = vec![];
-    let turned_away = loop {
+    let rejected = loop {
         match server.knock().await {
             Ok(socket) => waiting.push(socket),
             Err(refused) => break refused,
         }
-        ensure!(waiting.len() < 100, "nobody was turned away");
+        ensure!(waiting.len() < 100, "no connection was rejected");
     };
-    assert!(turned_away.to_string().contains("503"), "{turned_away}");
+    assert!(rejected.to_string().contains("503"), "{rejected}");
     assert_eq!(waiting.len(), 16);
     assert_eq!(
-        inside.result("health.check", json!({})).await?["status"],
+        client.result("health.check", json!({})).await?["status"],
         "ok"
     );
     let mut first = waiting.remove(0);
@@ -64,20 +64,20 @@ async fn nobody_gets_in_without_the_token_and_strangers_do_not_stay() -> Result<
 }
 
 #[tokio::test]
-async fn whoever_hangs_up_is_answered_at_both_doors() -> Result<()> {
+async fn close_frame_is_answered_on_gateway_and_browser_sockets() -> Result<()> {
     let setup = setup()?;
     let server = setup.start().await?;
-    let mut stranger = server.knock().await?;
-    assert_eq!(stranger.hang_up(1000).await?, Some(1000));
-    let mut inside = Program::at(&server).await?;
-    assert_eq!(inside.socket.hang_up(1000).await?, Some(1000));
+    let mut unauthenticated = server.knock().await?;
+    assert_eq!(unauthenticated.hang_up(1000).await?, Some(1000));
+    let mut client = Program::at(&server).await?;
+    assert_eq!(client.socket.hang_up(1000).await?, Some(1000));
     let mut browser = server.connect().await?;
     assert_eq!(browser.hang_up(1001).await?, Some(1001));
     Ok(())
 }
 
 #[tokio::test]
-async fn a_stranger_may_ask_whether_we_are_there_before_saying_who_it_is() -> Result<()> {
+async fn ping_is_answered_before_authentication() -> Result<()> {
     let setup = setup()?;
     let server = setup.start().await?;
     let mut socket = server.knock().await?;
@@ -89,17 +89,17 @@ async fn a_stranger_may_ask_whether_we_are_there_before_saying_who_it_is() -> Re
 }
 
 #[tokio::test]
-async fn a_program_that_sends_too_much_or_bytes_is_told_why_it_has_to_leave() -> Result<()> {
+async fn oversized_binary_or_rejected_client_gets_a_close_code() -> Result<()> {
     let setup = setup()?;
     let server = setup.start().await?;
     let mut huge = Program::at(&server).await?;
-    // The server may hang up while it is still writing.
+    // The server may close the connection while the client is still writing.
     let _ = huge.socket.send_text(&"x".repeat(1024 * 1024 + 1)).await;
     assert!(matches!(huge.socket.closed().await?, Some(1009) | None));
     let mut bytes = Program::at(&server).await?;
     bytes.socket.send_bytes(b"{}").await?;
     assert_eq!(bytes.socket.closed().await?, Some(1003));
-    // Also when it has said more meanwhile.
+    // Also when the client sends more before it reads the error.
     let mut hasty = server.knock().await?;
     hasty
         .send(json!({"type": "auth", "token": "wrong"}))
@@ -113,31 +113,33 @@ async fn a_program_that_sends_too_much_or_bytes_is_told_why_it_has_to_leave() ->
 }
 
 #[tokio::test]
-async fn a_stranger_is_not_listened_to_for_long() -> Result<()> {
+async fn unauthenticated_client_cannot_send_a_large_frame() -> Result<()> {
     let setup = setup()?;
     let server = setup.start().await?;
-    let mut stranger = tokio::net::TcpStream::connect(server.address).await?;
-    stranger.write_all(upgrade(&server).as_bytes()).await?;
+    let mut unauthenticated = tokio::net::TcpStream::connect(server.address).await?;
+    unauthenticated
+        .write_all(upgrade(&server).as_bytes())
+        .await?;
     let mut answer = vec![];
     while !answer.ends_with(b"\r\n\r\n") {
-        answer.push(stranger.read_u8().await?);
+        answer.push(unauthenticated.read_u8().await?);
     }
-    // A frame that says it has 900,000 bytes, of which only the first ever come.
+    // A frame that announces 900,000 bytes, of which only the first 16 KiB are sent.
     let mut begun = vec![0x81, 0xff];
     begun.extend(900_000_u64.to_be_bytes());
     begun.extend([0; 4]);
     begun.resize(16 * 1024, b' ');
-    stranger.write_all(&begun).await?;
-    let mut heard = vec![];
-    let hung_up = stranger.read_to_end(&mut heard);
-    tokio::time::timeout(testkit::HANG_GUARD, hung_up).await??;
-    let heard = String::from_utf8_lossy(&heard);
-    assert!(heard.contains("authentication required"), "{heard}");
+    unauthenticated.write_all(&begun).await?;
+    let mut response = vec![];
+    let closed = unauthenticated.read_to_end(&mut response);
+    tokio::time::timeout(testkit::HANG_GUARD, closed).await??;
+    let response = String::from_utf8_lossy(&response);
+    assert!(response.contains("authentication required"), "{response}");
     Ok(())
 }
 
 #[tokio::test]
-async fn too_many_requests_are_refused_for_a_moment() -> Result<()> {
+async fn requests_over_the_rate_limit_are_rejected_temporarily() -> Result<()> {
     let setup = setup()?;
     let server = setup.start().await?;
     let mut program = Program::at(&server).await?;
@@ -151,7 +153,7 @@ async fn too_many_requests_are_refused_for_a_moment() -> Result<()> {
         refused += usize::from(answer["error"]["code"] == 429);
     }
     assert!(refused > 0);
-    // What is no request counts as well.
+    // Malformed frames count as well.
     for _ in 0..400 {
         program.socket.send_text("{").await?;
     }
@@ -161,8 +163,8 @@ async fn too_many_requests_are_refused_for_a_moment() -> Result<()> {
         refused += usize::from(answer["error"]["code"] == 429);
     }
     assert!(refused > 0);
-    // Being refused costs nothing, so it is soon let in again.
-    let asked_again = async {
+    // Rejected requests are not counted, so requests soon succeed again.
+    let accepted_again = async {
         loop {
             let answer = program.call("health.check", json!({})).await?;
             if answer["error"]["code"] != 429 {
@@ -170,21 +172,21 @@ async fn too_many_requests_are_refused_for_a_moment() -> Result<()> {
             }
         }
     };
-    let answer = tokio::time::timeout(testkit::HANG_GUARD, asked_again).await??;
+    let answer = tokio::time::timeout(testkit::HANG_GUARD, accepted_again).await??;
     assert_eq!(answer["result"]["status"], "ok");
     Ok(())
 }
 
 #[tokio::test]
-async fn a_new_token_sends_everybody_away_and_lets_in_who_has_it() -> Result<()> {
+async fn token_rotation_closes_all_connections_and_accepts_the_new_token() -> Result<()> {
     let setup = setup()?;
     let server = setup.start().await?;
-    let mut inside = Program::at(&server).await?;
+    let mut client = Program::at(&server).await?;
     let mut browser = server.connect().await?;
     let printed = setup.run(&["token", "--rotate"]).await?;
     let token = String::from_utf8(printed.stdout)?.trim().to_owned();
     assert!(token.len() == 64 && token != server.token, "{token}");
-    assert_eq!(inside.socket.closed().await?, Some(4401));
+    assert_eq!(client.socket.closed().await?, Some(4401));
     assert_eq!(browser.closed().await?, Some(4401));
     let mut old = server.knock().await?;
     old.send(json!({"type": "auth", "token": server.token}))
@@ -197,28 +199,28 @@ async fn a_new_token_sends_everybody_away_and_lets_in_who_has_it() -> Result<()>
 }
 
 #[tokio::test]
-async fn a_crowd_in_the_doorway_keeps_nobody_inside_waiting() -> Result<()> {
+async fn unauthenticated_flood_does_not_delay_authenticated_clients() -> Result<()> {
     let setup = setup()?;
     let server = setup.start().await?;
-    let mut inside = Program::at(&server).await?;
-    let key = inside.create(&setup).await?;
+    let mut client = Program::at(&server).await?;
+    let key = client.create(&setup).await?;
     let upgrade = upgrade(&server);
     let broken = upgrade.replace("Version: 13", "Version: 7");
-    let mut crowd = vec![];
+    let mut connections = vec![];
     for number in 0..2000 {
         let mut stream = tokio::net::TcpStream::connect(server.address).await?;
-        let words = if number % 2 == 0 { &upgrade } else { &broken };
-        // Those at the end of the line have their words kept by the system.
-        let _ = stream.write_all(words.as_bytes()).await;
-        crowd.push(stream);
+        let request = if number % 2 == 0 { &upgrade } else { &broken };
+        // Requests of connections that are not accepted yet stay in the system's buffers.
+        let _ = stream.write_all(request.as_bytes()).await;
+        connections.push(stream);
         if number % 100 == 0 {
-            inside.result("health.check", json!({})).await?;
+            client.result("health.check", json!({})).await?;
         }
     }
-    let events = inside.say(&key, "say still here").await?;
+    let events = client.say(&key, "say still here").await?;
     assert_eq!(heard_text(&events, "chat.delta"), "still here");
-    drop(crowd);
-    // And the next one finds the door open again.
+    drop(connections);
+    // Afterwards a new client can connect.
     let next = async {
         loop {
             if let Ok(next) = Program::at(&server).await {
@@ -233,7 +235,7 @@ async fn a_crowd_in_the_doorway_keeps_nobody_inside_waiting() -> Result<()> {
 }
 
 #[tokio::test]
-async fn the_gateway_has_a_port_of_its_own() -> Result<()> {
+async fn gateway_listens_on_its_own_port() -> Result<()> {
     let free = std::net::TcpListener::bind("127.0.0.1:0")?
         .local_addr()?
         .port();
@@ -258,17 +260,18 @@ async fn the_gateway_has_a_port_of_its_own() -> Result<()> {
 }
 
 #[tokio::test]
-async fn the_reference_page_is_what_the_table_says() -> Result<()> {
+async fn gateway_reference_page_matches_the_methods() -> Result<()> {
     let printed = setup()?.run(&["gateway", "reference"]).await?;
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/gateway.md");
     if std::env::var_os("UPDATE_DOCS").is_some() {
         std::fs::write(path, &printed.stdout)?;
     }
-    let written = std::fs::read(path).context("docs/gateway.md; UPDATE_DOCS=1 writes it")?;
+    let written = std::fs::read(path)
+        .context("docs/gateway.md is missing; run this test with UPDATE_DOCS=1")?;
     assert_eq!(
         String::from_utf8_lossy(&written),
         String::from_utf8_lossy(&printed.stdout),
-        "UPDATE_DOCS=1 writes it anew"
+        "docs/gateway.md is out of date; run this test with UPDATE_DOCS=1"
     );
     let schema: Value =
         serde_json::from_slice(&setup()?.run(&["gateway", "schema"]).await?.stdout)?;

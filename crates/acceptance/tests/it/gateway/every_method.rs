@@ -1,8 +1,8 @@
-//! Hostile parameters for every method there is, found through the schema: one that is added later is covered
-//! without anybody thinking of it.
+//! Sends hostile parameters to every method of the gateway. The methods come from the schema, so a new method is
+//! covered automatically.
 //!
-//! What must be answered is decided by the schema too: what does not fit it is refused by name, and what does fit
-//! names things that are not there. Either way nothing may have changed afterwards.
+//! The schema also decides the expected answer. Parameters that do not match it are rejected as invalid; parameters
+//! that match it name sessions and projects that do not exist. In both cases the state must not change.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -13,8 +13,8 @@ use testkit::{Program, Server, ServerSetup};
 
 use crate::gateway::setup;
 
-const NOBODY: &str = "00000000-0000-4000-8000-000000000000";
-/// Methods that change nothing, whatever is in their parameters: they are also asked about what is really there.
+const UNKNOWN_ID: &str = "00000000-0000-4000-8000-000000000000";
+/// Methods that change nothing with any parameters. They are also called with ids that exist.
 const HARMLESS: [&str; 13] = [
     "health.check",
     "agents.list",
@@ -30,28 +30,28 @@ const HARMLESS: [&str; 13] = [
     "questions.answer",
     "projects.list",
 ];
-/// A connection may ask so much at once; the next one may again.
+/// Requests per connection, low enough to stay under its rate limit.
 const REQUESTS_PER_CONNECTION: usize = 180;
 const PARSE: i64 = -32700;
 const INVALID_PARAMS: i64 = -32602;
 
-/// What is really there, by the name of the parameter that would name it.
-struct Real(BTreeMap<&'static str, String>);
+/// Ids that exist, by the name of the parameter that takes them.
+struct ExistingIds(BTreeMap<&'static str, String>);
 
-/// One method, and what its schema says.
-struct Described {
+/// A method with its schema.
+struct Method {
     name: String,
     schema: Value,
     validator: jsonschema::Validator,
 }
 
-/// Where a field is, and what it must be.
+/// Path and schema of a parameter field.
 struct Field {
     path: Vec<String>,
     schema: Value,
 }
 
-impl Described {
+impl Method {
     async fn all(setup: &ServerSetup) -> Result<Vec<Self>> {
         let printed = setup.run(&["gateway", "schema"]).await?;
         let described: Value = serde_json::from_slice(&printed.stdout)?;
@@ -71,7 +71,7 @@ impl Described {
         Ok(all)
     }
 
-    /// No parameters at all may also be nothing.
+    /// Whether the parameters match the schema. `null` counts as an empty object.
     fn fits(&self, params: &Value) -> bool {
         match params.is_null() {
             true => self.validator.is_valid(&json!({})),
@@ -79,7 +79,7 @@ impl Described {
         }
     }
 
-    /// Also those of objects within.
+    /// All fields, including those of nested objects.
     fn fields(&self) -> Vec<Field> {
         let mut found = vec![];
         self.fields_of(&self.schema, &[], &mut found);
@@ -95,10 +95,10 @@ impl Described {
         }
     }
 
-    /// What a field is when it is given.
+    /// Schema of a field's value, without `null` and with its `$ref` resolved.
     fn resolve(&self, field: &Value) -> Value {
         let any = field["anyOf"].as_array().into_iter().flatten();
-        let given = any.into_iter().find(|one| one["type"] != "null");
+        let given = any.into_iter().find(|variant| variant["type"] != "null");
         let given = given.unwrap_or(field);
         match given["$ref"].as_str().and_then(|at| at.strip_prefix('#')) {
             Some(pointer) => self.schema.pointer(pointer).cloned().unwrap_or_default(),
@@ -106,22 +106,22 @@ impl Described {
         }
     }
 
-    /// Every field, each as it should be, about things that are or are not there.
-    fn good(&self, schema: &Value, real: Option<&Real>) -> Value {
+    /// Valid parameters with every field, using ids that exist if `existing` is given.
+    fn good(&self, schema: &Value, existing: Option<&ExistingIds>) -> Value {
         let properties = schema["properties"].as_object().into_iter().flatten();
         let good = properties.map(|(name, field)| {
             let field = self.resolve(field);
-            let known = real.and_then(|real| real.0.get(name.as_str()));
+            let known = existing.and_then(|existing| existing.0.get(name.as_str()));
             let kind = match &field["type"] {
                 Value::Array(kinds) => kinds[0].as_str(),
                 kind => kind.as_str(),
             };
             let value = match (kind, known) {
-                (Some("object"), _) => self.good(&field, real),
+                (Some("object"), _) => self.good(&field, existing),
                 (Some("integer"), _) => json!(1),
                 (Some("boolean"), _) => json!(false),
                 (_, Some(known)) => json!(known),
-                _ if field["format"] == "uuid" => json!(NOBODY),
+                _ if field["format"] == "uuid" => json!(UNKNOWN_ID),
                 _ => json!("/no/such/thing"),
             };
             (name.clone(), value)
@@ -130,8 +130,8 @@ impl Described {
     }
 }
 
-/// Texts of values that nobody should send. JSON, but for what cannot be read.
-fn odd_values(field: &str, real: &Real) -> Vec<String> {
+/// Unusual values as JSON texts, some of them malformed.
+fn odd_values(field: &str, existing: &ExistingIds) -> Vec<String> {
     let mut odd: Vec<String> = [
         "null",
         "true",
@@ -174,15 +174,15 @@ fn odd_values(field: &str, real: &Real) -> Vec<String> {
     .to_vec();
     let brackets = |depth: usize| "[".repeat(depth) + &"]".repeat(depth);
     odd.extend([brackets(20), brackets(500)]);
-    // Just below what a frame may have.
+    // Just below the maximum size of a frame.
     odd.push(format!("\"{}\"", "x".repeat(1_048_000)));
     odd.push(format!("\"/{}\"", "é/".repeat(10_000)));
-    let others = real.0.iter().filter(|(name, _)| **name != field);
+    let others = existing.0.iter().filter(|(name, _)| **name != field);
     odd.extend(others.map(|(_, id)| json!(id).to_string()));
     odd
 }
 
-/// The text of an object in which one field is as given, or is not there.
+/// Text of the object with one field replaced by `value`, or removed.
 fn with_field(object: &Value, path: &[String], value: Option<&str>) -> String {
     let (name, deeper) = path.split_first().expect("a field has a name");
     let fields = object.as_object().into_iter().flatten();
@@ -197,15 +197,15 @@ fn with_field(object: &Value, path: &[String], value: Option<&str>) -> String {
     format!("{{{}}}", written.collect::<Vec<_>>().join(","))
 }
 
-/// Parameters for one method, as texts.
-fn hostile_params(method: &Described, base: &Value, real: &Real) -> Vec<String> {
+/// Hostile parameters for a method, as JSON texts.
+fn hostile_params(method: &Method, base: &Value, existing: &ExistingIds) -> Vec<String> {
     let mut all: Vec<String> = ["null", "[]", "7", "\"x\"", "{}", "[{}]", "true"]
         .map(str::to_owned)
         .to_vec();
     for field in method.fields() {
         let name = field.path.last().map_or("", String::as_str);
         all.push(with_field(base, &field.path, None));
-        let odd = odd_values(name, real);
+        let odd = odd_values(name, existing);
         all.extend(
             odd.iter()
                 .map(|odd| with_field(base, &field.path, Some(odd))),
@@ -213,7 +213,7 @@ fn hostile_params(method: &Described, base: &Value, real: &Real) -> Vec<String> 
         if field.schema["type"] == "object" {
             continue;
         }
-        // Twice, the second time differently.
+        // The field twice, with different values.
         let text = base.to_string();
         all.push(format!(
             "{},{}:1,{0}:2}}",
@@ -229,7 +229,7 @@ fn hostile_params(method: &Described, base: &Value, real: &Real) -> Vec<String> 
     all
 }
 
-/// Everything that must not change: every file but the lock and the log of what was refused.
+/// Content of every file below a directory, by path.
 fn files(dir: &Path) -> Result<BTreeMap<String, Vec<u8>>> {
     let mut found = BTreeMap::new();
     let mut folders = vec![dir.to_owned()];
@@ -248,8 +248,8 @@ fn files(dir: &Path) -> Result<BTreeMap<String, Vec<u8>>> {
     Ok(found)
 }
 
-/// What programs and the disk say there is.
-async fn everything(program: &mut Program, setup: &ServerSetup, key: &str) -> Result<Value> {
+/// The state that clients and the disk show.
+async fn observable_state(program: &mut Program, setup: &ServerSetup, key: &str) -> Result<Value> {
     let mut all = vec![];
     for (method, params) in [
         ("sessions.list", json!({})),
@@ -266,7 +266,7 @@ async fn everything(program: &mut Program, setup: &ServerSetup, key: &str) -> Re
     Ok(json!(all))
 }
 
-async fn real(program: &mut Program, setup: &ServerSetup) -> Result<Real> {
+async fn create_session(program: &mut Program, setup: &ServerSetup) -> Result<ExistingIds> {
     let key = program.create(setup).await?;
     let run = program.send(&key, "say hello").await?;
     program.until_end(&run).await?;
@@ -274,55 +274,64 @@ async fn real(program: &mut Program, setup: &ServerSetup) -> Result<Real> {
         .result("sessions.get", json!({"sessionKey": key}))
         .await?;
     let text = |field: &str| got["session"][field].as_str().map(str::to_owned);
-    let project = text("projectId").context("a project")?;
-    let id = text("id").context("an id")?;
+    let project = text("projectId").context("no project")?;
+    let id = text("id").context("no id")?;
     let all = [
         ("sessionKey", key),
         ("runId", run),
         ("projectId", project),
         ("id", id),
     ];
-    Ok(Real(all.into_iter().collect()))
+    Ok(ExistingIds(all.into_iter().collect()))
 }
 
-/// Asks, and judges the answer by the schema.
-async fn ask(program: &mut Program, method: &Described, params: &str) -> Result<()> {
+/// Calls the method and checks the answer against the schema.
+async fn ask(program: &mut Program, method: &Method, params: &str) -> Result<()> {
     let answer = program.call_with(&method.name, params).await?;
     let code = answer["error"]["code"].as_i64();
-    let brief: String = params.chars().take(200).collect();
+    let shortened: String = params.chars().take(200).collect();
     let answered: String = answer.to_string().chars().take(500).collect();
-    let told = format!("{} {brief}: {answered}", method.name);
+    let call_and_answer = format!("{} {shortened}: {answered}", method.name);
     if let Some(code) = code {
-        let message = answer["error"]["message"].as_str().context("a message")?;
-        ensure!((5..600).contains(&message.len()), "{told}");
+        let message = answer["error"]["message"].as_str().context("no message")?;
+        ensure!((5..600).contains(&message.len()), "{call_and_answer}");
         ensure!(
             [PARSE, INVALID_PARAMS, 404, 409].contains(&code),
-            "not a code for this: {told}"
+            "unexpected error code: {call_and_answer}"
         );
     }
     match serde_json::from_str::<Value>(params) {
-        Err(_) => ensure!(code == Some(PARSE), "unreadable: {told}"),
-        // Two equal keys and deep nesting are read by other readers.
+        Err(_) => ensure!(
+            code == Some(PARSE),
+            "malformed JSON must be a parse error: {call_and_answer}"
+        ),
+        // `serde_json` accepts duplicate keys and deeper nesting than the server does.
         Ok(_) if code == Some(PARSE) => {
             let why = answer["error"]["message"].as_str().unwrap_or_default();
-            ensure!(why.contains("twice") || why.contains("deeply"), "{told}");
+            ensure!(
+                why.contains("twice") || why.contains("deeply"),
+                "{call_and_answer}"
+            );
         }
         Ok(given) => {
             let fits = method.fits(&given);
-            ensure!(fits || code == Some(INVALID_PARAMS), "does not fit: {told}");
+            ensure!(
+                fits || code == Some(INVALID_PARAMS),
+                "invalid parameters were accepted: {call_and_answer}"
+            );
         }
     }
     Ok(())
 }
 
-async fn ask_all(server: &Server, requests: &[(&Described, String)]) -> Result<()> {
+async fn ask_all(server: &Server, requests: &[(&Method, String)]) -> Result<()> {
     for some in requests.chunks(REQUESTS_PER_CONNECTION) {
         let mut program = Program::at(server).await?;
         for (method, params) in some {
             let asked = ask(&mut program, method, params).await;
             asked.with_context(|| format!("{} {params:.200}", method.name))?;
         }
-        // The connection has survived all of it.
+        // The connection is still usable.
         let health = program.result("health.check", json!({})).await?;
         ensure!(health["status"] == "ok", "{health}");
     }
@@ -330,26 +339,26 @@ async fn ask_all(server: &Server, requests: &[(&Described, String)]) -> Result<(
 }
 
 #[tokio::test]
-async fn whatever_is_asked_of_a_method_is_answered_and_nothing_changes() -> Result<()> {
+async fn hostile_parameters_of_every_method_are_answered_and_change_nothing() -> Result<()> {
     let setup = setup()?;
     let server = setup.start().await?;
     let mut program = Program::at(&server).await?;
-    let real = real(&mut program, &setup).await?;
-    let key = real.0["sessionKey"].clone();
-    let methods = Described::all(&setup).await?;
+    let existing = create_session(&mut program, &setup).await?;
+    let key = existing.0["sessionKey"].clone();
+    let methods = Method::all(&setup).await?;
     ensure!(methods.len() > 15, "only {} methods", methods.len());
-    let before = everything(&mut program, &setup, &key).await?;
+    let before = observable_state(&mut program, &setup, &key).await?;
     let mut requests = vec![];
     for method in &methods {
         let harmless = HARMLESS.contains(&method.name.as_str());
-        for of in [None, Some(&real)] {
+        for of in [None, Some(&existing)] {
             let base = method.good(&method.schema, of);
-            for params in hostile_params(method, &base, &real) {
+            for params in hostile_params(method, &base, &existing) {
                 let given: Value = serde_json::from_str(&params).unwrap_or(json!(7));
                 let nothing = given.is_null() || given == json!({});
-                // What fits, and could do something, is only asked about what is not there.
-                let could_do = (of.is_some() || nothing) && method.fits(&given);
-                if harmless || !could_do {
+                // Valid parameters that could change something are sent only with ids that do not exist.
+                let may_change_state = (of.is_some() || nothing) && method.fits(&given);
+                if harmless || !may_change_state {
                     requests.push((method, params));
                 }
             }
@@ -357,9 +366,9 @@ async fn whatever_is_asked_of_a_method_is_answered_and_nothing_changes() -> Resu
     }
     ensure!(requests.len() > 1000, "only {} requests", requests.len());
     ask_all(&server, &requests).await?;
-    let after = everything(&mut program, &setup, &key).await?;
+    let after = observable_state(&mut program, &setup, &key).await?;
     assert!(before == after, "{before:#}\n{after:#}");
-    // And it still works.
+    // The session still works.
     program.say(&key, "say still here").await?;
     Ok(())
 }

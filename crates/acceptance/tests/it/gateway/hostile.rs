@@ -1,4 +1,4 @@
-//! Whatever is sent, it is answered, and nothing else happens.
+//! Tests that invalid requests are answered with an error and have no effect.
 
 use anyhow::{Context, Result};
 use serde_json::json;
@@ -7,12 +7,12 @@ use testkit::Program;
 use crate::gateway::setup;
 
 #[tokio::test]
-async fn wrong_parameters_are_refused_by_name_and_nothing_happens() -> Result<()> {
+async fn invalid_parameters_are_rejected_without_effect() -> Result<()> {
     let setup = setup()?;
     let server = setup.start().await?;
     let mut program = Program::at(&server).await?;
     let key = program.create(&setup).await?;
-    let nobody = "00000000-0000-4000-8000-000000000000";
+    let unknown_key = "00000000-0000-4000-8000-000000000000";
     for (method, params) in [
         ("sessions.get", json!({"sessionKey": "../../etc/passwd"})),
         ("sessions.get", json!({})),
@@ -28,7 +28,7 @@ async fn wrong_parameters_are_refused_by_name_and_nothing_happens() -> Result<()
         ("chat.history", json!({"sessionKey": key, "limit": 501})),
         ("chat.history", json!({"sessionKey": key, "limit": 1.5})),
         ("chat.abort", json!({"runId": "7"})),
-        ("sessions.create", json!({"agentId": "nobody"})),
+        ("sessions.create", json!({"agentId": "no-such-agent"})),
         ("sessions.create", json!({"cwd": "relative"})),
         ("projects.add", json!({"path": "relative"})),
         ("projects.add", json!({"path": "/no/such/folder/at/all"})),
@@ -43,7 +43,9 @@ async fn wrong_parameters_are_refused_by_name_and_nothing_happens() -> Result<()
     }
     for method in ["sessions.get", "sessions.delete", "chat.history"] {
         assert_eq!(
-            program.code(method, json!({"sessionKey": nobody})).await?,
+            program
+                .code(method, json!({"sessionKey": unknown_key}))
+                .await?,
             404,
             "{method}"
         );
@@ -78,7 +80,7 @@ async fn wrong_parameters_are_refused_by_name_and_nothing_happens() -> Result<()
 }
 
 #[tokio::test]
-async fn odd_words_arrive_as_they_were_sent() -> Result<()> {
+async fn unusual_unicode_text_is_stored_unchanged() -> Result<()> {
     let setup = setup()?;
     let server = setup.start().await?;
     let mut program = Program::at(&server).await?;
@@ -90,10 +92,10 @@ async fn odd_words_arrive_as_they_were_sent() -> Result<()> {
     program.say(&key, &longest).await?;
     let history = json!({"sessionKey": key});
     let history = program.result("chat.history", history).await?;
-    let messages = history["messages"].as_array().context("messages")?;
-    let said = messages.iter().filter(|message| message["role"] == "user");
-    let said: Vec<_> = said.map(|message| &message["content"]).collect();
-    assert!(said == [odd, &longest], "{:.300}", history.to_string());
+    let messages = history["messages"].as_array().context("no messages")?;
+    let stored = messages.iter().filter(|message| message["role"] == "user");
+    let stored: Vec<_> = stored.map(|message| &message["content"]).collect();
+    assert!(stored == [odd, &longest], "{:.300}", history.to_string());
     let label = format!("{} \u{202e}x", "é".repeat(5000));
     let rename = json!({"sessionKey": key, "label": label});
     program.result("sessions.rename", rename).await?;

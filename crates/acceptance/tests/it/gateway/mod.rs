@@ -1,4 +1,4 @@
-//! The gateway, as a program uses it.
+//! Tests of the gateway, the WebSocket API for programs.
 
 mod chat;
 mod doors;

@@ -1,4 +1,4 @@
-//! Sessions, as programs make, find and put them away.
+//! Tests of creating, listing, archiving and deleting sessions through the gateway.
 
 use anyhow::{Context, Result};
 use serde_json::{Value, json};
@@ -7,14 +7,14 @@ use testkit::{Program, ends, heard_text};
 use crate::gateway::setup;
 
 #[tokio::test]
-async fn the_walk_through_sessions_and_chat_works_and_survives_a_restart() -> Result<()> {
+async fn sessions_and_chat_history_survive_a_restart() -> Result<()> {
     let setup = setup()?;
     let server = setup.start().await?;
     let mut program = Program::at(&server).await?;
     let agents = program.result("agents.list", json!({})).await?;
     assert_eq!(agents["agents"][0]["id"], "assistant");
     let created = program.result("sessions.create", json!({})).await?;
-    let key = created["sessionKey"].as_str().context("a key")?.to_owned();
+    let key = created["sessionKey"].as_str().context("no key")?.to_owned();
     assert_eq!(created["session"]["agentId"], "assistant");
     let first = program.say(&key, "/help").await?;
     assert!(
@@ -26,17 +26,17 @@ async fn the_walk_through_sessions_and_chat_works_and_survives_a_restart() -> Re
     let history = program
         .result("chat.history", json!({"sessionKey": key}))
         .await?;
-    let messages = history["messages"].as_array().context("messages")?;
-    let asked: Vec<&Value> = messages
+    let messages = history["messages"].as_array().context("no messages")?;
+    let sent: Vec<&Value> = messages
         .iter()
-        .filter(|one| one["role"] == "user")
-        .map(|one| &one["content"])
+        .filter(|message| message["role"] == "user")
+        .map(|message| &message["content"])
         .collect();
-    assert_eq!(asked, ["/help", "/files"]);
+    assert_eq!(sent, ["/help", "/files"]);
     assert!(
         messages
             .iter()
-            .all(|one| one["runId"].is_string() && one["timestamp"].as_i64() > Some(0))
+            .all(|message| message["runId"].is_string() && message["timestamp"].as_i64() > Some(0))
     );
 
     server.signal("TERM").await?;
@@ -72,7 +72,7 @@ async fn sessions_are_renamed_archived_and_deleted() -> Result<()> {
             json!({"sessionKey": key, "label": "Mine"}),
         )
         .await?;
-    // In capitals it is the same key.
+    // Keys are not case-sensitive.
     let capitals = json!({"sessionKey": key.to_uppercase()});
     let got = program.result("sessions.get", capitals).await?;
     assert_eq!(got["session"]["label"], "Mine");
@@ -104,7 +104,7 @@ async fn sessions_are_renamed_archived_and_deleted() -> Result<()> {
 }
 
 #[tokio::test]
-async fn a_program_and_a_browser_see_the_same_session() -> Result<()> {
+async fn gateway_client_and_browser_see_the_same_session() -> Result<()> {
     let setup = setup()?;
     let server = setup.start().await?;
     let mut program = Program::at(&server).await?;
@@ -125,13 +125,13 @@ async fn a_program_and_a_browser_see_the_same_session() -> Result<()> {
     browser.next_of("session:history").await?;
     let send = json!({"type": "session:send", "sessionId": id, "content": "say from the browser", "requestId": "b1"});
     browser.send(send).await?;
-    let mut heard = vec![];
-    while ends(&heard).is_empty() {
-        heard.push(program.event().await?);
+    let mut events = vec![];
+    while ends(&events).is_empty() {
+        events.push(program.event().await?);
     }
-    assert_eq!(heard_text(&heard, "chat.user"), "say from the browser");
-    assert_eq!(heard_text(&heard, "chat.delta"), "from the browser");
-    let run = heard.last().context("an end")?["data"]["runId"].clone();
+    assert_eq!(heard_text(&events, "chat.user"), "say from the browser");
+    assert_eq!(heard_text(&events, "chat.delta"), "from the browser");
+    let run = events.last().context("no end")?["data"]["runId"].clone();
     let history = program
         .result("chat.history", json!({"sessionKey": key}))
         .await?;
@@ -140,7 +140,7 @@ async fn a_program_and_a_browser_see_the_same_session() -> Result<()> {
 }
 
 #[tokio::test]
-async fn a_program_that_comes_back_goes_on_where_it_was() -> Result<()> {
+async fn reconnected_client_resumes_after_its_last_event() -> Result<()> {
     let setup = setup()?;
     let server = setup.start().await?;
     let mut first = Program::at(&server).await?;
@@ -156,10 +156,10 @@ async fn a_program_that_comes_back_goes_on_where_it_was() -> Result<()> {
     let mut back = Program::at(&server).await?;
     let after = json!({"bootId": subscribed["bootId"], "seq": seq});
     let params = json!({"sessionKey": key, "after": after});
-    let went_on = back.result("sessions.subscribe", params).await?;
-    assert_eq!(went_on["resumed"], true);
-    assert_eq!(went_on["seq"], seq);
-    // One who comes from before a restart has missed something, and is told so.
+    let resumed = back.result("sessions.subscribe", params).await?;
+    assert_eq!(resumed["resumed"], true);
+    assert_eq!(resumed["seq"], seq);
+    // Events of another server start cannot be resumed.
     let elsewhere = json!({"bootId": "another", "seq": seq});
     let params = json!({"sessionKey": key, "after": elsewhere});
     let mut late = Program::at(&server).await?;
@@ -174,7 +174,7 @@ async fn a_program_that_comes_back_goes_on_where_it_was() -> Result<()> {
 }
 
 #[tokio::test]
-async fn a_session_that_was_deleted_and_brought_back_is_heard_again() -> Result<()> {
+async fn restored_session_sends_events_again() -> Result<()> {
     let setup = setup()?;
     let server = setup.start().await?;
     let mut program = Program::at(&server).await?;
@@ -183,9 +183,9 @@ async fn a_session_that_was_deleted_and_brought_back_is_heard_again() -> Result<
     let of = json!({"sessionKey": key});
     let got = program.result("sessions.get", of).await?;
     let mut browser = server.connect().await?;
-    for asked in ["session:delete", "session:restore"] {
-        let ask = json!({"type": asked, "sessionId": got["session"]["id"]});
-        let answer = browser.ask(ask).await?;
+    for operation in ["session:delete", "session:restore"] {
+        let request = json!({"type": operation, "sessionId": got["session"]["id"]});
+        let answer = browser.ask(request).await?;
         assert_ne!(answer["type"], "error", "{answer}");
     }
     let events = program.say(&key, "say after").await?;
