@@ -142,8 +142,7 @@ async fn tc_5_3a_stopped_server_leaves_no_process() -> Result<()> {
 
 #[tokio::test]
 async fn tc_5_5a_agent_that_is_not_installed_could_not_be_started() -> Result<()> {
-    let setup =
-        ServerSetup::new()?.env("CLAUDE_ACP_CMD", "/not/there");
+    let setup = ServerSetup::new()?.env("CLAUDE_ACP_CMD", "/not/there");
     let server = setup.start().await?;
     let mut person = Person::at(&server, &setup.folder("app")?).await?;
     let refused = person.ask_to_create("claude-code").await?;

@@ -257,7 +257,7 @@ fn pure_crates_have_no_files_clocks_or_processes() {
             "std::net",
             "std::process",
             "std::thread",
-            "now()",
+            "::now()",
         ] {
             let users = users_of(sign, &format!("crates/{folder}/src"), ".rs");
             assert_eq!(users, Vec::<String>::new(), "{sign}");

@@ -355,12 +355,10 @@ async fn agents_command_lists_refreshes_and_installs() -> Result<()> {
 
 #[tokio::test]
 async fn agent_readiness_shows_a_needed_sign_in_or_a_failed_start() -> Result<()> {
-    let setup = ServerSetup::new()?
-        .with_scripted_agent("auth")?
-        .env(
-            "CODEX_ACP_CMD",
-            "/bin/sh -c 'echo its last words >&2; exit 1'",
-        );
+    let setup = ServerSetup::new()?.with_scripted_agent("auth")?.env(
+        "CODEX_ACP_CMD",
+        "/bin/sh -c 'echo its last words >&2; exit 1'",
+    );
     let server = setup.start().await?;
     let mut person = Person::at(&server, &setup.folder("app")?).await?;
     assert_eq!(
