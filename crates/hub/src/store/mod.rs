@@ -1,8 +1,8 @@
 //! Files in the data directory.
 //!
-//! `data_dir` owns the directory itself, `ownership` its lock, `names` lists what is in it, `document` keeps one versioned
-//! JSON file, `transcript` one conversation, `uploads` pictures, `durable` replaces a file so that a crash leaves the old one or the
-//! new one, `migrations` turns old versions into new ones. Everything is readable by its owner only, whatever the umask.
+//! `data_dir` prepares the directory, `ownership` locks it, `names` lists the names in it, `document` keeps one versioned
+//! JSON file, `transcript` one conversation, `uploads` pictures; `durable` replaces a file atomically, `migrations` converts
+//! files of older versions. All files are readable by their owner only, whatever the umask.
 
 mod data_dir;
 mod document;
@@ -24,7 +24,7 @@ pub use ownership::{Holding, Lock, address_of_server, look};
 pub use transcript::fuzz as fuzz_transcript;
 pub use uploads::{NotTaken, PICTURE_BYTES_MAX, Upload, Uploads};
 
-/// Why the store cannot be used. Each sentence says what to do.
+/// Why the data directory cannot be used, with what to do.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
     #[error(
@@ -33,7 +33,7 @@ pub enum OpenError {
     )]
     Directory { path: PathBuf, source: io::Error },
     #[error(
-        "{} is not empty and not a Liminal Builder data directory. Choose an empty or a new one with --data-dir or LIMINAL_DATA_DIR.",
+        "{} is not empty and not a Liminal Builder data directory. Choose an empty or new directory with --data-dir or LIMINAL_DATA_DIR.",
         path.display()
     )]
     NotOurs { path: PathBuf },
@@ -43,7 +43,7 @@ pub enum OpenError {
     )]
     Locked { path: PathBuf, holder: String },
     #[error(
-        "{} is of version {found}, and this Liminal Builder understands up to {known}. It was left as it is: install a newer Liminal Builder, or choose another directory with --data-dir.",
+        "{} has version {found}, but this Liminal Builder reads versions up to {known}. The file is unchanged: install a newer Liminal Builder, or choose another directory with --data-dir.",
         path.display()
     )]
     Newer {
@@ -51,6 +51,6 @@ pub enum OpenError {
         found: u64,
         known: u64,
     },
-    #[error("{} could not be read: {source}. It was left as it is: make it readable and start again.", path.display())]
+    #[error("{} could not be read: {source}. The file is unchanged: make it readable and start again.", path.display())]
     Read { path: PathBuf, source: io::Error },
 }
