@@ -157,7 +157,8 @@ fn name_of(path: &str) -> String {
 
 /// The current time, or 1 ms after the newest project: a clock that was set back must not reorder the sidebar.
 fn next_added_at(file: &ProjectsFile, now: Timestamp) -> String {
-    // Truncated to milliseconds as in the file; otherwise two projects within a millisecond would compare as equal there.
+    // Truncated to milliseconds as in the file; otherwise two projects within a millisecond would compare as equal
+    // there.
     let now = Timestamp::from_millisecond(now.as_millisecond()).unwrap_or(now);
     let known = file.projects.iter().chain(&file.removed);
     let newest = known

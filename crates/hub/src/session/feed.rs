@@ -21,7 +21,7 @@ const WAITING_AGE_MAX: Duration = Duration::from_secs(30);
 /// Size an event is counted with, in addition to its text.
 const EVENT_BYTES: usize = 200;
 
-/// Something that happened in a session.
+/// An event in the stream of a session.
 #[derive(Debug)]
 pub enum SessionEvent {
     /// Snapshot: the conversation from the entry with index `first` (counted from 0) on.

@@ -289,8 +289,8 @@ impl Index {
             }
             Ok(meta)
         };
-        // Moved after the index is written: the next start moves files that were left behind, but a file moved too early
-        // would be missing from a listed session.
+        // Moved after the index is written: the next start moves files that were left behind, but a file moved too
+        // early would be missing from a listed session.
         let committed = move |meta: &Arc<SessionMeta>| {
             if let Err(error) = move_files(&meta.key, &folder, &trash(&folder)) {
                 tracing::error!(%error, "could not move a deleted session to the trash");
@@ -667,8 +667,8 @@ fn from_transcript(path: &Path, known: Option<&SessionMeta>) -> Option<SessionMe
     let Note {
         title, archived, ..
     } = found.note;
-    // Every acknowledged change is in the index, except a title derived just before a crash. Any other note that the index
-    // does not have belongs to a request that was never acknowledged.
+    // Every acknowledged change is in the index, except a title derived just before a crash. Any other note that the
+    // index does not have belongs to a request that was never acknowledged.
     if meta.title == UNTITLED {
         meta.title = title.unwrap_or(meta.title);
     }

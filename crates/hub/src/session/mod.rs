@@ -251,7 +251,7 @@ impl Sessions {
         self.ask(id, |reply| Command::Info { reply }).await?
     }
 
-    /// The same, but `None` if the session's actor is not running; the actor is not started for it.
+    /// The current state, or `None` if the session's actor is not running. Does not start the actor.
     pub async fn info_if_open(&self, id: &str) -> Result<Option<SessionInfo>, HubError> {
         let open = self.running().contains_key(id);
         match open {

@@ -26,7 +26,7 @@ impl DataDir {
             if !path.is_dir() {
                 return Err(fail(io::ErrorKind::NotADirectory.into()));
             }
-            if !names::looks_like_ours(path).map_err(fail)? {
+            if !names::is_data_dir(path).map_err(fail)? {
                 return Err(OpenError::NotOurs {
                     path: path.to_owned(),
                 });

@@ -179,7 +179,8 @@ async fn write<T: Versioned>(
     let written = tokio::task::spawn_blocking(move || {
         let text = to_text(&content)?;
         let replaced = durable::replace(&path, text.as_bytes());
-        // The final directory sync can fail after the rename; without this, the next start would read the refused content.
+        // The final directory sync can fail after the rename; without this, the next start would read the refused
+        // content.
         if replaced.is_err() && std::fs::read(&path).is_ok_and(|there| there == text.as_bytes()) {
             let _ = durable::replace(&path, to_text(&*before)?.as_bytes());
         }
@@ -211,7 +212,7 @@ pub fn problem<T: Versioned>(path: &Path) -> Option<String> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return None,
         Err(source) => return Some(read_error(path, source).to_string()),
     };
-    match understand::<T>(&bytes) {
+    match parse::<T>(&bytes) {
         Ok(_) => None,
         Err(Trouble::Newer(found)) => Some(newer_error::<T>(path, found).to_string()),
         Err(Trouble::Unreadable(reason)) => Some(format!(
@@ -242,7 +243,7 @@ fn load<T: Versioned>(path: &Path, notices: &mut Vec<String>) -> Result<T, OpenE
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(T::default()),
         Err(source) => return Err(read_error(path, source)),
     };
-    match understand(&bytes) {
+    match parse(&bytes) {
         Ok(content) => Ok(content),
         Err(Trouble::Newer(found)) => Err(newer_error::<T>(path, found)),
         Err(Trouble::Unreadable(reason)) => {
@@ -262,7 +263,7 @@ enum Trouble {
     Unreadable(String),
 }
 
-fn understand<T: Versioned>(bytes: &[u8]) -> Result<T, Trouble> {
+fn parse<T: Versioned>(bytes: &[u8]) -> Result<T, Trouble> {
     #[derive(Deserialize)]
     struct Current {
         version: u64,

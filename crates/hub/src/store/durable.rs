@@ -40,7 +40,8 @@ pub fn create_private_dir(path: &Path) -> io::Result<()> {
     }
 }
 
-/// Replaces the file's content atomically and durably. After a crash or an error the file has the old or the new content.
+/// Replaces the file's content atomically and durably. After a crash or an error the file has the old or the new
+/// content.
 pub fn replace(path: &Path, content: &[u8]) -> io::Result<()> {
     // If the directory is replaced after this check, the rename fails because the temporary file is missing.
     ownership::check(path)?;

@@ -1,8 +1,8 @@
 //! Files in the data directory.
 //!
-//! `data_dir` prepares the directory, `ownership` locks it, `names` lists the names in it, `document` keeps one versioned
-//! JSON file, `transcript` one conversation, `uploads` pictures; `durable` replaces a file atomically, `migrations` converts
-//! files of older versions. All files are readable by their owner only, whatever the umask.
+//! `data_dir` prepares the directory, `ownership` locks it, `names` lists the names in it, `document` keeps one
+//! versioned JSON file, `transcript` one conversation, `uploads` pictures; `durable` replaces a file atomically,
+//! `migrations` converts files of older versions. All files are readable by their owner only, whatever the umask.
 
 mod data_dir;
 mod document;

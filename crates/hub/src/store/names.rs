@@ -1,7 +1,7 @@
 //! Names of the files and folders at the top level of the data directory, and recognition of such a directory.
 //!
-//! Invariant: everything that the server creates there is in this list; `tests/data_dir.rs` of the binary checks it on a
-//! used directory.
+//! Invariant: everything that the server creates there is in this list; `tests/data_dir.rs` of the binary checks it on
+//! a used directory.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -26,8 +26,8 @@ pub const OPEN_PAGE: &str = "open.html";
 /// Contains the projects of gateway sessions that were created without a folder.
 pub const SCRATCH_FOLDER: &str = "scratch";
 
-/// All known names, without temporary and set-aside files. The last four are created by the built-in agent, the user, or
-/// the file system.
+/// All known names, without temporary and set-aside files. The last four are created by the built-in agent, the user,
+/// or the file system.
 const KNOWN: [&str; 17] = [
     LOCK,
     PROJECTS,
@@ -65,7 +65,7 @@ fn is_known(name: &OsStr) -> bool {
 }
 
 /// Whether a Liminal Builder server has run in the directory, or it contains known names only.
-pub(super) fn looks_like_ours(path: &Path) -> io::Result<bool> {
+pub(super) fn is_data_dir(path: &Path) -> io::Result<bool> {
     let mut all_known = true;
     let mut folders = 0;
     for entry in fs::read_dir(path)? {
@@ -145,7 +145,7 @@ mod tests {
         let lock = dir.path().join(LOCK);
         let ours = |content: &[u8]| {
             fs::write(&lock, content).unwrap();
-            looks_like_ours(dir.path()).unwrap()
+            is_data_dir(dir.path()).unwrap()
         };
         let whole = br#"{"pid":4711,"url":"http://127.0.0.1:4321"}"#;
         for length in 1..=whole.len() {

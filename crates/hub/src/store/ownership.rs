@@ -2,9 +2,9 @@
 //! that it has locked.
 //!
 //! Two advisory locks are held: one on the directory itself, which survives the removal of files in it, and one on the
-//! file `lock`, which names the holder and which older versions check. On file systems without directory locks, only the
-//! file counts. A removed lock file is written again. If another process has locked it, or the path leads to another
-//! directory, nothing more is written: `check` fails, and every durable write calls it first.
+//! file `lock`, which names the holder and which older versions check. On file systems without directory locks, only
+//! the file counts. A removed lock file is written again. If another process has locked it, or the path leads to
+//! another directory, nothing more is written: `check` fails, and every durable write calls it first.
 //!
 //! Invariant: after another process has locked the lock file, this process never writes to the directory again.
 
@@ -198,7 +198,8 @@ impl Lock {
         lock_file.holder.write(&lock_file.file)
     }
 
-    /// Checks the ownership and restores a removed lock file. If the ownership is lost, returns the reason as a sentence.
+    /// Checks the ownership and restores a removed lock file. If the ownership is lost, returns the reason as a
+    /// sentence.
     pub fn trouble(&self) -> Option<String> {
         // Other disk errors are ignored here: the next write fails with them and reports them.
         let _ = self.ownership.check();
@@ -339,7 +340,7 @@ pub fn look(path: &Path) -> Holding {
     }
     let access = Access::READ_OK | Access::WRITE_OK | Access::EXEC_OK;
     let usable = rustix::fs::access(path, access).map_err(io::Error::from);
-    let problem = match usable.and_then(|()| names::looks_like_ours(path)) {
+    let problem = match usable.and_then(|()| names::is_data_dir(path)) {
         Ok(true) => None,
         Ok(false) => Some(OpenError::NotOurs {
             path: path.to_owned(),

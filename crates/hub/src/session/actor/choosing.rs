@@ -76,7 +76,8 @@ impl Actor {
         }
     }
 
-    /// Sends the user's earlier choices to an agent process that has opened the session, before the session counts as open.
+    /// Sends the user's earlier choices to an agent process that has just opened the session. The session counts as
+    /// open only after that.
     pub(super) async fn restore(&mut self, session: AgentSession, answer: Value) {
         let missing = self.state.choices_to_restore(&answer);
         if missing.is_empty() {

@@ -1,6 +1,7 @@
 //! Commits changes of the conversation: each is written, numbered and published, in that order.
 //!
-//! Invariant: a subscriber sees only what is written, and the beginning and the end of a turn only once they are synced.
+//! Invariant: a subscriber sees only what is written, and the beginning and the end of a turn only once they are
+//! synced.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -75,7 +76,8 @@ impl Conversation {
         self.pending.iter().any(ends)
     }
 
-    /// Changes an entry of a turn that has ended. Returns the approximate number of bytes held in memory until it is written.
+    /// Changes an entry of a turn that has ended. Returns the approximate number of bytes held in memory until it is
+    /// written.
     pub(super) async fn amend(&mut self, entry_id: &str, update: Update) -> usize {
         let number = entry_number(entry_id);
         let known = self.storage.in_flight().contains_key(&number);

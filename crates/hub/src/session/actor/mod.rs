@@ -172,8 +172,8 @@ struct Actor {
     from_agent: mpsc::Receiver<Routed>,
     /// Number of the current attempt to open the session with the agent. Events of earlier attempts are ignored.
     attempt: u64,
-    /// The agent connection of the open session, or of the current attempt once it is known. Events of other connections
-    /// are ignored.
+    /// The agent connection of the open session, or of the current attempt once it is known. Events of other
+    /// connections are ignored.
     agent_connection: Option<u64>,
     /// Entries that the agent has replayed so far.
     replay: Replay,
@@ -441,7 +441,7 @@ impl Actor {
     }
 
     async fn step(&mut self, input: Input) {
-        // Only requests of clients can be refused, and those go through `act`.
+        // Only requests of clients can be refused; no client waits for the result of an input here.
         if let Ok(effects) = self.state.step(input, Now::read()) {
             self.carry_out(effects).await;
         }

@@ -166,8 +166,8 @@ impl Storage {
         self.note_is_unsaved = true;
     }
 
-    /// Replaces the conversation; the earlier one is kept in the file `kept`. Entries from number `running` on belong to
-    /// the running turn.
+    /// Replaces the conversation; the earlier one is kept in the file `kept`. Entries from number `running` on belong
+    /// to the running turn.
     pub(super) async fn replace(
         &mut self,
         header: Header,

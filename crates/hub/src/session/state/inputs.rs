@@ -51,7 +51,7 @@ pub(crate) enum Input {
         turn: u64,
         result: Result<Value, String>,
     },
-    /// The agent process was stopped to save resources; requests since its last event have not reached it.
+    /// The agent process was ended because it was idle; requests since its last event have not reached it.
     AgentAsleep,
     AgentLost {
         reason: String,
@@ -97,9 +97,8 @@ pub(crate) enum Input {
     },
     /// The agent has not answered a cancel in time.
     CancelUnanswered,
-    /// The server stops.
+    /// The server stops, or the session is deleted.
     Stop {
-        /// The session is deleted.
         deleted: bool,
     },
 }

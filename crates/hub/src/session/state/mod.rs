@@ -447,8 +447,8 @@ impl State {
         }
     }
 
-    /// Cancels a turn with too much output. The process, and with it the agent's other sessions, is ended only if the agent
-    /// ignores the cancel.
+    /// Cancels a turn with too much output. The process, and with it the agent's other sessions, is ended only if the
+    /// agent ignores the cancel.
     fn stop_flood(&mut self, why: String, now: Now, effects: &mut Vec<Effect>) {
         if let Some(turn) = &mut self.turn
             && turn.flood.is_none()

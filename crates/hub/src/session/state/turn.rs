@@ -178,7 +178,7 @@ impl State {
         });
         effects.extend([Effect::Fold, Effect::Touch]);
         self.failed = outcome.is_failure();
-        // A cancel by the user paused the queue when it was requested.
+        // A cancel by the user or the server has paused the queue already.
         let agent_cancelled = outcome == TurnOutcome::Cancelled && turn.phase == TurnPhase::Working;
         if self.failed || agent_cancelled {
             self.queue.hold();
@@ -191,8 +191,8 @@ impl State {
     pub(super) fn next_queued(&mut self, now: Now, effects: &mut Vec<Effect>) {
         if let Some(message) = self.queue.next() {
             self.begin_turn(message, now, effects);
-            // Saved after the turn began: if the server ends in between, the message is on disk twice, which is detected by
-            // its request id; in the other order it would be lost.
+            // Saved after the turn began: if the server ends in between, the message is on disk twice, which is
+            // detected by its request id; in the other order it would be lost.
             effects.push(Effect::SaveQueue);
         }
     }
@@ -208,8 +208,8 @@ pub(super) fn require_text(content: String) -> Result<String, Refused> {
     }
 }
 
-/// The outcome of a turn from the agent's answer to the prompt, with message and tokens. An unknown stop reason is shown
-/// to the user.
+/// The outcome of a turn from the agent's answer to the prompt, with message and tokens. An unknown stop reason is
+/// shown to the user.
 pub(super) fn outcome(result: Result<Value, String>) -> (TurnOutcome, Option<String>, Option<u64>) {
     let answer = match result {
         Ok(answer) => answer,

@@ -124,8 +124,8 @@ impl LiveLog {
         Ok(())
     }
 
-    /// Syncs content and name. After an error it is unknown how much is on disk, so the log has to be rewritten before it
-    /// is used again.
+    /// Syncs content and name. After an error it is unknown how much is on disk, so the log has to be rewritten before
+    /// it is used again.
     pub(super) fn sync(&mut self) -> io::Result<()> {
         let Some(file) = &self.file else {
             return Ok(());

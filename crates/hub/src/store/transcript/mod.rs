@@ -3,8 +3,8 @@
 //! `<key>.jsonl` begins with a header and has one line per finished entry, `{"n":7,"entry":{…}}`, and some lines with
 //! notes about the session. A later line with the same number replaces an earlier one. `<key>.live.jsonl` is the live
 //! log: the changes of the running turn. It is synced before a client sees the end of the turn; then its entries are
-//! folded, that is appended to the transcript; the transcript is synced, and the live log is removed. A crash in between
-//! leaves a live log; folding its entries again, any number of times, changes nothing.
+//! folded, that is appended to the transcript; the transcript is synced, and the live log is removed. A crash in
+//! between leaves a live log; folding its entries again, any number of times, changes nothing.
 //!
 //! A transcript is never overwritten: a torn last line is terminated, an unreadable line is skipped.
 //!
@@ -108,7 +108,7 @@ pub struct Chosen {
 /// A line of a transcript that is not an entry.
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-enum Aside {
+enum MetadataLine {
     Session(Header),
     Note(Note),
 }
@@ -135,7 +135,8 @@ pub struct Transcript {
     path: PathBuf,
     file: File,
     size: u64,
-    /// Whether `file` is open for appending and ends with a complete line; false after an error and on a read-only disk.
+    /// Whether `file` is open for appending and ends with a complete line; false after an error and on a read-only
+    /// disk.
     ready: bool,
     /// Edition of the conversation, as in the header.
     edition: u64,
@@ -147,7 +148,7 @@ pub struct Transcript {
 impl Transcript {
     /// Creates an empty transcript, durably.
     pub fn create(path: &Path, header: &Header) -> io::Result<Self> {
-        let line = aside(&Aside::Session(header.clone()))?;
+        let line = metadata_line(&MetadataLine::Session(header.clone()))?;
         durable::replace(path, &line)?;
         Ok(Self {
             path: path.to_owned(),
@@ -179,12 +180,12 @@ impl Transcript {
                 let known = lines.get(index).is_some_and(|line| line.length > 0);
                 // A power cut can leave a damaged line; it must not replace an earlier, readable one.
                 if !known || entry_of(line).is_some() {
-                    place(&mut lines, index, Line { offset, length });
+                    set_line(&mut lines, index, Line { offset, length });
                 }
             } else {
                 match serde_json::from_slice(line) {
-                    Ok(Aside::Session(header)) => found.header = Some(header),
-                    Ok(Aside::Note(note)) => found.note.update(note),
+                    Ok(MetadataLine::Session(header)) => found.header = Some(header),
+                    Ok(MetadataLine::Note(note)) => found.note.update(note),
                     Err(_) => {}
                 }
             }
@@ -254,7 +255,7 @@ impl Transcript {
 
     /// Appends a note, durably.
     pub fn note(&mut self, note: Note) -> io::Result<()> {
-        let line = aside(&Aside::Note(note))?;
+        let line = metadata_line(&MetadataLine::Note(note))?;
         self.append(|text| text.write_all(&line))?;
         Ok(())
     }
@@ -304,7 +305,7 @@ impl Transcript {
                 self.append(|text| write_entries(text, Appending::bytes, entries))?;
             for (number, mut line) in lines {
                 line.offset += offset;
-                place(&mut self.lines, number as usize - 1, line);
+                set_line(&mut self.lines, number as usize - 1, line);
             }
         }
         self.live.remove()
@@ -325,9 +326,9 @@ impl Transcript {
             edition: self.edition + 1,
             ..header.clone()
         };
-        let mut text = aside(&Aside::Session(header.clone()))?;
+        let mut text = metadata_line(&MetadataLine::Session(header.clone()))?;
         if note != Note::default() {
-            text.extend(aside(&Aside::Note(note))?);
+            text.extend(metadata_line(&MetadataLine::Note(note))?);
         }
         let lines = write_entries(&mut text, |text| text.len() as u64, entries)?;
         ownership::check(&self.path)?;
@@ -343,7 +344,8 @@ impl Transcript {
         let file = replaced
             .and_then(|()| append_to_existing(&self.path))
             .inspect_err(|_| {
-                // The new file may be in place although the sync failed, while later lines would be appended to the old one.
+                // The new file may be in place although the sync failed, while later lines would be appended to the old
+                // one.
                 let _ = std::fs::rename(kept, &self.path);
                 let _ = std::fs::remove_file(kept);
             })?;
@@ -353,7 +355,7 @@ impl Transcript {
         self.edition = header.edition;
         self.lines = vec![];
         for (number, line) in lines {
-            place(&mut self.lines, number as usize - 1, line);
+            set_line(&mut self.lines, number as usize - 1, line);
         }
         // A crash before this line leaves a live log of the earlier edition, which is ignored.
         let turn: BTreeMap<u64, ChatEntry> = match running {
@@ -398,7 +400,8 @@ impl Transcript {
             Err(error) => return Err(error),
         };
         let live = live::read(&mut file)?;
-        // Kept for a repair by hand, because the live log is removed with the turn. A second link means it was kept before.
+        // Kept for a repair by hand, because the live log is removed with the turn. A second link means it was kept
+        // before.
         if live.damaged && file.metadata()?.nlink() == 1 {
             match durable::keep_beside(self.live.path()) {
                 Ok(kept) => {
@@ -462,10 +465,10 @@ fn has_end<'a>(mut entries: impl Iterator<Item = &'a ChatEntry>, first: Option<u
     })
 }
 
-fn aside(aside: &Aside) -> io::Result<Vec<u8>> {
-    let mut line = serde_json::to_vec(aside)?;
-    line.push(b'\n');
-    Ok(line)
+fn metadata_line(line: &MetadataLine) -> io::Result<Vec<u8>> {
+    let mut text = serde_json::to_vec(line)?;
+    text.push(b'\n');
+    Ok(text)
 }
 
 /// Writes one line per entry and returns the offset and length of each in `text`.
@@ -493,7 +496,7 @@ fn write_entries<W: Write>(
     Ok(lines)
 }
 
-fn place(lines: &mut Vec<Line>, index: usize, line: Line) {
+fn set_line(lines: &mut Vec<Line>, index: usize, line: Line) {
     if index >= lines.len() {
         lines.resize(index + 1, Line::default());
     }
