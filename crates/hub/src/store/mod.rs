@@ -43,7 +43,7 @@ pub enum OpenError {
     )]
     Locked { path: PathBuf, holder: String },
     #[error(
-        "{} has version {found}, but this Liminal Builder reads versions up to {known}. The file is unchanged: install a newer Liminal Builder, or choose another directory with --data-dir.",
+        "{} is of version {found}, but this Liminal Builder reads versions up to {known}. The file is unchanged: install a newer Liminal Builder, or choose another directory with --data-dir.",
         path.display()
     )]
     Newer {
