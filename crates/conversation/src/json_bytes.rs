@@ -1,4 +1,4 @@
-//! How long something is as JSON, without making the text.
+//! The length of a value as JSON, without building the text.
 
 use std::io::{self, Write};
 
@@ -17,7 +17,7 @@ impl Write for Counted {
     }
 }
 
-/// What cannot be written counts as far as it could.
+/// The length of the value as JSON. A value that cannot be serialized counts up to the failure.
 pub fn json_bytes(value: &impl Serialize) -> usize {
     let mut counted = Counted(0);
     let _ = serde_json::to_writer(&mut counted, value);
@@ -29,7 +29,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn it_is_as_long_as_its_text() {
+    fn length_equals_the_length_of_the_serialized_text() {
         let value = serde_json::json!({"a": [1, null, "\u{0}\n€"], "b": {}});
         assert_eq!(json_bytes(&value), value.to_string().len());
     }

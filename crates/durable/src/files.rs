@@ -1,4 +1,4 @@
-//! Private files that survive a crash: replaced whole, renamed durably, set aside.
+//! Durable operations on private files: atomic replacement, rename, setting aside.
 
 use std::ffi::OsString;
 use std::fs::{self, DirBuilder, File, OpenOptions, Permissions};
@@ -10,12 +10,12 @@ use crate::ownership;
 
 const PRIVATE_FILE: u32 = 0o600;
 pub const PRIVATE_DIRECTORY: u32 = 0o700;
-/// Ends the name of a file that is about to replace another.
+/// Suffix of a temporary file that is about to replace another file.
 pub const TEMPORARY: &str = ".tmp";
-/// Stands between the name of a file that was set aside and the time of that.
+/// Separates the name of a file that was set aside from the time.
 pub const SET_ASIDE: &str = ".unreadable-";
 
-/// Creates a private directory and its missing parents; an existing one is left as it is. After `Ok` their names are on disk.
+/// Creates a private directory and its missing parents, durably. An existing directory is left unchanged.
 pub fn create_private_dir(path: &Path) -> io::Result<()> {
     let create = || DirBuilder::new().mode(PRIVATE_DIRECTORY).create(path);
     let created = create().or_else(|error| match (error.kind(), path.parent()) {
@@ -27,10 +27,10 @@ pub fn create_private_dir(path: &Path) -> io::Result<()> {
     });
     match created {
         Ok(()) => {
-            // The mode above is cut by the umask.
+            // The umask reduces the mode above.
             fs::set_permissions(path, Permissions::from_mode(PRIVATE_DIRECTORY))?;
             match sync_directory_of(path) {
-                // Who may create a name in a directory may still not be allowed to open it.
+                // A directory can be writable without being readable; then it cannot be opened for a sync.
                 Err(error) if error.kind() == io::ErrorKind::PermissionDenied => Ok(()),
                 synced => synced,
             }
@@ -40,9 +40,10 @@ pub fn create_private_dir(path: &Path) -> io::Result<()> {
     }
 }
 
-/// Replaces the file's content, durably. After a crash or an error the file is the old one or the new one, whole.
+/// Replaces the file's content atomically and durably. After a crash or an error the file has the old or the new
+/// content.
 pub fn replace(path: &Path, content: &[u8]) -> io::Result<()> {
-    // If the directory is exchanged after this, the temporary file is not there to be renamed.
+    // If the directory is replaced after this check, the rename fails because the temporary file is missing.
     ownership::check(path)?;
     let temporary = beside(path, TEMPORARY);
     let written = write_new(&temporary, content).and_then(|()| fs::rename(&temporary, path));
@@ -66,7 +67,7 @@ fn write_new(path: &Path, content: &[u8]) -> io::Result<()> {
     file.sync_all()
 }
 
-/// Opens a private file for reading and writing, creating it if need be, its content untouched.
+/// Opens a private file for reading and writing without changing its content. Creates it if it is missing.
 pub fn open_private(path: &Path) -> io::Result<File> {
     let file = OpenOptions::new()
         .read(true)
@@ -84,7 +85,7 @@ pub fn make_private(path: &Path) -> io::Result<()> {
     fs::set_permissions(path, Permissions::from_mode(PRIVATE_FILE))
 }
 
-/// Renames the file out of the way, durably and with its bytes untouched, and returns its new path.
+/// Sets a file aside: renames it durably without changing its content. Returns the new path.
 pub fn set_aside(path: &Path) -> io::Result<PathBuf> {
     let stamp = jiff::Timestamp::now()
         .strftime("%Y%m%dT%H%M%SZ")
@@ -101,7 +102,7 @@ pub fn set_aside(path: &Path) -> io::Result<PathBuf> {
     Ok(aside)
 }
 
-/// Gives the file a second name beside it, under which it stays when the first is removed.
+/// Adds a hard link beside the file, so that the content is kept when the file is removed. Returns the link's path.
 pub fn keep_beside(path: &Path) -> io::Result<PathBuf> {
     let stamp = jiff::Timestamp::now().as_millisecond();
     let kept = beside(path, &format!("{SET_ASIDE}{stamp}"));
@@ -115,11 +116,11 @@ fn beside(path: &Path, suffix: &str) -> PathBuf {
     path.with_file_name(name)
 }
 
-/// Renames a file, durably. Fails with `AlreadyExists` where there is a file at `to`: what is there is never replaced.
+/// Renames a file durably. Fails with `AlreadyExists` if there is a file at `to`.
 pub fn rename_new(from: &Path, to: &Path) -> io::Result<()> {
     ownership::check(to)?;
     rename_no_replace(from, to)?;
-    // Where it is now first: a cut between the two leaves both names rather than none.
+    // The new directory first: a power cut between the two syncs leaves both names instead of none.
     sync_directory_of(to)?;
     match from.parent() == to.parent() {
         true => Ok(()),
@@ -132,7 +133,7 @@ fn rename_no_replace(from: &Path, to: &Path) -> io::Result<()> {
     use rustix::fs::{CWD, RenameFlags, renameat_with};
     use rustix::io::Errno;
     match renameat_with(CWD, from, CWD, to, RenameFlags::NOREPLACE) {
-        // The file system does not know the flag.
+        // The file system does not support the flag.
         Err(Errno::INVAL | Errno::NOSYS | Errno::NOTSUP) => rename_if_absent(from, to),
         renamed => Ok(renamed?),
     }
@@ -143,7 +144,7 @@ fn rename_no_replace(from: &Path, to: &Path) -> io::Result<()> {
     rename_if_absent(from, to)
 }
 
-/// Only this server works in the data directory, so nothing appears between the look and the rename.
+/// Not atomic, but only this server writes to the data directory, so no file appears between the check and the rename.
 fn rename_if_absent(from: &Path, to: &Path) -> io::Result<()> {
     match to.symlink_metadata() {
         Ok(_) => Err(io::ErrorKind::AlreadyExists.into()),
@@ -151,7 +152,7 @@ fn rename_if_absent(from: &Path, to: &Path) -> io::Result<()> {
     }
 }
 
-/// Makes the name of a file durable, or its removal.
+/// Syncs the directory of a file, so that its creation, rename or removal is durable.
 pub fn sync_directory_of(path: &Path) -> io::Result<()> {
     match path.parent() {
         Some(directory) if directory.as_os_str().is_empty() => File::open(".")?.sync_all(),
@@ -165,7 +166,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn replacing_leaves_a_private_file_and_no_temporary_one() {
+    fn replace_leaves_a_private_file_and_no_temporary_file() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("x.json");
         fs::write(&path, "old").unwrap();
@@ -176,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_set_aside_twice_in_a_second_keeps_both() {
+    fn files_set_aside_within_one_second_are_all_kept() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("x.json");
         for content in ["one", "two", "three"] {

@@ -1,21 +1,21 @@
-//! Append-only files of lines: whole lines are written, and a line that a crash cut off is ended before the next.
+//! Append-only files of lines. Only complete lines are written; a line torn by a crash is terminated before the next.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Write};
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::Path;
 
-/// Bytes read at once.
+/// Bytes per read.
 pub const SCAN_BYTES: usize = 256 * 1024;
-/// Bytes gathered before a write.
+/// Size of the write buffer.
 const GATHERED_BYTES: usize = 256 * 1024;
 
-/// Opens a file to append to it, and creates it if it is missing.
+/// Opens a file for appending, and creates it if it is missing.
 pub fn append_to(path: &Path) -> io::Result<File> {
     appending().create(true).open(path)
 }
 
-/// Opens an existing file to append to it.
+/// Opens an existing file for appending.
 pub fn append_to_existing(path: &Path) -> io::Result<File> {
     appending().open(path)
 }
@@ -26,7 +26,7 @@ fn appending() -> OpenOptions {
     options
 }
 
-/// A buffered writer of lines, which may be much longer than its buffer.
+/// A buffered writer of lines. A line may be longer than the buffer.
 pub struct Appending<'a> {
     file: &'a mut File,
     gathered: Vec<u8>,
@@ -57,8 +57,8 @@ impl Write for Appending<'_> {
     }
 }
 
-/// Appends what `write` writes, and returns its length. After an error the file is as long as before, where the disk
-/// allows that.
+/// Appends the output of `write`, and returns its result and length. After an error the file is truncated to its
+/// earlier length if the disk allows it.
 pub fn append<T>(
     file: &mut File,
     write: impl FnOnce(&mut Appending) -> io::Result<T>,
@@ -78,7 +78,7 @@ pub fn append<T>(
     })
 }
 
-/// Ends a torn last line, so that the next one does not become part of it. Returns the file's length.
+/// Terminates a torn last line, so that the next line does not become part of it. Returns the file's length.
 pub fn seal(file: &mut File) -> io::Result<u64> {
     let size = file.metadata()?.len();
     if size == 0 {
@@ -93,7 +93,7 @@ pub fn seal(file: &mut File) -> io::Result<u64> {
     Ok(size + 1)
 }
 
-/// Calls `line` for each line with its offset. One line at a time is in memory.
+/// Calls `line` with the offset and text of each line. Memory use is bounded by the longest line.
 pub fn scan(file: &mut impl Read, mut line: impl FnMut(u64, &[u8])) -> io::Result<()> {
     let mut buffer: Vec<u8> = Vec::with_capacity(SCAN_BYTES);
     let mut base = 0;

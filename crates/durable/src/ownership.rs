@@ -1,11 +1,12 @@
-//! Who may write into a data directory: one server, as long as the directory and its lock file are the ones it has locked.
+//! Ownership of a data directory: one server may write to it, as long as the directory and its lock file are the ones
+//! that it has locked.
 //!
-//! Two advisory locks are held: one on the directory itself, which lasts when files in it are removed, and one on the file
-//! `lock`, which says who holds it and which older versions look at. Where a file system cannot lock directories, the file
-//! alone counts. A lock file that was removed is written again. When another process has locked it, or the path leads to
-//! another directory, nothing more is written: `check` fails, and whatever writes durably asks it first.
+//! Two advisory locks are held: one on the directory itself, which survives the removal of files in it, and one on the
+//! file `lock`, which names the holder and which older versions check. On file systems without directory locks, only
+//! the file counts. A removed lock file is written again. If another process has locked it, or the path leads to
+//! another directory, nothing more is written: `check` fails, and every durable write calls it first.
 //!
-//! Invariant: after another process has locked the lock file, this process never writes into the directory again.
+//! Invariant: after another process has locked the lock file, this process never writes to the directory again.
 
 use std::fs::{self, File, TryLockError};
 use std::io::{self, Read, Seek};
@@ -23,10 +24,11 @@ pub const LOCK_FILE: &str = "lock";
 
 const LOCK_ATTEMPTS: u32 = 5;
 const LOCK_PAUSE: Duration = Duration::from_millis(50);
-/// How long a server may take to say where it is, or to notice that its lock file was removed.
+/// How long commands wait for a server to write its address, or to restore a removed lock file.
 const ADDRESS_WAIT: Duration = Duration::from_secs(3);
 
-/// Data directories that this process has locked. `check` finds the one a path is in, so that no writer has to be handed it.
+/// Data directories that this process has locked. `check` finds the one that contains a path, so that writers need no
+/// reference to it.
 static HELD: RwLock<Vec<Arc<Ownership>>> = RwLock::new(vec![]);
 
 /// Proof that no other server uses the directory. Released when dropped, also by `kill -9`.
@@ -38,12 +40,12 @@ pub struct Lock {
 #[derive(Debug)]
 struct Ownership {
     path: PathBuf,
-    /// Keeps the lock on the directory.
+    /// Holds the lock on the directory while it is open.
     directory: File,
-    /// False where the file system has no locks on directories.
+    /// False on file systems without directory locks.
     directory_is_locked: bool,
     lock_file: Mutex<LockFile>,
-    /// As of the last look. Read without waiting for a disk.
+    /// Result of the last check, readable without disk access.
     trouble: RwLock<Option<Trouble>>,
 }
 
@@ -51,11 +53,11 @@ struct Ownership {
 struct LockFile {
     file: File,
     holder: Holder,
-    /// It was removed and could not be written again; logged once.
+    /// The file was removed and could not be written again. Logged once.
     is_missing: bool,
 }
 
-/// Why nothing may be written into the directory.
+/// Why the directory must not be written to.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 enum Trouble {
     #[error(
@@ -80,12 +82,12 @@ enum Trouble {
 /// Why the directory could not be claimed.
 #[derive(Debug)]
 pub enum ClaimError {
-    /// Another process holds it; the text names that process, to be put behind a noun.
+    /// Another process holds it, with a description of that process to append to a noun.
     Held(String),
     Io(io::Error),
 }
 
-/// What the lock file says about its holder.
+/// Content of the lock file: the process that holds it.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Holder {
     pid: u32,
@@ -105,12 +107,12 @@ impl Holder {
         let mut text = String::new();
         file.rewind().ok()?;
         file.read_to_string(&mut text).ok()?;
-        // Behind it may be the end of a longer one that is just being replaced.
+        // The rest of a longer value may follow while the file is being rewritten.
         let mut values = serde_json::Deserializer::from_str(&text).into_iter();
         values.next()?.ok()
     }
 
-    /// Replaces what the file says, durably. At no moment is it empty or without a whole first value.
+    /// Replaces the content durably. At every moment the file begins with a complete value.
     fn write(&self, file: &File) -> io::Result<()> {
         let text = serde_json::to_string(self)?;
         file.write_all_at(text.as_bytes(), 0)?;
@@ -118,21 +120,21 @@ impl Holder {
         file.sync_data()
     }
 
-    /// The same; the lock counts also where it cannot say who holds it, as on a full disk.
+    /// The same, but a failure is only logged: on a full disk the lock is valid without its content.
     fn write_if_possible(&self, file: &File) {
         if let Err(error) = self.write(file) {
-            tracing::warn!(%error, "could not write into the lock file: commands may not find this server");
+            tracing::warn!(%error, "could not write the lock file: commands may not find this server");
         }
     }
 
-    /// Whether these bytes are what the file holds, or a beginning of it.
+    /// Whether these bytes can be the beginning of the file's content.
     pub fn is_beginning(bytes: &[u8]) -> bool {
         const FIRST: &[u8] = b"{\"pid\":";
         bytes.starts_with(FIRST) || FIRST.starts_with(bytes)
     }
 
-    /// To be put behind a noun.
-    fn named(&self) -> String {
+    /// Description to append to a noun, such as ` (process 12)`.
+    fn description(&self) -> String {
         match self {
             Self {
                 pid,
@@ -176,22 +178,23 @@ impl Lock {
             }),
             trouble: RwLock::default(),
         });
-        // Between opening and locking either may have been taken away.
+        // The directory or the file may have been replaced between opening and locking.
         ownership.check().map_err(fail)?;
         held_mut().push(ownership.clone());
         Ok(Self { ownership })
     }
 
-    /// Says in the lock file where this server can be reached. Never holds a secret.
+    /// Writes this server's URL into the lock file. The URL contains no secret.
     pub fn announce(&self, url: &str) -> io::Result<()> {
         let mut lock_file = self.ownership.lock_file();
         lock_file.holder.url = Some(url.to_owned());
         lock_file.holder.write(&lock_file.file)
     }
 
-    /// Looks whether the directory is still ours, and writes a removed lock file again. Why it is not, as a sentence.
+    /// Checks the ownership and restores a removed lock file. If the ownership is lost, returns the reason as a
+    /// sentence.
     pub fn trouble(&self) -> Option<String> {
-        // What else fails here fails where something is written, too, and is shown there.
+        // Other disk errors are ignored here: the next write fails with them and reports them.
         let _ = self.ownership.check();
         let trouble = self.ownership.known_trouble();
         trouble.map(|trouble| format!("Nothing can be saved: {trouble}"))
@@ -204,8 +207,7 @@ impl Drop for Lock {
     }
 }
 
-/// Fails when the path is in a data directory that this process had locked and that is not its own any more. Looks at the
-/// disk.
+/// Fails if the path is in a data directory that this process had locked and no longer owns. Accesses the disk.
 pub fn check(path: &Path) -> io::Result<()> {
     match holding(path) {
         Some(ownership) => ownership.check(),
@@ -213,7 +215,7 @@ pub fn check(path: &Path) -> io::Result<()> {
     }
 }
 
-/// The same as of the last look, which is at most a second old.
+/// The same, according to the last check, which is at most one second old. No disk access.
 pub fn check_known(path: &Path) -> io::Result<()> {
     match holding(path).and_then(|ownership| ownership.known_trouble()) {
         Some(trouble) => Err(io::Error::other(trouble)),
@@ -246,7 +248,7 @@ impl Ownership {
     fn check(&self) -> io::Result<()> {
         let mut lock_file = self.lock_file();
         let trouble = match self.known_trouble() {
-            // What the other process has written since then is not known here.
+            // Final: the other process may have written to the directory since then.
             Some(taken @ Trouble::Taken { .. }) => Some(taken),
             _ => self.look(&mut lock_file)?,
         };
@@ -278,7 +280,7 @@ impl Ownership {
         });
         match claimed {
             Ok(Some(file)) => {
-                tracing::warn!(file = %path.display(), "the lock file was removed or replaced; it is written again");
+                tracing::warn!(file = %path.display(), "the lock file was removed or replaced; wrote it again");
                 lock_file.holder.write_if_possible(&file);
                 lock_file.file = file;
                 lock_file.is_missing = false;
@@ -289,7 +291,7 @@ impl Ownership {
                     holder: holder(&self.path),
                 }));
             }
-            // The lock on the directory keeps other servers out all the same.
+            // The lock on the directory still keeps other servers out.
             Err(error) if self.directory_is_locked => {
                 if !std::mem::replace(&mut lock_file.is_missing, true) {
                     tracing::warn!(file = %path.display(), %error, "the lock file was removed and cannot be written again");
@@ -301,7 +303,7 @@ impl Ownership {
     }
 }
 
-/// Device and inode; nothing when there is no such file.
+/// Device and inode; `None` if there is no such file.
 fn identity(file: io::Result<fs::Metadata>) -> io::Result<Option<(u64, u64)>> {
     match file {
         Ok(file) => Ok(Some((file.dev(), file.ino()))),
@@ -312,7 +314,7 @@ fn identity(file: io::Result<fs::Metadata>) -> io::Result<Option<(u64, u64)>> {
     }
 }
 
-/// Tries more than once: one before us may be on its way out, and a look at the lock holds it for a moment.
+/// Retries for a moment: the previous server may be exiting, and `look` in another process locks the file briefly.
 fn try_lock(file: &File) -> Result<(), TryLockError> {
     let mut attempts_left = LOCK_ATTEMPTS;
     loop {
@@ -324,7 +326,7 @@ fn try_lock(file: &File) -> Result<(), TryLockError> {
     }
 }
 
-/// Where the server that uses a data directory can be reached, if one does. Waits a moment for one that has not said so yet.
+/// The URL of the server that uses a data directory, if there is one. Waits briefly for a starting server to write it.
 pub fn address_of_server(path: &Path) -> Option<String> {
     let begun = Instant::now();
     while is_held(path) {
@@ -341,7 +343,7 @@ pub fn address_of_server(path: &Path) -> Option<String> {
     None
 }
 
-/// Whether a server uses the directory: a lock file that was removed does not hide it.
+/// Whether a server uses the directory, also if its lock file was removed.
 pub fn is_held(path: &Path) -> bool {
     let is_locked = |path: &Path| {
         let file = File::open(path);
@@ -350,11 +352,13 @@ pub fn is_held(path: &Path) -> bool {
     is_locked(path) || is_locked(&path.join(LOCK_FILE))
 }
 
-/// Whom the lock file names, to be put behind a noun; empty when it names no process.
+/// Description of the holder in the lock file, to append to a noun; empty if the file names no process.
 pub fn holder(path: &Path) -> String {
     let file = File::open(path.join(LOCK_FILE)).ok();
     let holder = file.as_ref().and_then(Holder::read);
-    holder.map(|holder| holder.named()).unwrap_or_default()
+    holder
+        .map(|holder| holder.description())
+        .unwrap_or_default()
 }
 
 #[cfg(test)]
@@ -365,21 +369,21 @@ mod tests {
         Lock::claim(path).unwrap()
     }
 
-    fn said(path: &Path) -> String {
+    fn lock_content(path: &Path) -> String {
         fs::read_to_string(path.join(LOCK_FILE)).unwrap()
     }
 
     #[test]
-    fn removed_lock_file_is_written_again_with_the_same_content() {
+    fn removed_lock_file_is_restored_with_the_same_content() {
         let dir = tempfile::tempdir().unwrap();
         let lock = claimed(dir.path());
         lock.announce("http://127.0.0.1:1").unwrap();
-        let content = said(dir.path());
+        let content = lock_content(dir.path());
         fs::remove_file(dir.path().join(LOCK_FILE)).unwrap();
         assert!(is_held(dir.path()));
         assert!(Lock::claim(dir.path()).is_err());
         assert_eq!(lock.trouble(), None);
-        assert_eq!(said(dir.path()), content);
+        assert_eq!(lock_content(dir.path()), content);
         let address = address_of_server(dir.path());
         assert_eq!(address.as_deref(), Some("http://127.0.0.1:1"));
         drop(lock);
@@ -387,26 +391,26 @@ mod tests {
     }
 
     #[test]
-    fn shorter_content_of_the_lock_file_leaves_nothing_of_a_longer_one() {
+    fn shorter_lock_content_leaves_no_rest_of_a_longer_one() {
         let dir = tempfile::tempdir().unwrap();
         let lock = claimed(dir.path());
         lock.announce("http://a.long.name.example:65535").unwrap();
         lock.announce("http://a:1").unwrap();
         let pid = std::process::id();
         assert_eq!(
-            said(dir.path()),
+            lock_content(dir.path()),
             format!(r#"{{"pid":{pid},"url":"http://a:1"}}"#)
         );
     }
 
     #[test]
-    fn lock_file_alone_counts_where_directories_cannot_be_locked() {
+    fn lock_file_alone_decides_where_directories_cannot_be_locked() {
         let dir = tempfile::tempdir().unwrap();
         let first = claimed(dir.path());
         first.ownership.directory.unlock().unwrap();
         assert!(is_held(dir.path()));
         assert!(Lock::claim(dir.path()).is_err());
-        // Only now does another get in; the first one notices.
+        // Without the file, another server can lock the directory; the first one detects it.
         fs::remove_file(dir.path().join(LOCK_FILE)).unwrap();
         let second = claimed(dir.path());
         let trouble = first.trouble().unwrap();
@@ -419,7 +423,7 @@ mod tests {
     }
 
     #[test]
-    fn moved_directory_is_refused_until_it_is_back() {
+    fn writes_fail_while_the_directory_is_moved_away() {
         let root = tempfile::tempdir().unwrap();
         let (path, away) = (root.path().join("data"), root.path().join("away"));
         fs::create_dir(&path).unwrap();

@@ -6,7 +6,7 @@ use wire::ErrorCode;
 use agents::{AgentError, NotInstalled};
 use store::{ChangeError, OpenError};
 
-/// What can go wrong behind the doors. The text is for people, the code for programs.
+/// Errors of the hub. Users see the message; clients branch on the code.
 #[derive(Debug, thiserror::Error)]
 pub enum HubError {
     #[error("{0}")]
@@ -17,13 +17,13 @@ pub enum HubError {
     ProjectNotFound,
     #[error("Session not found")]
     SessionNotFound,
-    #[error("The agent gave a new session the id of another one ({0})")]
+    #[error("The agent created a session with the id of an existing one ({0})")]
     SessionDuplicate(String),
     #[error("Could not load session: {0}")]
     SessionUnreadable(String),
     #[error("{message}")]
     SessionRefused { code: ErrorCode, message: String },
-    #[error("There is no agent called `{0}`. `liminal doctor` lists those there are.")]
+    #[error("No agent is named `{0}`. `liminal doctor` lists the agents.")]
     AgentUnknown(String),
     #[error(transparent)]
     NotInstalled(#[from] NotInstalled),

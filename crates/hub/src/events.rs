@@ -1,17 +1,17 @@
-//! What has changed, told to every door.
+//! Changes, published to every API.
 
 use tokio::sync::broadcast;
 use wire::{AgentState, AgentSummary, Project, SessionListItem, SessionState, SignInShown};
 
 use agents::News;
 
-/// How many events a subscriber may fall behind before it has to start over from a fresh list.
+/// Maximum backlog of a subscriber; one that falls further behind has to fetch the lists again.
 const SUBSCRIBER_BACKLOG_MAX: usize = 1024;
 
 #[derive(Debug, Clone)]
 pub struct Event {
     pub what: What,
-    /// Who asked for it, so that their copy can carry their request id.
+    /// The request that caused the change, so that the requester's copy can carry its request id.
     pub origin: Origin,
 }
 
@@ -25,7 +25,7 @@ pub enum What {
     SessionArchived {
         session_id: String,
     },
-    /// It is back in the list: it was archived, or deleted.
+    /// The session is back in the list after being archived or deleted.
     SessionUnarchived(SessionListItem),
     SessionDeleted {
         session_id: String,
@@ -40,7 +40,7 @@ pub enum What {
         state: SessionState,
         last_active_at: String,
     },
-    /// Only for whom it comes from.
+    /// Progress of a sign-in, for the requesting connection only.
     SignIn {
         cli_type: String,
         shown: SignInShown,
@@ -50,9 +50,9 @@ pub enum What {
         status: AgentState,
         reason: Option<String>,
     },
-    /// What every user of this server should know, as of now.
+    /// The current problems that every client shows.
     Notices(Vec<String>),
-    /// Which agents there are, and how they are, has changed.
+    /// The agent list or the readiness of an agent has changed.
     Agents(Vec<AgentSummary>),
     AgentInstall {
         cli_type: String,
@@ -80,7 +80,7 @@ impl Events {
     }
 
     pub(crate) fn publish(&self, what: What, origin: Origin) {
-        // An error only says that nobody listens.
+        // An error only means that there are no subscribers.
         let _ = self.sender.send(Event { what, origin });
     }
 

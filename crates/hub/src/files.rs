@@ -1,8 +1,8 @@
-//! Files of a project, found by part of their path.
+//! Search for files of a project by part of their path.
 //!
-//! What git ignores, what is hidden and what a link leads to is no part of the answer, so nothing
-//! outside the folder can be. The walk runs off the async threads, ends at a bound, and ends early
-//! when whoever asked asks again or goes away.
+//! Results leave out ignored and hidden files and the targets of symlinks, so nothing outside the
+//! folder is found. The walk runs on a blocking thread, is bounded, and ends early when the connection
+//! starts another search or closes.
 
 use std::cmp::Ordering;
 use std::collections::HashMap;
@@ -13,26 +13,26 @@ use std::sync::{Arc, Mutex, PoisonError};
 use ignore::WalkBuilder;
 
 const FOUND_MAX: usize = 100;
-/// Where a walk ends, however large the folder is.
+/// Maximum directory entries visited by one search.
 const WALKED_MAX: usize = 200_000;
 const QUERY_CHARS_MAX: usize = 200;
 
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct FoundFiles {
-    /// Relative to the project, the best first.
+    /// Paths relative to the project, best match first.
     pub paths: Vec<String>,
-    /// Whether there may be more.
+    /// Whether there may be more matches.
     pub truncated: bool,
 }
 
-/// The searches under way: at most one for each connection.
+/// The running searches, at most one per connection.
 #[derive(Clone, Default)]
 pub(crate) struct Searches {
     current: Arc<Mutex<HashMap<u64, Arc<AtomicBool>>>>,
 }
 
 impl Searches {
-    /// Ends the search this connection still has, if any: it answers with what it has found.
+    /// Begins a search and ends the connection's previous one, which returns what it has found so far.
     pub(crate) fn begin(&self, connection: u64) -> Search {
         let stop = Arc::new(AtomicBool::new(false));
         let earlier = self.lock().insert(connection, stop.clone());
@@ -51,7 +51,7 @@ impl Searches {
     }
 }
 
-/// A search that has its turn; dropped, it is over, also when nobody waits for its answer any more.
+/// A running search. Dropping it ends it, for example when the request is abandoned.
 pub struct Search {
     searches: Searches,
     connection: u64,
@@ -107,7 +107,7 @@ fn find_now(folder: &Path, query: &str, limit: usize, stop: &AtomicBool) -> Foun
             .strip_prefix(folder)
             .ok()
             .and_then(Path::to_str)
-            // It could not be written into a message.
+            // A path with control characters cannot be put into a message.
             .filter(|path| !path.chars().any(char::is_control))
         else {
             continue;
@@ -117,7 +117,7 @@ fn find_now(folder: &Path, query: &str, limit: usize, stop: &AtomicBool) -> Foun
         if let Some(fit) = fit(&query, &path_chars) {
             found.push((fit, path.to_owned()));
         }
-        // So that a folder where everything fits costs no more than what is shown of it.
+        // Bounds the memory for a folder in which every file matches.
         if found.len() >= 8 * FOUND_MAX {
             truncated |= keep_best(&mut found, limit);
         }
@@ -127,7 +127,7 @@ fn find_now(folder: &Path, query: &str, limit: usize, stop: &AtomicBool) -> Foun
     FoundFiles { paths, truncated }
 }
 
-/// One character for one, so that places in the path stay what they are.
+/// Lower case as a single character, so that indexes into the path stay valid.
 fn lower(one: char) -> char {
     let mut lowered = one.to_lowercase();
     match (lowered.next(), lowered.next()) {
@@ -138,8 +138,8 @@ fn lower(one: char) -> char {
 
 fn walk(folder: &Path) -> WalkBuilder {
     let mut walk = WalkBuilder::new(folder);
-    // A project within a repository is ignored as that says; one outside of any is not to be judged
-    // by what stands in the folders above it.
+    // Ignore files of parent folders apply only within a git repository; outside of one, they are unrelated to the
+    // project.
     let in_repository = folder.ancestors().any(|at| at.join(".git").exists());
     walk.hidden(true)
         .require_git(false)
@@ -160,13 +160,13 @@ fn keep_best(found: &mut Vec<(Fit, String)>, limit: usize) -> bool {
     more
 }
 
-/// How well a path fits: less is better.
+/// How well a path matches the query; less is better.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Fit {
     kind: Kind,
-    /// How many pieces the query falls into.
+    /// Number of contiguous pieces of the path that together contain the query.
     pieces: usize,
-    /// Of them, those that begin within a word.
+    /// Number of pieces that begin inside a word.
     within: usize,
     depth: usize,
 }
@@ -180,7 +180,7 @@ enum Kind {
     PathScattered,
 }
 
-/// Whether the characters of `query` come in `path` in their order, and how well. Both in lower case.
+/// Matches the characters of `query` in order against `path`; both are in lower case. `None` if they do not occur.
 fn fit(query: &[char], path: &[char]) -> Option<Fit> {
     let depth = path.iter().filter(|one| **one == '/').count();
     let fit = |kind, pieces, within| Fit {
@@ -207,7 +207,7 @@ fn fit(query: &[char], path: &[char]) -> Option<Fit> {
         let within = usize::from(!begins_word(path, at));
         return Some(fit(Kind::PathHolds, 1, within));
     }
-    // From the end, because the name says more than the folders before it.
+    // Matched from the end, because the file name matters more than its folders.
     let (mut pieces, mut within, mut next) = (1, 0, path.len());
     let mut last: Option<usize> = None;
     for wanted in query.iter().rev() {
@@ -253,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn names_that_begin_alike_come_before_those_that_hold_it_and_those_that_scatter_it() {
+    fn matches_are_ranked_by_name_prefix_then_substring_then_scattered() {
         let root = tree(&[
             "src/main.rs",
             "src/domain.rs",
@@ -273,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn folders_can_be_left_out_of_a_path() {
+    fn query_may_skip_parts_of_a_path() {
         let root = tree(&[
             "crates/hub/src/folders.rs",
             "crates/hub/src/files.rs",
@@ -284,7 +284,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_word_the_nearest_files_come_first() {
+    fn empty_query_lists_the_shallowest_files_first() {
         let root = tree(&["a/b/deep.txt", "zebra.txt", "a/near.txt"]);
         assert_eq!(
             found(&root, ""),
@@ -293,7 +293,7 @@ mod tests {
     }
 
     #[test]
-    fn what_git_ignores_hidden_files_and_links_are_left_out() {
+    fn ignored_files_hidden_files_and_links_are_left_out() {
         let root = tree(&["kept.txt", "built/left.txt", ".secret/left.txt", ".env"]);
         let outside = tree(&["left.txt"]);
         std::fs::write(root.path().join(".gitignore"), "built/\n").unwrap();
@@ -308,7 +308,7 @@ mod tests {
     }
 
     #[test]
-    fn folders_above_a_project_judge_it_only_within_a_repository() {
+    fn ignore_files_of_parent_folders_apply_only_within_a_repository() {
         let root = tree(&["app/kept.txt"]);
         std::fs::write(root.path().join(".gitignore"), "*\n").unwrap();
         let app = root.path().join("app");
@@ -319,7 +319,7 @@ mod tests {
     }
 
     #[test]
-    fn the_best_of_many_are_kept_and_it_is_said_that_there_are_more() {
+    fn best_of_many_matches_are_returned_with_the_truncated_flag() {
         let many: Vec<String> = (0..2000).map(|number| format!("a/x{number}.txt")).collect();
         let mut names: Vec<&str> = many.iter().map(String::as_str).collect();
         names.push("z/x.txt");
@@ -330,14 +330,14 @@ mod tests {
     }
 
     #[test]
-    fn a_search_that_is_not_wanted_any_more_ends() {
+    fn stopped_search_returns_at_once_as_truncated() {
         let root = tree(&["a.txt"]);
         let found = find_now(root.path(), "", 20, &AtomicBool::new(true));
         assert_eq!((found.paths.len(), found.truncated), (0, true));
     }
 
     #[tokio::test]
-    async fn the_next_search_of_a_connection_ends_the_one_before() {
+    async fn next_search_of_a_connection_ends_the_previous_one() {
         let root = tree(&["a.txt"]);
         let searches = Searches::default();
         let (first, other) = (searches.begin(1), searches.begin(2));
@@ -349,13 +349,13 @@ mod tests {
         assert_eq!(found(&first).await, 0);
         assert_eq!((found(&second).await, found(&other).await), (1, 1));
         drop(first);
-        assert_eq!(searches.lock().len(), 2, "the second goes on");
+        assert_eq!(searches.lock().len(), 2, "the second search still runs");
         drop((second, other));
         assert!(searches.lock().is_empty());
     }
 
     #[test]
-    fn nothing_on_disk_is_nothing_found() {
+    fn missing_folder_gives_an_empty_result() {
         let gone = Path::new("/no/such/folder");
         let found = find_now(gone, "x", 20, &AtomicBool::new(false));
         assert_eq!(found, FoundFiles::default());

@@ -1,7 +1,7 @@
-//! Folders on this machine's disk: what a typed path means, and what it could become.
+//! Resolution and completion of folder paths that users type.
 //!
-//! Typed text is untrusted and the disk may be slow, so all of it runs off the async threads and
-//! every listing has a bound.
+//! Typed text is untrusted and the disk may be slow, so all of it runs on blocking threads and
+//! every listing is bounded.
 
 use std::collections::HashSet;
 use std::io::ErrorKind;
@@ -11,10 +11,10 @@ use wire::FolderSuggestion;
 
 use crate::error::HubError;
 
-/// Longer than any path this system could open.
+/// Maximum length of a typed path; longer ones cannot be opened on this system (`PATH_MAX`).
 const PATH_BYTES_MAX: usize = 4096;
 const SUGGESTIONS_MAX: usize = 100;
-/// A folder with more entries than this is only searched this far.
+/// Maximum entries of a folder that are searched.
 const SCAN_MAX: usize = 50_000;
 
 #[derive(Debug, Default)]
@@ -23,14 +23,14 @@ pub struct Completions {
     pub truncated: bool,
 }
 
-/// Turns what somebody typed into the real path of a readable directory, or says why not.
+/// Resolves a typed path to the canonical path of a readable directory, or returns the reason why it cannot be used.
 pub(crate) async fn resolve(typed: String, home: Option<PathBuf>) -> Result<String, HubError> {
     off_thread(move || resolve_now(&typed, home.as_deref()))
         .await
         .map_err(HubError::ProjectPath)
 }
 
-/// The directories `typed` could become. What cannot be read has no completions.
+/// Directories whose paths begin with `typed`. An unreadable folder has no completions.
 pub(crate) async fn complete(
     typed: String,
     home: Option<PathBuf>,
@@ -54,9 +54,9 @@ fn resolve_now(typed: &str, home: Option<&Path>) -> Result<String, String> {
         return Err("That is not a directory".to_owned());
     }
     std::fs::read_dir(&real).map_err(|error| reason(&error))?;
-    real.into_os_string()
-        .into_string()
-        .map_err(|_| "That path is not valid UTF-8, so it cannot be shown".to_owned())
+    real.into_os_string().into_string().map_err(|_| {
+        "That path is not valid UTF-8, so it cannot be used. Rename the directory".to_owned()
+    })
 }
 
 fn expand(typed: &str, home: Option<&Path>) -> Result<PathBuf, String> {
@@ -64,14 +64,14 @@ fn expand(typed: &str, home: Option<&Path>) -> Result<PathBuf, String> {
         return Err("Type the path of a directory".to_owned());
     }
     if typed.len() > PATH_BYTES_MAX {
-        return Err("That path is too long".to_owned());
+        return Err("That path is longer than 4096 bytes".to_owned());
     }
     if typed.contains('\0') {
-        return Err("A path cannot contain a zero character".to_owned());
+        return Err("A path cannot contain a NUL character".to_owned());
     }
     if let Some(rest) = typed.strip_prefix('~') {
         if !rest.is_empty() && !rest.starts_with('/') {
-            return Err("Only your own home (`~/…`) is understood; type the whole path".to_owned());
+            return Err("`~` works only for your own home (`~/…`); type the whole path".to_owned());
         }
         let home = home.ok_or("This server has no home directory; type the whole path")?;
         return Ok(home.join(rest.trim_start_matches('/')));
@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn completion_lists_folders_that_begin_alike_whatever_the_case() {
+    fn completion_lists_folders_by_prefix_ignoring_case() {
         let root = tree();
         let found = complete_now(
             &format!("{}/ap", root.path().display()),
@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn hidden_folders_show_once_the_dot_is_typed() {
+    fn hidden_folders_are_listed_once_the_dot_is_typed() {
         let root = tree();
         let base = root.path().display();
         assert_eq!(
@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn the_tilde_stays_a_tilde() {
+    fn completions_of_a_tilde_path_keep_the_tilde() {
         let root = tree();
         let found = complete_now("~/ban", Some(root.path()), &HashSet::new());
         assert_eq!(found.folders[0].path, "~/banana/");
@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_that_is_a_project_is_marked_also_behind_a_symlink() {
+    fn project_folder_is_marked_also_behind_a_symlink() {
         let root = tree();
         let real = root.path().canonicalize().unwrap();
         std::os::unix::fs::symlink(real.join("apple"), real.join("zlink")).unwrap();
@@ -225,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn nonsense_completes_to_nothing() {
+    fn unusable_paths_have_no_completions() {
         for typed in [
             &format!("~{}", "/".repeat(1_000_000)),
             "relative/x",
@@ -244,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_listing_is_cut_and_says_so() {
+    fn long_listing_is_truncated_and_flagged() {
         let root = tempfile::tempdir().unwrap();
         for number in 0..SUGGESTIONS_MAX + 1 {
             std::fs::create_dir(root.path().join(format!("d{number:04}"))).unwrap();
@@ -261,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn resolving_follows_dots_and_links_to_one_real_path() {
+    fn paths_with_dots_and_links_resolve_to_the_canonical_path() {
         let root = tree();
         let real = root.path().canonicalize().unwrap();
         std::os::unix::fs::symlink(real.join("apple"), real.join("link")).unwrap();
@@ -277,7 +277,7 @@ mod tests {
     }
 
     #[test]
-    fn each_unusable_path_has_its_own_sentence() {
+    fn each_unusable_path_gets_a_specific_message() {
         let root = tree();
         let base = root.path().display();
         let cases = [
@@ -288,13 +288,16 @@ mod tests {
             ),
             (
                 "~nobody/x".into(),
-                "Only your own home (`~/…`) is understood; type the whole path",
+                "`~` works only for your own home (`~/…`); type the whole path",
             ),
             (format!("{base}/missing"), "Directory does not exist"),
             (format!("{base}/apart.txt"), "That is not a directory"),
             (format!("{base}/apart.txt/x"), "That is not a directory"),
-            ("/a\0b".into(), "A path cannot contain a zero character"),
-            (format!("~{}", "/".repeat(5000)), "That path is too long"),
+            ("/a\0b".into(), "A path cannot contain a NUL character"),
+            (
+                format!("~{}", "/".repeat(5000)),
+                "That path is longer than 4096 bytes",
+            ),
         ];
         for (typed, sentence) in cases {
             assert_eq!(

@@ -1,6 +1,6 @@
-//! Everything behind the front doors: projects, the store, the agents there are. No HTTP, no HTML.
+//! Projects, sessions, agents and their files, shared by the browser API and the gateway. No HTTP, no HTML.
 //!
-//! A door holds one cheap [`Hub`] clone. It asks through the methods here and hears of every change
+//! Each API holds a clone of [`Hub`], which is cheap. It calls the methods here and receives every change
 //! through [`Hub::subscribe`]. An event is published only after the change is on disk.
 
 mod error;
@@ -32,19 +32,19 @@ pub use session::{
 };
 use store::{Audit, DataDir, Lock, OpenError, Uploads};
 
-/// How often the hub looks whether the data directory is still its own.
+/// Interval of the check whether this server still owns the data directory.
 const OWNERSHIP_CHECK: Duration = Duration::from_secs(1);
 
-/// How to open a hub.
+/// Configuration of a hub.
 pub struct HubConfig {
     pub data_dir: DataDir,
-    /// Where `~` leads.
+    /// The user's home directory, for `~`.
     pub home: Option<PathBuf>,
     pub agents: AgentSetup,
     pub rules: SessionRules,
 }
 
-/// What is wrong with the files of a data directory, as sentences, without touching them.
+/// Describes problems with the files of a data directory, without changing anything.
 pub fn store_problems(data_dir: &Path) -> Vec<String> {
     let problems = [projects::problem(data_dir), session::problem(data_dir)];
     problems.into_iter().flatten().collect()
@@ -65,20 +65,20 @@ struct Inner {
     audit: Audit,
     uploads: Uploads,
     searches: Searches,
-    /// What was noticed at the start.
+    /// Problems found at start, as sentences for the user.
     notices: Vec<String>,
-    /// Why nothing can be saved any more, if that is so.
+    /// Why nothing can be saved, if the data directory was lost.
     trouble: Mutex<Option<String>>,
-    /// As long as the hub lives, no other server may use the directory.
+    /// Keeps other servers out of the data directory while the hub exists.
     lock: Lock,
 }
 
 impl Hub {
-    /// Claims and reads the store and starts its writer. Must be called within a tokio runtime.
+    /// Locks and reads the data directory and starts its writers. Must be called within a tokio runtime.
     pub fn open(config: HubConfig) -> Result<Self, HubError> {
         let lock = config.data_dir.lock()?;
         let keepers = config.agents.keepers.clone();
-        // It reads every process of this machine, while the store is read here.
+        // In a thread: it inspects every process of this machine while the files are read here.
         let cleaning_up = std::thread::spawn(move || keepers.clean_up());
         let events = Events::new();
         let mut notices = Vec::new();
@@ -96,7 +96,7 @@ impl Hub {
             audit: audit.clone(),
             uploads: uploads.clone(),
         };
-        let told = events.clone();
+        let agent_events = events.clone();
         let agents = Arc::new(Agents::new(
             config.agents,
             move |cli_type, status, reason| {
@@ -105,7 +105,7 @@ impl Hub {
                     status,
                     reason,
                 };
-                told.publish(what, Origin::default());
+                agent_events.publish(what, Origin::default());
             },
         ));
         let boot_id: Arc<str> = Uuid::new_v4().to_string().into();
@@ -154,7 +154,7 @@ impl Hub {
         &self.inner.agents
     }
 
-    /// Signs in with an agent by a way it offered. What is to be seen of it is told to where it comes from.
+    /// Signs in to an agent with one of its methods. Progress is published for the requesting connection only.
     pub async fn sign_in(
         &self,
         cli_type: &str,
@@ -177,12 +177,12 @@ impl Hub {
         Ok(kind.authenticate(method_id, show).await?)
     }
 
-    /// Pictures that go with messages.
+    /// Pictures attached to messages.
     pub fn uploads(&self) -> &Uploads {
         &self.inner.uploads
     }
 
-    /// Starts the kind of agent that was last used, so that the next session with it is there at once.
+    /// Starts the process of the agent that was used last, so that the next session with it opens quickly.
     pub async fn warm_last_agent(&self) {
         let last = self.sessions().last_kind();
         if let Some(kind) = last.and_then(|cli_type| self.agents().kind(&cli_type)) {
@@ -190,7 +190,7 @@ impl Hub {
         }
     }
 
-    /// Learns what can be learnt of this machine only by running something; whoever watches is told what is new.
+    /// Finds out the installed Node.js version by running it, and publishes the agent list if it changes.
     pub fn look_around(&self) {
         let (agents, events) = (self.inner.agents.clone(), self.inner.events.clone());
         tokio::spawn(async move {
@@ -200,43 +200,43 @@ impl Hub {
         });
     }
 
-    /// Brings an agent of the list here, and tells everybody how it goes. The answer is what has been said so far.
+    /// Begins to install an agent and publishes the progress. Returns the progress output so far.
     pub fn install_agent(&self, cli_type: &str) -> Result<String, HubError> {
         let (agents, events) = (
             Arc::downgrade(&self.inner.agents),
             self.inner.events.clone(),
         );
-        let told = cli_type.to_owned();
-        let tell = move |news: News| {
+        let installed = cli_type.to_owned();
+        let report = move |news: News| {
             let ended = matches!(news, News::Ended(_));
-            let cli_type = told.clone();
+            let cli_type = installed.clone();
             if let Some(agents) = agents.upgrade().filter(|_| ended) {
                 events.publish(What::Agents(agents.summaries()), Origin::default());
             }
             events.publish(What::AgentInstall { cli_type, news }, Origin::default());
         };
-        Ok(self.inner.agents.install(cli_type, tell)?)
+        Ok(self.inner.agents.install(cli_type, report)?)
     }
 
-    /// Begins or ends keeping what goes over the wire for a session.
+    /// Starts or stops recording the ACP frames of a session.
     pub fn watch_traffic(&self, session_id: &str, on: bool) -> Result<(), HubError> {
         let (kind, own_id) = self.kind_of(session_id)?;
         match kind.tap().watch(own_id, on) {
             true => Ok(()),
             false => Err(HubError::SessionRefused {
                 code: wire::ErrorCode::SessionBusy,
-                message: "Too many sessions of this agent are watched already. Stop recording one of them.".to_owned(),
+                message: "Cannot record this session: too many sessions of its agent are recorded already. Stop one of them first.".to_owned(),
             }),
         }
     }
 
-    /// What was kept of it after that frame; nothing when it is not watched.
+    /// The recorded frames after frame `after`; `None` if the session is not recorded.
     pub fn read_traffic(&self, session_id: &str, after: u64) -> Result<Option<Traffic>, HubError> {
         let (kind, own_id) = self.kind_of(session_id)?;
         Ok(kind.tap().read(own_id, after))
     }
 
-    /// A session's kind of agent, and that agent's own id for it.
+    /// A session's agent, and the id of its agent session.
     fn kind_of<'a>(&self, session_id: &'a str) -> Result<(AgentKind, &'a str), HubError> {
         let parts = session_id.split_once(':');
         let (cli_type, own_id) = parts.ok_or(HubError::SessionNotFound)?;
@@ -254,27 +254,27 @@ impl Hub {
         Ok(refreshed)
     }
 
-    /// New with every start.
+    /// The epoch of event numbers: differs for every start of the server.
     pub fn boot_id(&self) -> &str {
         &self.inner.boot_id
     }
 
-    /// Tells whoever finds the data directory locked where this server can be reached.
+    /// Writes this server's URL into the lock file, for other processes that find the data directory locked.
     pub fn announce(&self, url: &str) -> std::io::Result<()> {
         self.inner.lock.announce(url)
     }
 
-    /// What every user should know: what was noticed at the start, and why nothing can be saved.
+    /// Problems that every client shows: those found at start, and why nothing can be saved.
     pub fn notices(&self) -> Vec<String> {
         self.inner.notices()
     }
 
-    /// Every change from now on, in the order in which it reached the disk.
+    /// Receives every later change, in the order in which changes reached the disk.
     pub fn subscribe(&self) -> broadcast::Receiver<Event> {
         self.inner.events.subscribe()
     }
 
-    /// Adds the folder somebody typed. The answer is the `Added` event, to everyone.
+    /// Adds the folder at the path that the user typed. Every subscriber receives `What::ProjectAdded`.
     pub async fn add_project(
         &self,
         typed: &str,
@@ -284,7 +284,7 @@ impl Hub {
         self.inner.projects.add(path, origin).await
     }
 
-    /// The folders on this machine that `typed` could become.
+    /// Folders whose paths begin with `typed`.
     pub async fn complete_folder(&self, typed: &str) -> Completions {
         let added = self
             .inner
@@ -296,12 +296,12 @@ impl Hub {
         folders::complete(typed.to_owned(), self.inner.home.clone(), added).await
     }
 
-    /// A connection has one search for files at a time: this ends the one before.
+    /// Begins a file search. A connection has one at a time, so this ends its previous one.
     pub fn begin_search(&self, connection: u64) -> Search {
         self.inner.searches.begin(connection)
     }
 
-    /// Files of a project, by part of their path.
+    /// Files of a project that match part of a path.
     pub async fn find_files(
         &self,
         search: Search,
@@ -316,7 +316,7 @@ impl Hub {
         Ok(search.find(folder, query, limit).await)
     }
 
-    /// Ends every session and waits until nothing is left to write.
+    /// Stops every session and waits until all changes are written.
     pub async fn close(&self) {
         self.inner.sessions.close().await;
         self.inner.projects.close().await;
@@ -340,7 +340,7 @@ impl Inner {
         }
         match &found {
             Some(trouble) => tracing::error!("{trouble}"),
-            None => tracing::warn!("the data directory is back; changes are saved again"),
+            None => tracing::warn!("the data directory is available again; changes are saved"),
         }
         *known = found;
         drop(known);
@@ -349,14 +349,15 @@ impl Inner {
     }
 }
 
-/// Runs as long as the hub. Commands find a server by its lock file, so one that was removed must not wait for a change.
+/// Checks ownership as long as the hub exists. Commands find a server by its lock file, so a removed lock file must be
+/// restored even when nothing is written.
 async fn watch_ownership(hub: Weak<Inner>) {
     loop {
         tokio::time::sleep(OWNERSHIP_CHECK).await;
         let Some(hub) = hub.upgrade() else {
             return;
         };
-        // Disks can be slow, and removed network disks never answer.
+        // On a blocking thread: disks can be slow, and calls to disconnected network disks can block forever.
         let _ = tokio::task::spawn_blocking(move || hub.check_ownership()).await;
     }
 }

@@ -1,8 +1,8 @@
-//! The folders people work in.
+//! The list of projects: folders that users work in.
 //!
-//! Invariants: no two projects share a path, and `addedAt` grows from one to the next, so that
-//! sorting by it is the order of insertion everywhere. A removed project is remembered, so that
-//! undo, or adding its folder again, brings back the same id and with it everything that refers to it.
+//! Invariants: no two projects share a path, and `addedAt` increases with every added project, so that
+//! sorting by it gives the order of insertion. Removed projects are kept in the file, so that undo, or
+//! adding the folder again, restores the same id and with it all references to the project.
 
 use std::path::Path;
 
@@ -15,10 +15,10 @@ use crate::error::HubError;
 use crate::events::{Events, Origin, What};
 use store::{self, DataDir, Document, Versioned, migrations};
 
-/// How many removed projects are remembered.
+/// Maximum removed projects that are kept.
 const REMOVED_MAX: usize = 1000;
 
-/// `projects.json`, less its version.
+/// Content of `projects.json` without its version.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 struct ProjectsFile {
     projects: Vec<Project>,
@@ -30,7 +30,7 @@ impl Versioned for ProjectsFile {
     const MIGRATIONS: &'static [migrations::Migration] = migrations::PROJECTS;
 }
 
-/// What is wrong with the list in this data directory, if anything, without touching it.
+/// Describes a problem with the project list in this data directory, without changing anything.
 pub(crate) fn problem(data_dir: &Path) -> Option<String> {
     store::problem::<ProjectsFile>(&data_dir.join(store::names::PROJECTS))
 }
@@ -50,12 +50,12 @@ impl Projects {
         Ok(Self { document, events })
     }
 
-    /// In the order in which they were added.
+    /// The projects, in the order in which they were added.
     pub fn list(&self) -> Vec<Project> {
         self.document.read().projects.clone()
     }
 
-    /// Adds a resolved path, at the end of the list.
+    /// Adds the folder at a resolved path to the end of the list.
     pub(crate) async fn add(&self, path: String, origin: Origin) -> Result<Project, HubError> {
         let added = move |file: &mut ProjectsFile| {
             if file.projects.iter().any(|project| project.path == path) {
@@ -80,7 +80,7 @@ impl Projects {
             .await
     }
 
-    /// Takes it off the list. Nothing on disk but the list changes.
+    /// Removes a project from the list. Its folder is not changed.
     pub async fn remove(&self, project_id: &str, origin: Origin) -> Result<(), HubError> {
         let id = project_id.to_owned();
         let removed = move |file: &mut ProjectsFile| {
@@ -102,7 +102,7 @@ impl Projects {
         Ok(())
     }
 
-    /// Undoes a removal: same id, same place.
+    /// Undoes a removal: the project gets the same id and the same place in the list.
     pub async fn restore(&self, project_id: &str, origin: Origin) -> Result<Project, HubError> {
         let id = project_id.to_owned();
         let restored = move |file: &mut ProjectsFile| {
@@ -155,9 +155,10 @@ fn name_of(path: &str) -> String {
     }
 }
 
-/// Now, or just after the newest one we have: a clock that was set back must not reorder the sidebar.
+/// The current time, or 1 ms after the newest project: a clock that was set back must not reorder the sidebar.
 fn next_added_at(file: &ProjectsFile, now: Timestamp) -> String {
-    // As precise as it is written down, or two within a millisecond would look equal.
+    // Truncated to milliseconds as in the file; otherwise two projects within a millisecond would compare as equal
+    // there.
     let now = Timestamp::from_millisecond(now.as_millisecond()).unwrap_or(now);
     let known = file.projects.iter().chain(&file.removed);
     let newest = known
@@ -184,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn a_clock_set_back_does_not_reorder() {
+    fn project_added_after_the_clock_was_set_back_sorts_last() {
         let file = ProjectsFile {
             projects: vec![project("/a", "2036-01-01T00:00:00.000Z")],
             removed: vec![],
@@ -194,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn the_time_has_three_decimals_so_that_text_order_is_time_order() {
+    fn added_at_has_three_decimals_so_that_text_order_is_time_order() {
         let now = "2026-01-01T00:00:00Z".parse().unwrap();
         assert_eq!(
             next_added_at(&ProjectsFile::default(), now),
@@ -203,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn two_within_a_millisecond_are_told_apart() {
+    fn projects_added_within_a_millisecond_get_different_times() {
         let file = ProjectsFile {
             projects: vec![project("/a", "2026-01-01T00:00:00.007Z")],
             removed: vec![],
@@ -213,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn the_root_folder_has_a_name() {
+    fn root_folder_is_named_by_a_slash() {
         assert_eq!(name_of("/"), "/");
         assert_eq!(name_of("/home/me/code"), "code");
     }

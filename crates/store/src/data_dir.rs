@@ -1,4 +1,4 @@
-//! The data directory: where things are, and who may read it.
+//! The data directory: its paths and permissions.
 
 use std::fs::{self, Permissions};
 use std::io;
@@ -10,15 +10,15 @@ use rustix::fs::Access;
 
 use crate::{OpenError, names};
 
-/// A directory that exists, is ours, and is private.
+/// An existing private directory that belongs to Liminal Builder.
 #[derive(Debug, Clone)]
 pub struct DataDir {
     path: PathBuf,
 }
 
 impl DataDir {
-    /// Creates the directory or makes the existing one private. A directory with files of other programs is refused, before
-    /// anything in it is touched.
+    /// Creates the directory, or makes an existing one private. A directory with files of other programs is refused
+    /// unchanged.
     pub fn prepare(path: &Path) -> Result<Self, OpenError> {
         let fail = |source| OpenError::Directory {
             path: path.to_owned(),
@@ -28,7 +28,7 @@ impl DataDir {
             if !path.is_dir() {
                 return Err(fail(io::ErrorKind::NotADirectory.into()));
             }
-            if !names::looks_like_ours(path).map_err(fail)? {
+            if !names::is_data_dir(path).map_err(fail)? {
                 return Err(OpenError::NotOurs {
                     path: path.to_owned(),
                 });
@@ -50,12 +50,12 @@ impl DataDir {
         self.path.join(names::TOKEN)
     }
 
-    /// The page that leads the browser to the address with the token.
+    /// The page that redirects the browser to the address with the token.
     pub fn open_page(&self) -> PathBuf {
         self.path.join(names::OPEN_PAGE)
     }
 
-    /// Where sessions work that a program started without naming a folder; not made.
+    /// Contains the projects of gateway sessions that were created without a folder. Not created by this call.
     pub fn scratch_folder(&self) -> PathBuf {
         self.path.join(names::SCRATCH_FOLDER)
     }
@@ -72,7 +72,7 @@ impl DataDir {
         self.path.join(names::SESSIONS)
     }
 
-    /// Where the transcripts are; made if need be.
+    /// The folder of the transcripts, created if necessary.
     pub fn sessions_folder(&self) -> Result<PathBuf, OpenError> {
         self.folder(names::SESSIONS_FOLDER)
     }
@@ -81,7 +81,7 @@ impl DataDir {
         self.folder(names::UPLOADS_FOLDER)
     }
 
-    /// A private folder in here; made if need be.
+    /// A private folder in the data directory, created if necessary.
     fn folder(&self, name: &str) -> Result<PathBuf, OpenError> {
         let path = self.path.join(name);
         let private = || {
@@ -94,7 +94,7 @@ impl DataDir {
         }
     }
 
-    /// Writes a private file, durably.
+    /// Replaces a private file atomically and durably.
     pub fn write(&self, path: &Path, content: &[u8]) -> Result<(), OpenError> {
         durable::replace(path, content).map_err(|source| OpenError::Directory {
             path: self.path.clone(),
@@ -102,7 +102,7 @@ impl DataDir {
         })
     }
 
-    /// Claims the directory for this process.
+    /// Locks the directory for this process.
     pub fn lock(&self) -> Result<Lock, OpenError> {
         let path = || self.path.clone();
         Lock::claim(&self.path).map_err(|error| match error {
@@ -118,7 +118,7 @@ impl DataDir {
     }
 }
 
-/// Who uses a data directory, as far as can be seen without touching it.
+/// State of a data directory, as seen without changing it.
 #[derive(Debug)]
 pub enum Holding {
     Missing,
@@ -129,14 +129,14 @@ pub enum Holding {
     Held(String),
 }
 
-/// Looks at a data directory without creating, changing or claiming anything.
+/// Inspects a data directory without creating, changing or locking anything.
 pub fn look(path: &Path) -> Holding {
     if !path.exists() {
         return Holding::Missing;
     }
     let access = Access::READ_OK | Access::WRITE_OK | Access::EXEC_OK;
     let usable = rustix::fs::access(path, access).map_err(io::Error::from);
-    let problem = match usable.and_then(|()| names::looks_like_ours(path)) {
+    let problem = match usable.and_then(|()| names::is_data_dir(path)) {
         Ok(true) => None,
         Ok(false) => Some(OpenError::NotOurs {
             path: path.to_owned(),
@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn a_new_directory_and_a_wide_open_one_end_up_private() {
+    fn new_and_existing_directories_become_private() {
         let root = tempfile::tempdir().unwrap();
         let new = DataDir::prepare(&root.path().join("a/b")).unwrap();
         assert_eq!(mode(new.path()), 0o700);
@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn somebody_elses_directory_is_refused_and_not_touched() {
+    fn directory_of_another_program_is_refused_and_unchanged() {
         let root = tempfile::tempdir().unwrap();
         fs::set_permissions(root.path(), Permissions::from_mode(0o755)).unwrap();
         fs::write(root.path().join("thesis.tex"), "").unwrap();
@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn a_directory_that_merely_has_a_file_of_a_name_of_ours_is_refused() {
+    fn directory_with_some_unknown_names_is_refused() {
         let root = tempfile::tempdir().unwrap();
         for name in ["config.toml", "token", "registry"] {
             fs::write(root.path().join(name), "").unwrap();
@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn a_directory_in_which_a_server_ran_may_hold_anything() {
+    fn directory_that_a_server_used_may_contain_other_files() {
         let root = tempfile::tempdir().unwrap();
         let dir = DataDir::prepare(&root.path().join("data")).unwrap();
         dir.lock().unwrap().announce("http://127.0.0.1:1").unwrap();
@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn a_second_lock_is_refused_and_names_the_first() {
+    fn second_lock_is_refused_and_names_the_holder() {
         let root = tempfile::tempdir().unwrap();
         let dir = DataDir::prepare(&root.path().join("data")).unwrap();
         let lock = dir.lock().unwrap();

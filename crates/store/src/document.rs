@@ -1,10 +1,10 @@
-//! One versioned JSON file, held in memory and replaced whole.
+//! A versioned JSON file, held in memory and replaced atomically.
 //!
-//! A single writer task owns all changes. It takes every change that is waiting, applies them to a
-//! copy, writes the copy once, and only then publishes it and answers, so that ten changes at once
-//! cost one or two writes and nobody is told of what is not on disk.
+//! A single writer task carries out all changes. It takes every waiting change, applies them to a copy
+//! of the content, writes the copy once, and only then publishes it and answers the callers. So ten
+//! concurrent changes cost one or two writes, and a change is acknowledged only once it is on disk.
 //!
-//! Invariant: what `read` returns has been written.
+//! Invariant: the content that `read` returns is on disk.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -18,7 +18,7 @@ use tokio::sync::{mpsc, oneshot};
 use super::migrations::Migration;
 use crate::OpenError;
 
-/// How many changes may wait for the writer; more have to wait to be let in.
+/// Maximum changes in the writer's queue; further callers wait until there is space.
 const WAITING_MAX: usize = 1024;
 
 /// The content of a versioned file, without its version.
@@ -48,17 +48,17 @@ enum Message<T> {
     Close(oneshot::Sender<()>),
 }
 
-/// Applies itself to the copy and returns whether it changed anything, with what to do afterwards.
+/// Applies a change to the copy. Returns whether it changed anything, and a callback for after the write.
 type Change<T> = Box<dyn FnOnce(&mut T) -> (bool, Finish) + Send>;
 type Finish = Box<dyn FnOnce(&Result<(), Arc<io::Error>>) + Send>;
 
 impl<T: Versioned> Document<T> {
-    /// Reads the file, or starts empty. One that cannot be understood is set aside with a notice.
+    /// Reads the file, or starts empty. An unreadable file is set aside, and a notice reports it.
     pub fn open(path: PathBuf, notices: &mut Vec<String>) -> Result<Self, OpenError> {
         Self::open_with(path, notices, |_, _| false)
     }
 
-    /// The same; `repair` may change what was read, and says whether it did.
+    /// The same; `repair` may change the content that was read, and returns whether it did.
     pub fn open_with(
         path: PathBuf,
         notices: &mut Vec<String>,
@@ -68,10 +68,10 @@ impl<T: Versioned> Document<T> {
         if repair(&mut content, notices) {
             let text = to_text(&content).map_err(io::Error::from);
             let written = text.and_then(|text| durable::replace(&path, text.as_bytes()));
-            // What was repaired is in memory, and can be repaired again.
+            // Not fatal: the repaired content is in memory, and the next start can repair the file again.
             if let Err(error) = written {
                 notices.push(format!(
-                    "{} could not be brought up to date: {error}. Nothing is lost, but changes cannot be saved until \
+                    "{} could not be repaired on disk: {error}. Nothing is lost, but changes cannot be saved until \
                      the disk can be written.",
                     path.display()
                 ));
@@ -90,8 +90,8 @@ impl<T: Versioned> Document<T> {
             .clone()
     }
 
-    /// Lets `decide` change the content. Once the change is on disk, `committed` runs, in the order
-    /// of the changes, and then this returns. A refusal or a failed write changes nothing.
+    /// Lets `decide` change the content, waits until the change is on disk, and runs `committed`; callbacks run in
+    /// the order of the changes. A refusal or a failed write changes nothing.
     pub async fn change<R: Send + 'static, E: From<ChangeError> + Send + 'static>(
         &self,
         decide: impl FnOnce(&mut T) -> Result<R, E> + Send + 'static,
@@ -103,7 +103,7 @@ impl<T: Versioned> Document<T> {
             let changed = decided.is_ok();
             let finish: Finish = Box::new(move |written| {
                 let result = match written {
-                    // Also a refusal is only final once what it was based on is on disk.
+                    // A refusal fails, too: it may be based on an earlier change of this batch that was not written.
                     Err(error) => Err(ChangeError::Write(error.clone()).into()),
                     Ok(()) => decided.inspect(|result| committed(result)),
                 };
@@ -118,7 +118,7 @@ impl<T: Versioned> Document<T> {
         answered.await.map_err(|_| ChangeError::Closed)?
     }
 
-    /// Stops taking changes and waits for the ones under way.
+    /// Stops accepting changes and waits for the pending ones.
     pub async fn close(&self) {
         let (done, finished) = oneshot::channel();
         if self.changes.send(Message::Close(done)).await.is_ok() {
@@ -163,7 +163,9 @@ async fn write_changes<T: Versioned>(
         };
         match &written {
             Ok(()) => *current.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(content),
-            Err(error) => tracing::error!(file = %path.display(), %error, "could not write"),
+            Err(error) => {
+                tracing::error!(file = %path.display(), %error, "could not write a versioned file")
+            }
         }
         for finish in finishes {
             finish(&written);
@@ -175,7 +177,7 @@ async fn write_changes<T: Versioned>(
     }
 }
 
-/// Replaces `before` on disk, or leaves it there.
+/// Replaces `before` by `content` on disk. After an error, `before` is there.
 async fn write<T: Versioned>(
     path: &Path,
     content: T,
@@ -185,7 +187,8 @@ async fn write<T: Versioned>(
     let written = tokio::task::spawn_blocking(move || {
         let text = to_text(&content)?;
         let replaced = durable::replace(&path, text.as_bytes());
-        // The last step can fail with the new content in its place, where the next start would find it.
+        // The final directory sync can fail after the rename; without this, the next start would read the refused
+        // content.
         if replaced.is_err() && std::fs::read(&path).is_ok_and(|there| there == text.as_bytes()) {
             let _ = durable::replace(&path, to_text(&*before)?.as_bytes());
         }
@@ -210,14 +213,14 @@ fn to_text<T: Versioned>(content: &T) -> Result<String, serde_json::Error> {
     Ok(text)
 }
 
-/// Why the file at `path` would not be read at the next start, without touching it.
+/// Why the next start could not read the file at `path`. Changes nothing.
 pub fn problem<T: Versioned>(path: &Path) -> Option<String> {
     let bytes = match std::fs::read(path) {
         Ok(bytes) => bytes,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return None,
         Err(source) => return Some(read_error(path, source).to_string()),
     };
-    match understand::<T>(&bytes) {
+    match parse::<T>(&bytes) {
         Ok(_) => None,
         Err(Trouble::Newer(found)) => Some(newer_error::<T>(path, found).to_string()),
         Err(Trouble::Unreadable(reason)) => Some(format!(
@@ -248,7 +251,7 @@ fn load<T: Versioned>(path: &Path, notices: &mut Vec<String>) -> Result<T, OpenE
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(T::default()),
         Err(source) => return Err(read_error(path, source)),
     };
-    match understand(&bytes) {
+    match parse(&bytes) {
         Ok(content) => Ok(content),
         Err(Trouble::Newer(found)) => Err(newer_error::<T>(path, found)),
         Err(Trouble::Unreadable(reason)) => {
@@ -268,13 +271,13 @@ enum Trouble {
     Unreadable(String),
 }
 
-fn understand<T: Versioned>(bytes: &[u8]) -> Result<T, Trouble> {
+fn parse<T: Versioned>(bytes: &[u8]) -> Result<T, Trouble> {
     #[derive(Deserialize)]
     struct Current {
         version: u64,
     }
     let unreadable = |error: serde_json::Error| Trouble::Unreadable(error.to_string());
-    // Nearly always: no detour over a tree of values.
+    // The usual case: parsed directly, without a `Value` first.
     if matches!(serde_json::from_slice(bytes), Ok(Current { version }) if version == T::VERSION) {
         return serde_json::from_slice(bytes).map_err(unreadable);
     }
@@ -329,7 +332,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_change_is_on_disk_before_it_is_acknowledged() {
+    async fn change_is_on_disk_before_it_is_acknowledged() {
         let dir = tempfile::tempdir().unwrap();
         let document = open(&dir, &mut vec![]).unwrap();
         let file = dir.path().join("list.json");
@@ -346,7 +349,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn changes_that_wait_together_are_written_together_and_in_order() {
+    async fn waiting_changes_are_written_together_and_in_order() {
         let dir = tempfile::tempdir().unwrap();
         let document = Arc::new(open(&dir, &mut vec![]).unwrap());
         let order = Arc::new(std::sync::Mutex::new(vec![]));
@@ -373,7 +376,7 @@ mod tests {
             task.await.unwrap().unwrap();
         }
         assert_eq!(document.read().projects, *order.lock().unwrap());
-        // Each write shows another length: there were far fewer of them than changes.
+        // Each write has a different length, so this counts the writes: far fewer than changes.
         assert!(lengths.lock().unwrap().len() <= 50);
         let reopened = open(&dir, &mut vec![]).unwrap();
         assert_eq!(reopened.read().projects, document.read().projects);
@@ -381,7 +384,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_refused_change_writes_nothing() {
+    async fn refused_change_writes_nothing() {
         let dir = tempfile::tempdir().unwrap();
         let document = open(&dir, &mut vec![]).unwrap();
         let refused = document
@@ -392,11 +395,11 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_failed_write_changes_nothing_and_the_next_one_may_succeed() {
+    async fn failed_write_changes_nothing_and_later_writes_can_succeed() {
         let dir = tempfile::tempdir().unwrap();
         let document = open(&dir, &mut vec![]).unwrap();
         document.change(push(1), |_| ()).await.unwrap();
-        // A directory where the temporary file should go: the write fails, also for root.
+        // A directory at the path of the temporary file makes the write fail, also for root.
         std::fs::create_dir(dir.path().join("list.json.tmp")).unwrap();
         let published = Arc::new(AtomicU32::new(0));
         let counter = published.clone();
@@ -412,7 +415,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn after_close_changes_are_refused_and_earlier_ones_are_on_disk() {
+    async fn changes_after_close_are_refused_and_earlier_ones_are_on_disk() {
         let dir = tempfile::tempdir().unwrap();
         let document = open(&dir, &mut vec![]).unwrap();
         document.change(push(1), |_| ()).await.unwrap();
@@ -426,7 +429,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn an_unreadable_file_is_set_aside_whole_and_said_aloud() {
+    async fn unreadable_file_is_set_aside_unchanged_with_a_notice() {
         let truncated = br#"{"version":1,"proj"#.as_slice();
         for bytes in [
             truncated,
@@ -459,7 +462,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_newer_file_stops_the_start_and_stays_as_it_is() {
+    async fn file_of_a_newer_version_is_refused_and_left_unchanged() {
         let dir = tempfile::tempdir().unwrap();
         let newer = r#"{"version":99,"projects":[],"more":true}"#;
         std::fs::write(dir.path().join("list.json"), newer).unwrap();
@@ -476,7 +479,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn the_first_migration_reads_a_bare_list_and_the_next_write_versions_it() {
+    async fn bare_list_is_migrated_and_versioned_with_the_next_write() {
         let dir = tempfile::tempdir().unwrap();
         std::fs::write(dir.path().join("list.json"), "[4, 5]").unwrap();
         let mut notices = vec![];

@@ -1,8 +1,8 @@
 //! Everything in the data directory: lists, transcripts, audit, pictures.
 //!
-//! `data_dir` owns the directory, `names` lists what is in it, `document` keeps one versioned JSON file, `transcript` one
-//! conversation, `audit` what agents were allowed and refused, `uploads` pictures, `migrations` turns files of older
-//! versions into files of this one. Every file is readable by its owner only, whatever the umask.
+//! `data_dir` prepares the directory, `names` lists the names in it, `document` keeps one versioned JSON file,
+//! `transcript` one conversation, `audit` what agents were allowed and refused, `uploads` pictures; `migrations`
+//! converts files of older versions. All files are readable by their owner only, whatever the umask.
 
 mod audit;
 mod data_dir;
@@ -23,7 +23,7 @@ pub use durable::ownership::{Lock, address_of_server};
 pub use transcript::fuzz as fuzz_transcript;
 pub use uploads::{NotTaken, PICTURE_BYTES_MAX, Upload, Uploads};
 
-/// Why the store cannot be used. Each sentence says what to do.
+/// Why the data directory cannot be used, with what to do.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
     #[error(
@@ -32,7 +32,7 @@ pub enum OpenError {
     )]
     Directory { path: PathBuf, source: io::Error },
     #[error(
-        "{} is not empty and not a Liminal Builder data directory. Choose an empty or a new one with --data-dir or LIMINAL_DATA_DIR.",
+        "{} is not empty and not a Liminal Builder data directory. Choose an empty or new directory with --data-dir or LIMINAL_DATA_DIR.",
         path.display()
     )]
     NotOurs { path: PathBuf },
@@ -42,7 +42,7 @@ pub enum OpenError {
     )]
     Locked { path: PathBuf, holder: String },
     #[error(
-        "{} is of version {found}, and this Liminal Builder understands up to {known}. It was left as it is: install a newer Liminal Builder, or choose another directory with --data-dir.",
+        "{} is of version {found}, but this Liminal Builder reads versions up to {known}. The file is unchanged: install a newer Liminal Builder, or choose another directory with --data-dir.",
         path.display()
     )]
     Newer {
@@ -50,6 +50,6 @@ pub enum OpenError {
         found: u64,
         known: u64,
     },
-    #[error("{} could not be read: {source}. It was left as it is: make it readable and start again.", path.display())]
+    #[error("{} could not be read: {source}. The file is unchanged: make it readable and start again.", path.display())]
     Read { path: PathBuf, source: io::Error },
 }

@@ -1,8 +1,8 @@
-//! How files of older versions become files of this one.
+//! Migrations of files from older versions.
 //!
-//! One list per file. The function at index `n` turns version `n` into version `n + 1`, so the
-//! length of the list is the current version. They work on JSON, not on today's types, so they stay
-//! right when the types move on.
+//! One list per file. The function at index `n` converts version `n` to version `n + 1`, so the
+//! length of the list is the current version. Migrations work on JSON, not on the current types, so
+//! they stay correct when the types change.
 
 use serde_json::{Value, json};
 
@@ -11,7 +11,7 @@ pub type Migration = fn(Value) -> Result<Value, String>;
 pub const PROJECTS: &[Migration] = &[wrap_bare_projects];
 pub const SESSIONS: &[Migration] = &[no_older_sessions];
 
-/// Version 0 was a bare list, from before files had a version.
+/// Version 0 was a bare list without a version.
 fn wrap_bare_projects(old: Value) -> Result<Value, String> {
     match old {
         Value::Array(projects) => Ok(json!({ "projects": projects })),
@@ -19,7 +19,7 @@ fn wrap_bare_projects(old: Value) -> Result<Value, String> {
     }
 }
 
-/// Sessions have had a version from the first day.
+/// Rejects version 0: there was none of this file.
 fn no_older_sessions(_: Value) -> Result<Value, String> {
     Err("it has no version".to_owned())
 }

@@ -1,7 +1,7 @@
-//! Names of what the server writes at the top of the data directory, and how a directory of ours is recognised.
+//! Names of the files and folders at the top level of the data directory, and recognition of such a directory.
 //!
-//! Invariant: whatever the server creates there has its name in this list; `tests/data_dir.rs` of the binary walks a used
-//! directory.
+//! Invariant: everything that the server creates there is in this list; `tests/data_dir.rs` of the binary checks it on
+//! a used directory.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -20,12 +20,12 @@ pub const AUDIT: &str = "audit.jsonl";
 pub const AUDIT_BEFORE: &str = "audit.1.jsonl";
 pub const TOKEN: &str = "token";
 pub const OPEN_PAGE: &str = "open.html";
-/// Where sessions work that a program started without naming a folder.
+/// Contains the projects of gateway sessions that were created without a folder.
 pub const SCRATCH_FOLDER: &str = "scratch";
 
-/// Everything that may be there besides temporary and set-aside files. The last six are made by the crates of
-/// the agents, by the user, or by the file system.
-const OURS: [&str; 17] = [
+/// All known names, without temporary and set-aside files. The last six are created by the crates of the
+/// agents, the user, or the file system.
+const KNOWN: [&str; 17] = [
     LOCK,
     PROJECTS,
     SESSIONS,
@@ -45,11 +45,11 @@ const OURS: [&str; 17] = [
     "lost+found",
 ];
 
-/// Bytes of a lock file that are looked at; ours has less than a hundred.
+/// Maximum bytes read of a lock file; ours has fewer than 100.
 const LOCK_BYTES_MAX: u64 = 4096;
 
-/// Whether a name at the top of the data directory is one of ours, also as a temporary or a set-aside file.
-fn is_ours(name: &OsStr) -> bool {
+/// Whether a name at the top of the data directory is known, also as that of a temporary or set-aside file.
+fn is_known(name: &OsStr) -> bool {
     let Some(name) = name.to_str() else {
         return false;
     };
@@ -58,33 +58,33 @@ fn is_ours(name: &OsStr) -> bool {
         None => name,
     };
     let name = name.strip_suffix(durable::TEMPORARY).unwrap_or(name);
-    OURS.contains(&name)
+    KNOWN.contains(&name)
 }
 
-/// Whether a server of ours has run in the directory, or there is nothing else's in it.
-pub(super) fn looks_like_ours(path: &Path) -> io::Result<bool> {
-    let mut all_ours = true;
+/// Whether a Liminal Builder server has run in the directory, or it contains known names only.
+pub(super) fn is_data_dir(path: &Path) -> io::Result<bool> {
+    let mut all_known = true;
     let mut folders = 0;
     for entry in fs::read_dir(path)? {
         let name = entry?.file_name();
-        all_ours &= is_ours(&name);
+        all_known &= is_known(&name);
         folders += u32::from(name == SESSIONS_FOLDER || name == UPLOADS_FOLDER);
     }
     let has_run = match lock_file(&path.join(LOCK)) {
         LockFile::Ours => true,
-        // Many programs have an empty file of that name, but not beside what every server of ours makes.
+        // Many programs have an empty file named `lock`, but not beside the two folders that our server always creates.
         LockFile::Blank => folders == 2,
         LockFile::NotOurs => false,
     };
-    Ok(all_ours || has_run)
+    Ok(all_known || has_run)
 }
 
 enum LockFile {
-    /// It names a server, or begins to.
+    /// It contains our content, or a beginning of it.
     Ours,
-    /// Empty or filled with zeros, as a power cut leaves a file that was being written.
+    /// Empty or filled with zeros, as after a power cut during a write.
     Blank,
-    /// There is none, or another program has written it.
+    /// Missing, or written by another program.
     NotOurs,
 }
 
@@ -111,7 +111,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_of_temporary_and_set_aside_files_are_ours() {
+    fn temporary_and_set_aside_files_have_known_names() {
         for name in [
             "lock",
             "audit.1.jsonl",
@@ -121,7 +121,7 @@ mod tests {
             "sessions.json.unreadable-20260101T000000Z",
             "sessions.json.unreadable-20260101T000000Z-2",
         ] {
-            assert!(is_ours(OsStr::new(name)), "{name}");
+            assert!(is_known(OsStr::new(name)), "{name}");
         }
         for name in [
             "thesis.tex",
@@ -131,18 +131,18 @@ mod tests {
             "",
             "token.bak",
         ] {
-            assert!(!is_ours(OsStr::new(name)), "{name}");
+            assert!(!is_known(OsStr::new(name)), "{name}");
         }
     }
 
     #[test]
-    fn torn_lock_is_ours_and_the_lock_of_another_program_is_not() {
+    fn torn_lock_file_is_recognised_and_that_of_another_program_is_not() {
         let dir = tempfile::tempdir().unwrap();
         fs::write(dir.path().join("thesis.tex"), "").unwrap();
         let lock = dir.path().join(LOCK);
         let ours = |content: &[u8]| {
             fs::write(&lock, content).unwrap();
-            looks_like_ours(dir.path()).unwrap()
+            is_data_dir(dir.path()).unwrap()
         };
         let whole = br#"{"pid":4711,"url":"http://127.0.0.1:4321"}"#;
         for length in 1..=whole.len() {

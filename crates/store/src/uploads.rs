@@ -1,7 +1,7 @@
-//! Pictures people send along, kept as long as the conversations that show them.
+//! Pictures attached to messages, kept as long as the conversations that show them.
 //!
-//! A picture is named by chance, and that name is all it takes to see it: pages of sessions have no
-//! cookie of their own.
+//! A picture has a random name, and knowing the name is enough to fetch the picture: session frames have
+//! no cookie.
 
 use std::io;
 use std::path::PathBuf;
@@ -10,10 +10,10 @@ use uuid::Uuid;
 
 use crate::{DataDir, OpenError};
 
-/// The largest picture that is taken.
+/// Maximum size of a picture.
 pub const PICTURE_BYTES_MAX: usize = 10 * 1024 * 1024;
 
-/// What a picture may be: its ending, its type, and how its bytes begin.
+/// Accepted formats: file extension, MIME type, first bytes.
 const KINDS: [(&str, &str, &[u8]); 4] = [
     ("png", "image/png", b"\x89PNG\r\n\x1a\n"),
     ("jpg", "image/jpeg", b"\xff\xd8\xff"),
@@ -21,14 +21,14 @@ const KINDS: [(&str, &str, &[u8]); 4] = [
     ("webp", "image/webp", b"RIFF"),
 ];
 
-/// Why a picture was not taken. Each sentence can be shown to a person.
+/// Why a picture was refused. The messages are shown to the user.
 #[derive(Debug, thiserror::Error)]
 pub enum NotTaken {
-    #[error("That is not a picture we can send: PNG, JPEG, GIF and WebP work.")]
+    #[error("Cannot add the picture: its format is not supported. Use PNG, JPEG, GIF or WebP.")]
     NotAPicture,
-    #[error("A picture may have 10 MB at most.")]
+    #[error("Cannot add the picture: it is larger than 10 MB. Use a smaller one.")]
     TooBig,
-    #[error("The picture could not be saved: {0}")]
+    #[error("Cannot add the picture: it could not be saved ({0}). Check the disk and try again.")]
     Write(#[from] io::Error),
 }
 
@@ -37,7 +37,7 @@ pub struct Uploads {
     folder: PathBuf,
 }
 
-/// A kept picture.
+/// A saved picture.
 #[derive(Debug)]
 pub struct Upload {
     pub mime_type: &'static str,
@@ -50,13 +50,13 @@ impl Uploads {
         Ok(Self { folder })
     }
 
-    /// Keeps a picture, durably, and names it. Waits for the disk.
+    /// Saves a picture durably and returns its name. Blocks on the disk.
     pub fn save(&self, bytes: &[u8]) -> Result<String, NotTaken> {
         if bytes.len() > PICTURE_BYTES_MAX {
             return Err(NotTaken::TooBig);
         }
         let kind = KINDS.iter().find(|(ending, _, begins)| {
-            // Sounds begin like WebP, too.
+            // WAV files begin with the same four bytes as WebP.
             let webp = *ending != "webp" || bytes.get(8..12) == Some(b"WEBP");
             bytes.starts_with(begins) && webp
         });
@@ -66,7 +66,7 @@ impl Uploads {
         Ok(id)
     }
 
-    /// The picture of that name, if it is one of ours. Waits for the disk.
+    /// The picture with this name. Blocks on the disk.
     pub fn load(&self, id: &str) -> Option<Upload> {
         let mime_type = mime_type(id)?;
         let bytes = std::fs::read(self.folder.join(id)).ok()?;
@@ -78,7 +78,7 @@ impl Uploads {
     }
 }
 
-/// The type of a well-formed name. No other name ever reaches the disk.
+/// The MIME type of a well-formed name. Other names never reach the file system.
 fn mime_type(id: &str) -> Option<&'static str> {
     let (name, ending) = id.split_once('.')?;
     let plain = name.len() == 36 && Uuid::try_parse(name).is_ok_and(|id| id.to_string() == name);
@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn a_picture_comes_back_as_it_was() {
+    fn saved_picture_is_loaded_unchanged() {
         let (_root, uploads) = uploads();
         let id = uploads.save(b"\x89PNG\r\n\x1a\nrest").unwrap();
         let upload = uploads.load(&id).unwrap();
@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_picture_or_too_much_is_refused() {
+    fn other_formats_and_oversized_pictures_are_refused() {
         let (_root, uploads) = uploads();
         for bytes in [&b"<svg onload=alert(1)>"[..], b"", b"RIFF____WAVE", b"%PDF"] {
             assert!(matches!(uploads.save(bytes), Err(NotTaken::NotAPicture)));
@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn no_name_leads_out_of_the_folder() {
+    fn malformed_names_are_never_looked_up() {
         let (_root, uploads) = uploads();
         let id = uploads.save(b"GIF89a").unwrap();
         let upper = id.to_uppercase();

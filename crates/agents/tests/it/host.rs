@@ -483,7 +483,11 @@ async fn killed_server_leaves_no_process() {
     let seconds = unique(6);
     let temporary = tempfile::tempdir().unwrap();
     let mut server = tokio::process::Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", "server_process_for_the_kill_test", "--ignored"])
+        .args([
+            "--exact",
+            "host::server_process_for_the_kill_test",
+            "--ignored",
+        ])
         .env("SLEEP_SECONDS", &seconds)
         .env("TMPDIR", temporary.path())
         .stdout(Stdio::null())

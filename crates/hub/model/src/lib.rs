@@ -1,1 +1,1 @@
-//! Only its tests are of interest.
+//! Empty: this crate exists for its tests.

@@ -1,10 +1,10 @@
-//! The hand-over from what was missed to what comes, in every order in which threads can meet (loom).
+//! A loom model of resuming a stream: the transition from missed events to new ones, under every thread interleaving.
 //!
-//! A model in small of the code that carries events from a session to a window. Each part names what it mirrors: whoever
-//! changes that changes this. What is left out has no part in the hand-over: disks, texts, HTML.
+//! It is a reduced copy of the code that streams events from a session to a client. Each part names the code that it
+//! mirrors and must be changed with it. Disks, texts and HTML are left out, because they do not affect the transition.
 //!
-//! Held here: a window that opens a session anew, at any moment and any number of times, gets every event once and in
-//! order, and one that is cut off for being slow is told so before it could miss anything.
+//! Verified: a client that resumes a session, at any moment and any number of times, gets every event once and in order;
+//! a slow client is cut off with an error before it misses an event.
 
 #![expect(clippy::unwrap_used, reason = "a model: a lock is never poisoned here")]
 
@@ -14,8 +14,8 @@ use loom::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use loom::sync::{Arc, Condvar, Mutex};
 use loom::thread;
 
-/// What may wait for one reader, in events; large enough not to matter, unless a test is about it.
-const PLENTY: usize = 100;
+/// A limit, in events, that no test reaches.
+const UNLIMITED: usize = 100;
 
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Event {
@@ -25,15 +25,15 @@ enum Event {
     Resumed {
         seq: u64,
     },
-    Said {
+    Update {
         session: usize,
         seq: u64,
     },
-    /// A session says nothing more. Not a message of ours: the channels here do not end by themselves.
-    Over,
+    /// The session sends no more events. Exists in the model only, because its channels do not close.
+    End,
 }
 
-/// A channel that may be left with something in it, which loom's own may not.
+/// A channel that may be dropped with items in it; loom's own channel may not.
 struct Queue<T> {
     shared: Arc<(Mutex<VecDeque<T>>, Condvar)>,
 }
@@ -74,7 +74,7 @@ impl<T> Queue<T> {
 #[derive(Default)]
 struct Load {
     waiting: AtomicUsize,
-    too_much: AtomicBool,
+    overflowed: AtomicBool,
 }
 
 /// `Feed` of session/feed.rs.
@@ -108,11 +108,11 @@ fn feed(most: usize) -> (Feed, Reader) {
 impl Feed {
     /// `Feed::push`.
     fn push(&self, event: Event) -> bool {
-        if self.load.too_much.load(Ordering::Relaxed) {
+        if self.load.overflowed.load(Ordering::Relaxed) {
             return false;
         }
         if self.load.waiting.fetch_add(1, Ordering::Relaxed) > self.most {
-            self.load.too_much.store(true, Ordering::Relaxed);
+            self.load.overflowed.store(true, Ordering::Relaxed);
         }
         self.sender.send(event);
         true
@@ -120,14 +120,14 @@ impl Feed {
 }
 
 impl Reader {
-    /// `FeedReader::next` and `taken`.
+    /// `FeedReader::next` and `received`.
     fn next(&self) -> Result<Event, TooSlow> {
         let event = self.receiver.recv();
-        if event == Event::Over {
+        if event == Event::End {
             return Ok(event);
         }
         self.load.waiting.fetch_sub(1, Ordering::Relaxed);
-        match self.load.too_much.load(Ordering::Relaxed) {
+        match self.load.overflowed.load(Ordering::Relaxed) {
             true => Err(TooSlow),
             false => Ok(event),
         }
@@ -140,7 +140,7 @@ struct Open {
     after: Option<u64>,
 }
 
-/// `Audience` of actor/audience.rs, with `Conversation::open` of actor/conversation.rs.
+/// `Subscribers` of actor/audience.rs, with `Conversation::open` of actor/conversation.rs.
 #[derive(Default)]
 struct Session {
     number: usize,
@@ -152,21 +152,21 @@ struct Session {
 }
 
 impl Session {
-    /// `Audience::next_seq` and `show`.
-    fn say(&mut self) {
+    /// `Subscribers::next_seq` and `publish`.
+    fn publish(&mut self) {
         self.seq += 1;
         self.recent.push_back(self.seq);
         while self.recent.len() > self.recent_max {
             self.recent.pop_front();
         }
-        let said = Event::Said {
+        let update = Event::Update {
             session: self.number,
             seq: self.seq,
         };
-        self.feeds.retain(|feed| feed.push(said));
+        self.feeds.retain(|feed| feed.push(update));
     }
 
-    /// `Audience::since`.
+    /// `Subscribers::since`.
     fn since(&self, after: u64) -> Option<Vec<u64>> {
         if after > self.seq {
             return None;
@@ -180,14 +180,14 @@ impl Session {
         (missed.len() as u64 == self.seq - after).then_some(missed)
     }
 
-    /// `Conversation::open`, then `Audience::join`, with nothing in between: one step of one task.
+    /// `Conversation::open`, then `Subscribers::add`, as one step of the actor.
     fn open(&mut self, Open { feed, after }: Open) {
         match after.and_then(|after| Some((after, self.since(after)?))) {
             Some((seq, missed)) => {
                 feed.push(Event::Resumed { seq });
                 for seq in missed {
                     let session = self.number;
-                    feed.push(Event::Said { session, seq });
+                    feed.push(Event::Update { session, seq });
                 }
             }
             None => drop(feed.push(Event::History { seq: self.seq })),
@@ -196,135 +196,133 @@ impl Session {
     }
 }
 
-/// The task of a session: says so many things, and serves whoever opens it in between and afterwards.
-///
-/// None ends it.
-fn run(mut session: Session, says: usize, commands: &Queue<Option<Open>>) {
-    for _ in 0..says {
+/// The actor of a session: publishes `updates` events, and serves `Open` commands between and after them. `None` ends it.
+fn run(mut session: Session, updates: usize, commands: &Queue<Option<Open>>) {
+    for _ in 0..updates {
         while let Some(Some(open)) = commands.try_recv() {
             session.open(open);
         }
-        session.say();
+        session.publish();
     }
     while let Some(open) = commands.recv() {
         session.open(open);
     }
 }
 
-/// What a window has: every message must follow the last, as in web/shared and testkit's `Conversation`.
+/// The state of a client: every event must follow the last one, as in web/shared and testkit's `Conversation`.
 #[derive(Default)]
-struct Window {
+struct Client {
     seq: u64,
     opened: bool,
 }
 
-impl Window {
+impl Client {
     fn apply(&mut self, event: Event) {
         match event {
             Event::History { seq } => {
                 assert!(
                     seq >= self.seq,
-                    "history went back to {seq} from {}",
+                    "the snapshot is at {seq}, before {}",
                     self.seq
                 );
                 (self.seq, self.opened) = (seq, true);
             }
-            Event::Resumed { seq } => assert_eq!(seq, self.seq, "resumed elsewhere"),
-            Event::Over => {}
-            Event::Said { seq, .. } => {
-                assert_eq!(seq, self.seq + 1, "a gap, or twice");
+            Event::Resumed { seq } => assert_eq!(seq, self.seq, "resumed at another event"),
+            Event::End => {}
+            Event::Update { seq, .. } => {
+                assert_eq!(seq, self.seq + 1, "an event is missing or sent twice");
                 self.seq = seq;
             }
         }
     }
 }
 
-/// A window that comes and goes while a session speaks, and stays the last time.
-fn comes_back(says: usize, visits: usize, recent_max: usize) {
+/// A client that connects `visits` times while a session publishes events, and stays connected the last time.
+fn reconnecting_client(updates: usize, visits: usize, recent_max: usize) {
     let commands = Queue::new();
     let waiting = commands.clone();
     let session = Session {
         recent_max,
         ..Session::default()
     };
-    let speaking = thread::spawn(move || run(session, says, &waiting));
-    let mut window = Window::default();
+    let actor = thread::spawn(move || run(session, updates, &waiting));
+    let mut client = Client::default();
     for visit in 1..=visits {
-        let (feed, reader) = feed(PLENTY);
-        let after = window.opened.then_some(window.seq);
+        let (feed, reader) = feed(UNLIMITED);
+        let after = client.opened.then_some(client.seq);
         commands.send(Some(Open { feed, after }));
-        // All but the last visit end after the first message, wherever the session is by then.
+        // All visits but the last end after the first event, at any point of the session's progress.
         loop {
             match reader.next() {
-                Ok(event) => window.apply(event),
-                Err(TooSlow) => unreachable!("nothing waits that long"),
+                Ok(event) => client.apply(event),
+                Err(TooSlow) => unreachable!("the backlog is unlimited"),
             }
-            let done = visit < visits || window.seq == says as u64;
+            let done = visit < visits || client.seq == updates as u64;
             if done {
                 break;
             }
         }
     }
     commands.send(None);
-    speaking.join().unwrap();
+    actor.join().unwrap();
 }
 
-/// Every order with up to two switches that nothing forces; all there are would take hours.
-fn in_every_order(happens: impl Fn() + Sync + Send + 'static) {
+/// Explores all interleavings with at most two preemptions; all interleavings would take hours.
+fn check_interleavings(scenario: impl Fn() + Sync + Send + 'static) {
     let mut bounded = loom::model::Builder::new();
     bounded.preemption_bound = Some(2);
-    bounded.check(happens);
+    bounded.check(scenario);
 }
 
 #[test]
-fn a_window_that_comes_back_at_any_moment_gets_everything_once_and_in_order() {
-    in_every_order(|| comes_back(2, 2, PLENTY));
+fn reconnecting_client_gets_every_event_once_and_in_order() {
+    check_interleavings(|| reconnecting_client(2, 2, UNLIMITED));
 }
 
 #[test]
-fn so_does_one_that_missed_more_than_is_kept() {
-    in_every_order(|| comes_back(2, 2, 0));
+fn client_that_missed_more_events_than_kept_gets_a_snapshot() {
+    check_interleavings(|| reconnecting_client(2, 2, 0));
 }
 
 #[test]
-fn one_connection_with_two_sessions_is_cut_off_before_it_misses_anything() {
-    in_every_order(|| {
+fn slow_connection_with_two_sessions_is_cut_off_before_it_misses_events() {
+    check_interleavings(|| {
         let (feed, reader) = feed(1);
-        let speaking: Vec<_> = (0..2)
+        let actors: Vec<_> = (0..2)
             .map(|number| {
                 let feed = feed.clone();
                 thread::spawn(move || {
                     let mut session = Session {
                         number,
-                        recent_max: PLENTY,
+                        recent_max: UNLIMITED,
                         ..Session::default()
                     };
                     let sender = feed.sender.clone();
                     session.open(Open { feed, after: None });
-                    session.say();
-                    sender.send(Event::Over);
-                    // Whether it believes to be heard.
+                    session.publish();
+                    sender.send(Event::End);
+                    // Whether the session still has the subscriber.
                     session.feeds.len()
                 })
             })
             .collect();
-        let mut windows = [Window::default(), Window::default()];
-        let (mut cut_off, mut over) = (false, 0);
-        while over < 2 {
+        let mut clients = [Client::default(), Client::default()];
+        let (mut cut_off, mut ended) = (false, 0);
+        while ended < 2 {
             match reader.next() {
-                Ok(Event::Over) => over += 1,
+                Ok(Event::End) => ended += 1,
                 Ok(event) if cut_off => panic!("{event:?} after it was cut off"),
-                Ok(event @ Event::Said { session, .. }) => windows[session].apply(event),
+                Ok(event @ Event::Update { session, .. }) => clients[session].apply(event),
                 Ok(_) => {}
                 Err(TooSlow) => cut_off = true,
             }
         }
-        let kept: Vec<usize> = speaking
+        let kept: Vec<usize> = actors
             .into_iter()
             .map(|session| session.join().unwrap())
             .collect();
-        let whole = windows.iter().all(|window| window.seq == 1);
-        assert!(whole || cut_off, "something is missing and nobody was told");
-        assert!(cut_off || kept == [1, 1], "left without a word");
+        let whole = clients.iter().all(|client| client.seq == 1);
+        assert!(whole || cut_off, "events are missing without an error");
+        assert!(cut_off || kept == [1, 1], "a session dropped the subscriber without an error");
     });
 }

@@ -1,8 +1,8 @@
-//! From a session to whoever watches it.
+//! Streams of session events to connections.
 //!
-//! A feed belongs to one connection and carries all the sessions it has open, each in order. Pushing
-//! never waits: a reader that falls too far behind, by bytes or by age, is cut off, and can come
-//! back to exactly where it was.
+//! A feed belongs to one connection and carries the events of all sessions that the connection has open,
+//! each session in order. Sending never blocks: a reader whose backlog grows too large or too old is cut
+//! off; it can reconnect and resume after the last event it received.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -14,16 +14,17 @@ use wire::{ChatEntry, SessionInfo};
 use crate::events::Origin;
 use conversation::json_bytes;
 
-/// What may wait for one reader.
+/// Maximum size of the backlog of one reader; a larger one cuts the reader off.
 const WAITING_BYTES_MAX: usize = 8 * 1024 * 1024;
+/// Maximum age of an event in the backlog.
 const WAITING_AGE_MAX: Duration = Duration::from_secs(30);
-/// What an event costs beside its text.
+/// Size an event is counted with, in addition to its text.
 const EVENT_BYTES: usize = 200;
 
-/// Something that happened in a session.
+/// An event in the stream of a session.
 #[derive(Debug)]
 pub enum SessionEvent {
-    /// The conversation from the entry numbered `first` (from 0) on.
+    /// Snapshot: the conversation from the entry with index `first` (counted from 0) on.
     History {
         entries: Vec<ChatEntry>,
         first: u64,
@@ -32,9 +33,10 @@ pub enum SessionEvent {
         info: Box<SessionInfo>,
         origin: Origin,
     },
+    /// The stream continues after event `seq`; the missed events follow.
     Resumed {
         seq: u64,
-        /// The texts that may still grow, as they were then.
+        /// Unfinished text entries as they were at `seq`.
         texts: Vec<ChatEntry>,
         info: Box<SessionInfo>,
         origin: Origin,
@@ -42,7 +44,7 @@ pub enum SessionEvent {
     Update {
         seq: u64,
         entry: Box<ChatEntry>,
-        /// It was not there before.
+        /// Whether the entry is new.
         begins: bool,
         origin: Origin,
     },
@@ -61,7 +63,7 @@ pub enum SessionEvent {
         entry_id: String,
     },
     Info(Box<SessionInfo>),
-    /// What was said could not be written down and is held back.
+    /// Message for the user: events could not be saved, so they are not shown yet.
     StoreTrouble(String),
 }
 
@@ -91,31 +93,31 @@ fn entry_bytes(entry: &ChatEntry) -> usize {
         ChatEntry::User { content, .. }
         | ChatEntry::Assistant { content, .. }
         | ChatEntry::Thinking { content, .. } => content.len(),
-        // Rare enough to be measured.
+        // Rare enough that measuring the JSON is cheap.
         other => json_bytes(other),
     }
 }
 
-/// An event on its way to a reader.
+/// An event in the backlog of a reader.
 #[derive(Debug)]
 pub struct Fed {
     pub session_id: Arc<str>,
     pub event: Arc<SessionEvent>,
     bytes: usize,
-    since: Instant,
+    queued_at: Instant,
 }
 
-/// The reader fell too far behind.
+/// The backlog of the reader became too large or too old; the feed has ended.
 #[derive(Debug)]
 pub struct TooSlow;
 
 #[derive(Debug, Default)]
 struct Load {
     bytes: AtomicUsize,
-    too_much: AtomicBool,
+    overflowed: AtomicBool,
 }
 
-/// The writing end, given to each session the connection opens.
+/// The sending side of a connection's stream, cloned into each session that the connection opens.
 #[derive(Debug, Clone)]
 pub struct Feed {
     connection: u64,
@@ -145,20 +147,20 @@ impl Feed {
         self.connection
     }
 
-    /// False when nobody reads, or not fast enough.
+    /// Adds an event to the backlog. False if the reader is gone or was cut off.
     pub(crate) fn push(&self, session_id: &Arc<str>, event: &Arc<SessionEvent>) -> bool {
-        if self.load.too_much.load(Ordering::Relaxed) {
+        if self.load.overflowed.load(Ordering::Relaxed) {
             return false;
         }
         let bytes = event.bytes();
         if self.load.bytes.fetch_add(bytes, Ordering::Relaxed) > WAITING_BYTES_MAX {
-            self.load.too_much.store(true, Ordering::Relaxed);
+            self.load.overflowed.store(true, Ordering::Relaxed);
         }
         let fed = Fed {
             session_id: session_id.clone(),
             event: event.clone(),
             bytes,
-            since: Instant::now(),
+            queued_at: Instant::now(),
         };
         self.sender.send(fed).is_ok()
     }
@@ -167,21 +169,21 @@ impl Feed {
 impl FeedReader {
     pub async fn next(&mut self) -> Result<Fed, TooSlow> {
         match self.receiver.recv().await {
-            Some(fed) => self.taken(fed),
+            Some(fed) => self.received(fed),
             None => std::future::pending().await,
         }
     }
 
-    /// One more, if one is waiting.
+    /// The next event of the backlog, without waiting.
     pub fn waiting(&mut self) -> Option<Result<Fed, TooSlow>> {
         let fed = self.receiver.try_recv().ok()?;
-        Some(self.taken(fed))
+        Some(self.received(fed))
     }
 
-    fn taken(&self, fed: Fed) -> Result<Fed, TooSlow> {
+    fn received(&self, fed: Fed) -> Result<Fed, TooSlow> {
         self.load.bytes.fetch_sub(fed.bytes, Ordering::Relaxed);
-        let late = fed.since.elapsed() > WAITING_AGE_MAX;
-        match late || self.load.too_much.load(Ordering::Relaxed) {
+        let late = fed.queued_at.elapsed() > WAITING_AGE_MAX;
+        match late || self.load.overflowed.load(Ordering::Relaxed) {
             true => Err(TooSlow),
             false => Ok(fed),
         }

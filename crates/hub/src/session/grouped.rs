@@ -1,5 +1,5 @@
-//! The sessions of one state of the index by project, so that listing each of many projects does not walk
-//! past all sessions of all the others.
+//! The sessions of the index, grouped by project, so that listing one project does not iterate over the
+//! sessions of all others.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use super::index::SessionMeta;
 #[derive(Default)]
 pub(super) struct Grouped {
     by_project: HashMap<String, Vec<Arc<SessionMeta>>>,
-    /// A folder that was removed and added again may be another project, with the same sessions.
+    /// By project folder: a folder that was removed and added again can have a new project id, and keeps its sessions.
     by_path: HashMap<String, Vec<Arc<SessionMeta>>>,
 }
 

@@ -1,9 +1,9 @@
-//! Which sessions there are: `sessions.json`, an index over the transcripts.
+//! The list of sessions: `sessions.json`, an index over the transcripts.
 //!
-//! What a person decides about a session (that it exists, its name, that it is archived or gone) is
-//! written to the index before anybody hears of it. When it was last active is not: that stands in
-//! the transcript, so a message costs the same however many sessions there are, and the index is
-//! brought up to date when it is written anyway. After a crash the transcripts tell.
+//! The user's decisions about a session (create, rename, archive, delete) are written to the index before
+//! clients see them. The time of the last activity is not: it is in the transcript, so the cost of a message
+//! does not grow with the number of sessions; the index gets it with its next write. After a crash it is
+//! repaired from the transcripts.
 
 use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
@@ -21,37 +21,37 @@ use durable::{create_private_dir, ownership};
 use store::transcript::{Header, Note, Transcript, live_path};
 use store::{DataDir, Document, Versioned, migrations, names};
 
-/// Deleted sessions that can be brought back.
+/// Maximum deleted sessions that can be restored.
 const DELETED_MAX: usize = 1000;
-/// A transcript written this much later than the index knows has something new to tell.
+/// A transcript modified this much later than the activity in the index is read at start: it may have newer data.
 const SAME_TIME: SignedDuration = SignedDuration::from_secs(2);
-/// Where the last word about a session stands.
+/// Entries read from the end of a transcript to find the last turn and the last activity.
 const TAIL: u64 = 50;
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct SessionMeta {
-    /// Canonical: `{cliType}:{the agent's own id}`.
+    /// Canonical id: `{cliType}:{id of the agent session}`.
     pub(crate) id: String,
-    /// Names its files, and the session at the gateway.
+    /// Name of the session's files, and its id in the gateway API.
     pub(crate) key: String,
     pub(crate) project_id: String,
     pub(crate) project_path: String,
     pub(crate) cli_type: String,
-    /// What whoever made it calls its agent, if that says more than the kind.
+    /// Name of the agent given by the program that created the session, if it differs from `cli_type`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) agent_id: Option<String>,
     pub(crate) archived: bool,
     pub(crate) title: String,
     pub(crate) last_active_at: String,
     pub(crate) created_at: String,
-    /// Whether its last turn failed or was interrupted.
+    /// Whether the last turn failed or was interrupted.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) failed: bool,
 }
 
 impl SessionMeta {
-    /// The agent's own id.
+    /// Id of the agent session.
     pub(crate) fn agent_session_id(&self) -> &str {
         self.id
             .strip_prefix(&self.cli_type)
@@ -89,7 +89,7 @@ impl Versioned for SessionsFile {
     const MIGRATIONS: &'static [migrations::Migration] = migrations::SESSIONS;
 }
 
-/// What is wrong with the index in this data directory, if anything, without touching it.
+/// Describes a problem with the index in this data directory, without changing anything.
 pub(crate) fn problem(data_dir: &Path) -> Option<String> {
     store::problem::<SessionsFile>(&data_dir.join(names::SESSIONS))
 }
@@ -98,21 +98,22 @@ pub(crate) struct Index {
     document: Document<SessionsFile>,
     folder: PathBuf,
     events: Events,
-    /// What has happened since the index was written, by session id.
-    news: Mutex<HashMap<String, News>>,
-    /// The last state that was asked about, by project.
+    /// Changes that are not written to the index yet, by session id.
+    pending: Mutex<HashMap<String, PendingUpdate>>,
+    /// Cache: the sessions by project, for the state of the index they were grouped from.
     grouped: Mutex<Option<(Arc<SessionsFile>, Arc<Grouped>)>>,
 }
 
+/// Changes of one session that are not written to the index yet.
 #[derive(Debug, Clone)]
-struct News {
+struct PendingUpdate {
     last_active_at: Option<String>,
     state: SessionState,
-    /// The one derived from the first message, which its transcript has already.
+    /// The title derived from the first message; the transcript already has it.
     title: Option<String>,
 }
 
-impl Default for News {
+impl Default for PendingUpdate {
     fn default() -> Self {
         Self {
             last_active_at: None,
@@ -123,28 +124,28 @@ impl Default for News {
 }
 
 impl Index {
-    /// Reads the index, and repairs it from the transcripts. Also returns the sessions whose last turn
-    /// never ended.
+    /// Reads the index and repairs it from the transcripts. Also returns the sessions whose last turn was
+    /// interrupted.
     pub(crate) fn open(
         dir: &DataDir,
         events: Events,
         notices: &mut Vec<String>,
     ) -> Result<(Self, Vec<Arc<SessionMeta>>), HubError> {
         let folder = dir.sessions_folder()?;
-        let mut unended = vec![];
+        let mut interrupted = vec![];
         let document = Document::open_with(dir.sessions_file(), notices, |file, notices| {
             let found = repair(file, &folder, notices);
-            unended = found.unended;
+            interrupted = found.interrupted;
             found.changed
         })?;
         let index = Self {
             document,
             folder,
             events,
-            news: Mutex::default(),
+            pending: Mutex::default(),
             grouped: Mutex::default(),
         };
-        Ok((index, unended))
+        Ok((index, interrupted))
     }
 
     pub(crate) fn find(&self, id: &str) -> Option<Arc<SessionMeta>> {
@@ -156,14 +157,14 @@ impl Index {
         self.folder.join(format!("{}.jsonl", meta.key))
     }
 
-    /// The sessions of a project, the last active one first.
+    /// The sessions of a project, last active first.
     pub(crate) fn list(&self, project: &Project, archived: bool) -> Vec<SessionListItem> {
         let grouped = self.grouped();
-        let news = self.news();
+        let pending = self.pending();
         let mut items: Vec<SessionListItem> = grouped
             .of(project)
             .filter(|meta| meta.archived == archived)
-            .map(|meta| item(meta, &project.id, news.get(&meta.id)))
+            .map(|meta| item(meta, &project.id, pending.get(&meta.id)))
             .collect();
         items.sort_by(|a, b| b.last_active_at.cmp(&a.last_active_at));
         items
@@ -188,30 +189,30 @@ impl Index {
         file.sessions.iter().find(|meta| meta.key == key).cloned()
     }
 
-    /// The kind of agent of the session that was last active.
+    /// The catalog id of the agent of the last active session.
     pub(crate) fn last_kind(&self) -> Option<String> {
         let file = self.document.read();
-        let news = self.news();
+        let pending = self.pending();
         let last_active = |meta: &&Arc<SessionMeta>| {
-            let news = news
+            let pending = pending
                 .get(&meta.id)
-                .and_then(|news| news.last_active_at.clone());
-            news.unwrap_or_else(|| meta.last_active_at.clone())
+                .and_then(|pending| pending.last_active_at.clone());
+            pending.unwrap_or_else(|| meta.last_active_at.clone())
         };
         let last = file.sessions.iter().max_by_key(last_active)?;
         Some(last.cli_type.clone())
     }
 
-    /// Every session of these projects with its key, the newest one first.
+    /// All sessions of these projects with their keys, newest first.
     pub(crate) fn named(&self, projects: &[Project]) -> Vec<Named> {
         let file = self.document.read();
-        let news = self.news();
+        let pending = self.pending();
         let mut named: Vec<Named> = file
             .sessions
             .iter()
             .filter_map(|meta| {
                 let project = projects.iter().find(|project| meta.belongs_to(project))?;
-                Some(Named::new(meta, &project.id, news.get(&meta.id)))
+                Some(Named::new(meta, &project.id, pending.get(&meta.id)))
             })
             .collect();
         named.sort_by(|a, b| b.item.created_at.cmp(&a.item.created_at));
@@ -242,8 +243,8 @@ impl Index {
             session_id: id.to_owned(),
             title: title.clone(),
         };
-        if let Some(news) = self.news().get_mut(id) {
-            news.title = None;
+        if let Some(pending) = self.pending().get_mut(id) {
+            pending.title = None;
         }
         self.edit(id, move |meta| meta.title = title, |_| what, origin)
             .await
@@ -255,17 +256,17 @@ impl Index {
         archived: bool,
         origin: Origin,
     ) -> Result<(), HubError> {
-        let told = move |meta: &SessionMeta| match archived {
+        let event = move |meta: &SessionMeta| match archived {
             true => What::SessionArchived {
                 session_id: meta.id.clone(),
             },
             false => What::SessionUnarchived(item(meta, &meta.project_id, None)),
         };
-        self.edit(id, move |meta| meta.archived = archived, told, origin)
+        self.edit(id, move |meta| meta.archived = archived, event, origin)
             .await
     }
 
-    /// Fails when the data directory is not this server's any more.
+    /// Fails if this server no longer owns the data directory.
     pub(crate) fn check_ownership(&self) -> Result<(), HubError> {
         ownership::check(&self.folder).map_err(|error| HubError::Write(Arc::new(error)))
     }
@@ -275,10 +276,10 @@ impl Index {
         let what = What::SessionDeleted {
             session_id: id.to_owned(),
         };
-        let (id, news) = (id.to_owned(), self.news().clone());
+        let (id, pending) = (id.to_owned(), self.pending().clone());
         let (folder, events) = (self.folder.clone(), self.events.clone());
         let change = move |file: &mut SessionsFile| {
-            bring_up_to_date(file, &news);
+            bring_up_to_date(file, &pending);
             let at = position(&file.sessions, &id)?;
             let meta = file.sessions.remove(at);
             file.deleted.push(meta.clone());
@@ -287,7 +288,8 @@ impl Index {
             }
             Ok(meta)
         };
-        // Afterwards: the next start moves files that are still here; a moved file the index lists would be missing.
+        // Moved after the index is written: the next start moves files that were left behind, but a file moved too
+        // early would be missing from a listed session.
         let committed = move |meta: &Arc<SessionMeta>| {
             if let Err(error) = move_files(&meta.key, &folder, &trash(&folder)) {
                 tracing::error!(%error, "could not move a deleted session to the trash");
@@ -297,7 +299,7 @@ impl Index {
         self.document.change(change, committed).await.map(drop)
     }
 
-    /// Brings a deleted session back as it was. Its files are durable in their place before the index lists them.
+    /// Restores a deleted session. Its files are durably back in place before the index lists them.
     pub(crate) async fn restore(&self, id: &str, origin: Origin) -> Result<(), HubError> {
         let deleted = self.document.read();
         let at = position(&deleted.deleted, id)?;
@@ -314,39 +316,39 @@ impl Index {
         self.change(change, what, origin).await
     }
 
-    /// The session has a title from its first message, and its transcript says so.
+    /// Publishes a title derived from the first message; the transcript already has it.
     pub(crate) fn note_title(&self, meta: &SessionMeta, title: String) {
-        let mut news = self.news();
-        news.entry(meta.id.clone()).or_default().title = Some(title.clone());
-        drop(news);
+        let mut pending = self.pending();
+        pending.entry(meta.id.clone()).or_default().title = Some(title.clone());
+        drop(pending);
         let session_id = meta.id.clone();
         let what = What::SessionTitle { session_id, title };
         self.events.publish(what, Origin::default());
     }
 
-    /// Writes what the index does not know yet.
+    /// Writes pending changes to the index.
     pub(crate) async fn catch_up(&self) -> Result<(), HubError> {
-        let news = self.news().clone();
-        if news.is_empty() {
+        let pending = self.pending().clone();
+        if pending.is_empty() {
             return Ok(());
         }
         let change = move |file: &mut SessionsFile| {
-            bring_up_to_date(file, &news);
+            bring_up_to_date(file, &pending);
             Ok(())
         };
         self.document.change(change, |()| ()).await
     }
 
-    /// Something happened in the session.
+    /// Publishes a session's state and, if given, its last activity; the index gets them with its next write.
     pub(crate) fn note(&self, meta: &SessionMeta, state: SessionState, active: Option<Timestamp>) {
         let last_active_at = {
-            let mut news = self.news();
-            let news = news.entry(meta.id.clone()).or_default();
-            news.state = state;
+            let mut pending = self.pending();
+            let pending = pending.entry(meta.id.clone()).or_default();
+            pending.state = state;
             if let Some(active) = active {
-                news.last_active_at = Some(super::state::stamp(active));
+                pending.last_active_at = Some(super::state::stamp(active));
             }
-            news.last_active_at.clone()
+            pending.last_active_at.clone()
         };
         let what = What::SessionState {
             session_id: meta.id.clone(),
@@ -357,10 +359,10 @@ impl Index {
         self.events.publish(what, Origin::default());
     }
 
-    /// Brings the index up to date and stops.
+    /// Writes pending changes to the index and stops its writer.
     pub(crate) async fn close(&self) {
         if let Err(error) = self.catch_up().await {
-            tracing::error!(%error, "could not write the list of sessions");
+            tracing::error!(%error, "could not write pending changes to the session index");
         }
         self.document.close().await;
     }
@@ -369,17 +371,17 @@ impl Index {
         &self,
         id: &str,
         edit: impl FnOnce(&mut SessionMeta) + Send + 'static,
-        told: impl FnOnce(&SessionMeta) -> What + Send + 'static,
+        event: impl FnOnce(&SessionMeta) -> What + Send + 'static,
         origin: Origin,
     ) -> Result<(), HubError> {
-        let (id, news, events) = (id.to_owned(), self.news().clone(), self.events.clone());
+        let (id, pending, events) = (id.to_owned(), self.pending().clone(), self.events.clone());
         let change = move |file: &mut SessionsFile| {
             let at = position(&file.sessions, &id)?;
-            bring_up_to_date(file, &news);
+            bring_up_to_date(file, &pending);
             edit(Arc::make_mut(&mut file.sessions[at]));
             Ok(file.sessions[at].clone())
         };
-        let committed = move |meta: &Arc<SessionMeta>| events.publish(told(meta), origin);
+        let committed = move |meta: &Arc<SessionMeta>| events.publish(event(meta), origin);
         self.document.change(change, committed).await.map(drop)
     }
 
@@ -389,9 +391,9 @@ impl Index {
         what: What,
         origin: Origin,
     ) -> Result<(), HubError> {
-        let (news, events) = (self.news().clone(), self.events.clone());
+        let (pending, events) = (self.pending().clone(), self.events.clone());
         let change = move |file: &mut SessionsFile| {
-            bring_up_to_date(file, &news);
+            bring_up_to_date(file, &pending);
             change(file)
         };
         self.document
@@ -399,34 +401,34 @@ impl Index {
             .await
     }
 
-    fn news(&self) -> MutexGuard<'_, HashMap<String, News>> {
-        self.news.lock().unwrap_or_else(PoisonError::into_inner)
+    fn pending(&self) -> MutexGuard<'_, HashMap<String, PendingUpdate>> {
+        self.pending.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// A session as programs name it.
+/// A list item with the names that the gateway uses for the session and its agent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Named {
     pub key: String,
-    /// The kind of agent, or what whoever made the session calls it.
+    /// The name given by the program that created the session, or the agent's catalog id.
     pub agent_id: String,
     pub item: SessionListItem,
 }
 
 impl Named {
-    fn new(meta: &SessionMeta, project_id: &str, news: Option<&News>) -> Self {
+    fn new(meta: &SessionMeta, project_id: &str, pending: Option<&PendingUpdate>) -> Self {
         let agent_id = meta.agent_id.as_ref().unwrap_or(&meta.cli_type);
         Self {
             key: meta.key.clone(),
             agent_id: agent_id.clone(),
-            item: item(meta, project_id, news),
+            item: item(meta, project_id, pending),
         }
     }
 }
 
-fn item(meta: &SessionMeta, project_id: &str, news: Option<&News>) -> SessionListItem {
-    let active = news.and_then(|news| news.last_active_at.clone());
-    let title = news.and_then(|news| news.title.clone());
+fn item(meta: &SessionMeta, project_id: &str, pending: Option<&PendingUpdate>) -> SessionListItem {
+    let active = pending.and_then(|pending| pending.last_active_at.clone());
+    let title = pending.and_then(|pending| pending.title.clone());
     SessionListItem {
         id: meta.id.clone(),
         project_id: project_id.to_owned(),
@@ -435,8 +437,8 @@ fn item(meta: &SessionMeta, project_id: &str, news: Option<&News>) -> SessionLis
         created_at: meta.created_at.clone(),
         cli_type: meta.cli_type.clone(),
         archived: meta.archived,
-        state: match (news, meta.failed) {
-            (Some(news), _) => news.state,
+        state: match (pending, meta.failed) {
+            (Some(pending), _) => pending.state,
             (None, true) => SessionState::Failed,
             (None, false) => SessionState::Idle,
         },
@@ -450,16 +452,16 @@ fn position(metas: &[Arc<SessionMeta>], id: &str) -> Result<usize, HubError> {
         .ok_or(HubError::SessionNotFound)
 }
 
-fn bring_up_to_date(file: &mut SessionsFile, news: &HashMap<String, News>) {
+fn bring_up_to_date(file: &mut SessionsFile, pending: &HashMap<String, PendingUpdate>) {
     for meta in &mut file.sessions {
-        let Some(news) = news.get(&meta.id) else {
+        let Some(pending) = pending.get(&meta.id) else {
             continue;
         };
-        let at = news.last_active_at.as_ref();
-        // Also when it is earlier: a clock that was ahead has been set right.
+        let at = pending.last_active_at.as_ref();
+        // An earlier time is taken, too: the clock may have been ahead and was corrected.
         let at = at.filter(|at| **at != meta.last_active_at);
-        let failed = news.state == SessionState::Failed;
-        let title = news.title.as_ref().filter(|title| **title != meta.title);
+        let failed = pending.state == SessionState::Failed;
+        let title = pending.title.as_ref().filter(|title| **title != meta.title);
         if at.is_some() || title.is_some() || failed != meta.failed {
             let meta = Arc::make_mut(meta);
             meta.failed = failed;
@@ -478,7 +480,7 @@ pub(super) fn trash(folder: &Path) -> PathBuf {
     folder.with_file_name(names::TRASH_FOLDER)
 }
 
-/// Moves the files of a session, durably. A file already at the destination keeps its bytes under another name.
+/// Moves the files of a session, durably. A file already at the destination is set aside.
 fn move_files(key: &str, from: &Path, to: &Path) -> Result<(), HubError> {
     let moved = || -> std::io::Result<()> {
         ownership::check(from)?;
@@ -499,14 +501,14 @@ fn move_file(from: &Path, to: &Path) -> std::io::Result<()> {
     match durable::rename_new(from, to) {
         Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {
             let kept = durable::set_aside(to)?;
-            tracing::warn!(kept = %kept.display(), "a file was in the way of a session's and was kept");
+            tracing::warn!(kept = %kept.display(), "set aside a file that had the name of a session file being moved");
             durable::rename_new(from, to)
         }
         renamed => renamed,
     }
 }
 
-/// Brings the transcript of a listed session back from the trash: earlier versions did not sync the move out of it.
+/// Moves the transcript of a listed session back from the trash folder: earlier versions did not sync a restore.
 fn bring_back(meta: &SessionMeta, folder: &Path, notices: &mut Vec<String>) {
     let name = format!("{}.jsonl", meta.key);
     if !trash(folder).join(&name).exists() {
@@ -515,10 +517,11 @@ fn bring_back(meta: &SessionMeta, folder: &Path, notices: &mut Vec<String>) {
     match move_files(&meta.key, &trash(folder), folder) {
         Ok(()) => tracing::warn!(
             session = meta.id,
-            "its transcript was in the trash folder and is back"
+            "moved a transcript back from the trash folder"
         ),
         Err(error) => notices.push(format!(
-            "The transcript of “{}” is in the trash folder and cannot be moved back: {error}.",
+            "The transcript of “{}” is in the trash folder and cannot be moved back: {error}. Move it back to sessions/ \
+             and restart the server.",
             meta.title
         )),
     }
@@ -527,10 +530,10 @@ fn bring_back(meta: &SessionMeta, folder: &Path, notices: &mut Vec<String>) {
 #[derive(Default)]
 struct Repaired {
     changed: bool,
-    unended: Vec<Arc<SessionMeta>>,
+    interrupted: Vec<Arc<SessionMeta>>,
 }
 
-/// Holds the index against the transcripts that are there.
+/// Compares the index with the transcripts on disk and corrects it.
 fn repair(file: &mut SessionsFile, folder: &Path, notices: &mut Vec<String>) -> Repaired {
     let mut repaired = Repaired::default();
     let mut live = HashSet::new();
@@ -539,7 +542,7 @@ fn repair(file: &mut SessionsFile, folder: &Path, notices: &mut Vec<String>) -> 
         let Ok(name) = entry.file_name().into_string() else {
             continue;
         };
-        // A rewrite that a crash cut off: the whole file is beside it.
+        // Left by a rewrite that a crash interrupted; the complete live log is beside it.
         if name.ends_with(".live.jsonl.tmp") {
             let _ = std::fs::remove_file(entry.path());
         }
@@ -563,61 +566,66 @@ fn repair(file: &mut SessionsFile, folder: &Path, notices: &mut Vec<String>) -> 
             bring_back(meta, folder, notices);
             continue;
         };
-        // One without a title may have got it just before the end, which was too late for the index.
+        // A title may have been derived just before the server ended, too late for the index.
         let newer = modified.duration_since(known) > SAME_TIME
             || live.contains(&meta.key)
             || meta.title == UNTITLED;
         if newer
-            && let Some(told) = told_by(&folder.join(format!("{}.jsonl", meta.key)), Some(meta))
-            && told != **meta
+            && let Some(current) =
+                from_transcript(&folder.join(format!("{}.jsonl", meta.key)), Some(meta))
+            && current != **meta
         {
-            *meta = Arc::new(told);
+            *meta = Arc::new(current);
             repaired.changed = true;
         }
     }
-    // Deleted, but the disk refused the move or a crash came before it.
+    // Files of deleted sessions whose move to the trash failed or was prevented by a crash.
     for meta in &file.deleted {
         if written.remove(&meta.key).is_some() || live.remove(&meta.key) {
             let _ = move_files(&meta.key, folder, &trash(folder));
         }
     }
-    let mut again = 0;
-    let mut lost = 0;
+    let mut restored = 0;
+    let mut unreadable = 0;
     for key in written.into_keys() {
-        match told_by(&folder.join(format!("{key}.jsonl")), None) {
+        match from_transcript(&folder.join(format!("{key}.jsonl")), None) {
             Some(meta) => {
                 let is_there = |key: &str| folder.join(format!("{key}.jsonl")).exists();
                 let same = |known: &&mut Arc<SessionMeta>| known.id == meta.id;
                 match file.sessions.iter_mut().find(same) {
-                    // The index has it by another key, with no file: a byte of it was wrong.
+                    // The index lists the session under a key without a file: a byte of the key was damaged.
                     Some(known) if !is_there(&known.key) => Arc::make_mut(known).key = meta.key,
                     _ => file.sessions.push(Arc::new(meta)),
                 }
-                again += 1;
+                restored += 1;
             }
-            None => lost += 1,
+            None => unreadable += 1,
         }
     }
-    if again > 0 {
+    if restored > 0 {
         repaired.changed = true;
         notices.push(format!(
-            "{again} session{} not in the list and {} found again by {} transcript{}.",
-            if again == 1 { " was" } else { "s were" },
-            if again == 1 { "was" } else { "were" },
-            if again == 1 { "its" } else { "their" },
-            if again == 1 { "" } else { "s" },
+            "{restored} session{} missing from the list and {} restored from {} transcript{}.",
+            if restored == 1 { " was" } else { "s were" },
+            if restored == 1 { "was" } else { "were" },
+            if restored == 1 { "its" } else { "their" },
+            if restored == 1 { "" } else { "s" },
         ));
     }
-    if lost > 0 {
+    if unreadable > 0 {
         notices.push(format!(
-            "{lost} file{} in {} could not be understood and {} left as {}.",
-            if lost == 1 { "" } else { "s" },
+            "{unreadable} file{} in {} could not be understood as {} and {} left unchanged.",
+            if unreadable == 1 { "" } else { "s" },
             folder.display(),
-            if lost == 1 { "was" } else { "were" },
-            if lost == 1 { "it is" } else { "they are" },
+            if unreadable == 1 {
+                "a transcript"
+            } else {
+                "transcripts"
+            },
+            if unreadable == 1 { "was" } else { "were" },
         ));
     }
-    repaired.unended = file
+    repaired.interrupted = file
         .sessions
         .iter()
         .filter(|meta| live.contains(&meta.key))
@@ -635,8 +643,8 @@ fn first_words(entry: &ChatEntry) -> Option<&str> {
     }
 }
 
-/// A session's index entry as its transcript has it, over the entry that is known.
-fn told_by(path: &Path, known: Option<&SessionMeta>) -> Option<SessionMeta> {
+/// The index entry of a session according to its transcript, based on the `known` entry if there is one.
+fn from_transcript(path: &Path, known: Option<&SessionMeta>) -> Option<SessionMeta> {
     let (transcript, found) = Transcript::open(path).ok()?;
     let mut meta = match (known, found.header) {
         (Some(known), _) => known.clone(),
@@ -658,8 +666,8 @@ fn told_by(path: &Path, known: Option<&SessionMeta>) -> Option<SessionMeta> {
     let Note {
         title, archived, ..
     } = found.note;
-    // The index has what was acknowledged, but for a title that was derived just before a crash. A note that it does not
-    // know belongs to a request that was never answered.
+    // Every acknowledged change is in the index, except a title derived just before a crash. Any other note that the
+    // index does not have belongs to a request that was never acknowledged.
     if meta.title == UNTITLED {
         meta.title = title.unwrap_or(meta.title);
     }
@@ -669,7 +677,7 @@ fn told_by(path: &Path, known: Option<&SessionMeta>) -> Option<SessionMeta> {
     let total = transcript.total();
     let mut entries = transcript.read(total.saturating_sub(TAIL), total).ok()?;
     entries.extend(found.in_flight.into_values());
-    // The end may have come between the first message and the note of its title.
+    // The server may have ended between writing the first message and writing its title.
     if meta.title == UNTITLED {
         let mut first = transcript.read(0, TAIL.min(total)).ok()?;
         first.extend(entries.iter().cloned());

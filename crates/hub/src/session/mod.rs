@@ -1,7 +1,7 @@
-//! Sessions: conversations with agents, each an actor of its own.
+//! Sessions: conversations with agents, each run by its own actor task.
 //!
-//! `state` decides, `actor` does, `feed` carries what happened to whoever watches, `index` knows which
-//! sessions there are. A door holds [`Sessions`] through the hub and names sessions by their canonical id.
+//! `state` makes the decisions, `actor` carries them out, `feed` streams events to connections, `index`
+//! lists the sessions. The APIs reach [`Sessions`] through the hub and address a session by its canonical id.
 
 mod actor;
 mod feed;
@@ -32,7 +32,7 @@ pub use feed::{Fed, Feed, FeedReader, SessionEvent, TooSlow, feed};
 use index::Index;
 pub use index::Named;
 pub(crate) use index::problem;
-use state::{Choice, Input};
+use state::{ConfigChoice, Input};
 pub use title::UNTITLED;
 
 use crate::error::HubError;
@@ -41,26 +41,26 @@ use agents::{Agents, Auditor, HostSetup, Keepers};
 use store::transcript::Transcript;
 use store::{Audit, DataDir, Uploads};
 
-/// The longest title a person can give.
+/// Maximum title length.
 const TITLE_CHARS_MAX: usize = 200;
-/// Pictures that may go with one message.
+/// Maximum pictures per message.
 const IMAGES_MAX: usize = 10;
 
-/// What every session is started with.
+/// Settings that apply to every session.
 #[derive(Debug, Clone)]
 pub struct SessionRules {
-    /// What happens when an agent asks for permission, until the person decides otherwise.
+    /// Initial approval policy; the user can change it per session.
     pub policy: PermissionPolicy,
-    /// After how much silence a turn is shown as quiet.
+    /// Time without agent events after which a turn is shown as quiet.
     pub quiet_after: Duration,
-    /// Whether a quiet agent is restarted.
+    /// Whether the process of a quiet agent is ended.
     pub restarts_when_quiet: bool,
 }
 
-/// What agents may use of this machine, for every session.
+/// Access of agents to this machine, the same for every session.
 #[derive(Clone)]
 pub(crate) struct Hosting {
-    /// Where nobody may look.
+    /// The server's data directory, which agents must not read.
     pub(crate) data_dir: PathBuf,
     pub(crate) keepers: Keepers,
     pub(crate) env: Vec<(OsString, OsString)>,
@@ -74,7 +74,7 @@ pub struct Sessions {
     agents: Arc<Agents>,
     rules: SessionRules,
     boot_id: Arc<str>,
-    /// Those that have a task, by canonical id. Never held over an await.
+    /// Command channels of the running actors, by canonical id. The lock is never held over an await.
     running: Mutex<HashMap<String, mpsc::Sender<Command>>>,
 }
 
@@ -88,7 +88,7 @@ impl Sessions {
         events: Events,
         notices: &mut Vec<String>,
     ) -> Result<Self, HubError> {
-        let (index, unended) = Index::open(dir, events, notices)?;
+        let (index, interrupted) = Index::open(dir, events, notices)?;
         let sessions = Self {
             index: Arc::new(index),
             hosting,
@@ -97,24 +97,24 @@ impl Sessions {
             boot_id,
             running: Mutex::default(),
         };
-        // Their turns end now, so that lists and transcripts tell the truth from the start.
-        for meta in unended {
+        // Starting their actors ends the interrupted turns, so that lists and transcripts are right from the start.
+        for meta in interrupted {
             let _ = sessions.session(&meta.id);
         }
         Ok(sessions)
     }
 
-    /// The sessions of a project, the last active one first. Asks no agent.
+    /// The sessions of a project, last active first. Answered from the index, without the agents.
     pub fn list(&self, project: &Project, archived: bool) -> Vec<SessionListItem> {
         self.index.list(project, archived)
     }
 
-    /// Every session of these projects, archived ones too, the newest one first.
+    /// All sessions of these projects, archived ones included, newest first.
     pub fn named(&self, projects: &[Project]) -> Vec<Named> {
         self.index.named(projects)
     }
 
-    /// The kind of agent that was last used.
+    /// The catalog id of the agent that was used last.
     pub fn last_kind(&self) -> Option<String> {
         self.index.last_kind()
     }
@@ -129,9 +129,9 @@ impl Sessions {
         self.index.find(id).map(|meta| meta.key.clone())
     }
 
-    /// A new session with this agent in the project's folder. `feed` gets to see it from the beginning.
+    /// Creates a session with this agent in the project's folder. `feed` receives its events from the first one.
     ///
-    /// `agent_id` is what the caller calls the agent, if that is not its kind.
+    /// `agent_id` is the caller's name for the agent, if it differs from `cli_type`.
     pub async fn create(
         &self,
         project: &Project,
@@ -189,13 +189,13 @@ impl Sessions {
         let inserted = self.index.insert((*meta).clone(), origin).await;
         if inserted.is_err() {
             self.running().remove(&id);
-            // Or the next start would find a session that nobody has.
+            // Otherwise the next start would find the transcript and list a session whose creation failed.
             let _ = std::fs::remove_file(self.index.path(&meta));
         }
         inserted.map(|()| id)
     }
 
-    /// Shows the session to `feed`: what there is, or what is new since `after`, and everything later.
+    /// Subscribes `feed` to the session: sends a snapshot, or the events since `after`, then every later event.
     pub async fn show(
         &self,
         id: &str,
@@ -213,14 +213,14 @@ impl Sessions {
             .await?
     }
 
-    /// Everything that happens from now on.
+    /// Subscribes `feed` to later events only, without a snapshot.
     pub async fn follow(&self, id: &str, feed: Feed) -> Result<Shown, HubError> {
         let how = Subscribe::Follow;
         self.ask(id, |reply| Command::Subscribe { feed, how, reply })
             .await?
     }
 
-    /// Nothing more of it for this connection.
+    /// Unsubscribes the connection from the session.
     pub async fn leave(&self, id: &str, connection: u64) {
         let running = self.running().get(id).cloned();
         if let Some(running) = running {
@@ -228,7 +228,7 @@ impl Sessions {
         }
     }
 
-    /// Nothing more of anything for this connection.
+    /// Unsubscribes the connection from all sessions.
     pub async fn leave_all(&self, connection: u64) {
         let running: Vec<_> = self.running().values().cloned().collect();
         for session in running {
@@ -236,6 +236,7 @@ impl Sessions {
         }
     }
 
+    /// The `limit` entries before the entry with index `before`.
     pub async fn page(&self, id: &str, before: u64, limit: u32) -> Result<Page, HubError> {
         self.ask(id, |reply| Command::Page {
             before,
@@ -245,12 +246,12 @@ impl Sessions {
         .await?
     }
 
-    /// What the session is doing now.
+    /// The current state of the session beside its entries.
     pub async fn info(&self, id: &str) -> Result<SessionInfo, HubError> {
         self.ask(id, |reply| Command::Info { reply }).await?
     }
 
-    /// What the session is doing now, if it does anything: one that nobody has opened is not woken for it.
+    /// The current state, or `None` if the session's actor is not running. Does not start the actor.
     pub async fn info_if_open(&self, id: &str) -> Result<Option<SessionInfo>, HubError> {
         let open = self.running().contains_key(id);
         match open {
@@ -259,7 +260,7 @@ impl Sessions {
         }
     }
 
-    /// Sends a message, or queues it while a turn runs. A request id is accepted once.
+    /// Sends a message, or queues it while a turn runs. A request id that was accepted before has no effect.
     pub async fn send(
         &self,
         id: &str,
@@ -270,8 +271,8 @@ impl Sessions {
         if images.len() > IMAGES_MAX || !images.iter().all(|id| self.hosting.uploads.has(id)) {
             return Err(HubError::SessionRefused {
                 code: wire::ErrorCode::InvalidMessage,
-                message: "A picture of that message is not here, or there are more than ten. \
-                          Add them again."
+                message: "Cannot send the message: one of its pictures is missing, or it has more than ten. \
+                          Add the pictures again."
                     .to_owned(),
             });
         }
@@ -284,7 +285,7 @@ impl Sessions {
         self.act(id, Input::Send(message), origin).await
     }
 
-    /// Cancels the turn that runs; with a request id, only if it came of that request.
+    /// Cancels the running turn; with a request id, only if the turn was started by that request.
     pub async fn cancel(&self, id: &str, only: Option<String>) -> Result<Done, HubError> {
         self.act(id, Input::Cancel { only }, Origin::default())
             .await
@@ -309,6 +310,7 @@ impl Sessions {
         self.act(id, Input::ResumeQueue, Origin::default()).await
     }
 
+    /// Answers a permission request.
     pub async fn permit(
         &self,
         id: &str,
@@ -322,7 +324,7 @@ impl Sessions {
         self.act(id, input, Origin::default()).await
     }
 
-    /// Answers a question of the agent that is not about permission.
+    /// Answers an elicitation.
     pub async fn answer(
         &self,
         id: &str,
@@ -330,7 +332,7 @@ impl Sessions {
         action: QuestionAction,
         content: Option<Map<String, Value>>,
     ) -> Result<Done, HubError> {
-        let input = Input::QuestionAnswered {
+        let input = Input::ElicitationAnswered {
             question_id,
             action,
             content,
@@ -338,9 +340,10 @@ impl Sessions {
         self.act(id, input, Origin::default()).await
     }
 
-    /// The open ones, in full.
+    /// The open elicitations, with all their fields.
     pub async fn questions(&self, id: &str) -> Result<Vec<QuestionEntry>, HubError> {
-        self.ask(id, |reply| Command::Questions { reply }).await?
+        self.ask(id, |reply| Command::Elicitations { reply })
+            .await?
     }
 
     pub async fn set_policy(&self, id: &str, policy: PermissionPolicy) -> Result<Done, HubError> {
@@ -349,7 +352,7 @@ impl Sessions {
     }
 
     pub async fn set_mode(&self, id: &str, mode_id: String) -> Result<Done, HubError> {
-        self.choose(id, Choice::Mode(mode_id)).await
+        self.choose(id, ConfigChoice::Mode(mode_id)).await
     }
 
     pub async fn set_option(
@@ -358,19 +361,19 @@ impl Sessions {
         option_id: String,
         value: Value,
     ) -> Result<Done, HubError> {
-        let choice = Choice::Option {
+        let choice = ConfigChoice::Option {
             id: option_id,
             value,
         };
         self.choose(id, choice).await
     }
 
-    async fn choose(&self, id: &str, choice: Choice) -> Result<Done, HubError> {
+    async fn choose(&self, id: &str, choice: ConfigChoice) -> Result<Done, HubError> {
         self.ask(id, |reply| Command::Choose { choice, reply })
             .await?
     }
 
-    /// Has the agent open it once more, after it would not.
+    /// Retries opening the session with its agent after a failure.
     pub async fn attach(&self, id: &str) -> Result<Done, HubError> {
         self.act(id, Input::TryAgain, Origin::default()).await
     }
@@ -386,7 +389,9 @@ impl Sessions {
         if title.is_empty() {
             return Err(HubError::SessionRefused {
                 code: wire::ErrorCode::InvalidMessage,
-                message: "A title needs at least one character.".to_owned(),
+                message:
+                    "Cannot rename the session: the title is empty. Type at least one character."
+                        .to_owned(),
             });
         }
         let noted = title.clone();
@@ -404,10 +409,10 @@ impl Sessions {
         self.index.set_archived(id, archived, origin).await
     }
 
-    /// Ends what it is doing and moves it to the trash folder.
+    /// Stops the session and moves its files to the trash folder.
     pub async fn delete(&self, id: &str, origin: Origin) -> Result<(), HubError> {
         self.index.find(id).ok_or(HubError::SessionNotFound)?;
-        // Afterwards the session's task would wait for a disk that it may not write.
+        // Checked first: without ownership, the actor would wait forever for a disk that it may not write to.
         self.index.check_ownership()?;
         let running = self.running().remove(id);
         if let Some(running) = running {
@@ -420,7 +425,7 @@ impl Sessions {
         self.index.restore(id, origin).await
     }
 
-    /// Ends every session's task, each with its conversation on disk.
+    /// Stops every actor after its conversation is on disk.
     pub(crate) async fn close(&self) {
         let running: Vec<_> = self.running().drain().map(|(_, session)| session).collect();
         let ends: Vec<_> = running
@@ -456,7 +461,7 @@ impl Sessions {
         answered.await.map_err(|_| HubError::Closed)
     }
 
-    /// The session's task, started if need be. An id nobody knows never touches the disk.
+    /// The command channel of the session's actor, started if necessary. An unknown id causes no disk access.
     fn session(&self, id: &str) -> Result<mpsc::Sender<Command>, HubError> {
         let mut running = self.running();
         if let Some(session) = running.get(id) {
@@ -487,13 +492,13 @@ impl Sessions {
     fn host_of(&self, meta: &index::SessionMeta) -> HostSetup {
         let data_dir = &self.hosting.data_dir;
         let project = PathBuf::from(&meta.project_path);
-        // Projects may live below it (scratch ones do); what is secret or ours may not be reached from there.
+        // A project can be inside the data directory (scratch projects are); the server's own files stay forbidden.
         let ours = ["agent", "sessions", "token", "trash", "uploads"];
         let forbidden: Vec<PathBuf> = match project.starts_with(data_dir) {
             true => ours.iter().map(|name| data_dir.join(name)).collect(),
             false => vec![data_dir.clone(), data_dir.join("token")],
         };
-        // Replaced by the actor's own.
+        // A placeholder: the actor replaces it with its own channel.
         let (output, _) = mpsc::channel(1);
         HostSetup {
             project,
@@ -516,13 +521,9 @@ fn auditor(audit: &Audit) -> Auditor {
     Auditor::new(move |session_id, event| audit.record(session_id, event))
 }
 
-async fn stop(session: &mpsc::Sender<Command>, for_good: bool) {
+async fn stop(session: &mpsc::Sender<Command>, deleted: bool) {
     let (reply, stopped) = oneshot::channel();
-    if session
-        .send(Command::Stop { for_good, reply })
-        .await
-        .is_ok()
-    {
+    if session.send(Command::Stop { deleted, reply }).await.is_ok() {
         let _ = stopped.await;
     }
 }

@@ -1,26 +1,26 @@
-//! What an agent says of a conversation when it is asked to say everything again, beside what we have.
+//! Compares the conversation that an agent replays on `session/load` with our transcript.
 //!
-//! Ours is the richer one: it has times, the ends of turns, and tool calls that some agents do not
-//! repeat. So as long as both tell the same story, only what the agent has beyond ours is taken over.
-//! If the stories differ and the agent's is the longer one, it is taken whole.
+//! The transcript has more detail: timestamps, ends of turns, and tool calls that some agents do not
+//! replay. So while the user's messages match, only the entries after our last message are added.
+//! If they differ and the replay has more messages, the replay replaces the transcript.
 
 use wire::ChatEntry;
 
 #[derive(Debug, PartialEq)]
 pub(super) enum Reconciled {
     Same,
-    /// Ours, and then these.
+    /// Append these entries to the transcript.
     More(Vec<ChatEntry>),
-    /// These instead of ours.
+    /// Replace the transcript with these entries.
     Other(Vec<ChatEntry>),
 }
 
-/// `ours` are the texts of the person's messages, in order.
+/// `ours` are the texts of the user's messages in the transcript, in order.
 pub(super) fn reconcile(ours: &[String], replay: Vec<ChatEntry>) -> Reconciled {
     let theirs: Vec<(usize, String)> = replay
         .iter()
         .enumerate()
-        .filter_map(|(index, entry)| Some((index, person_said(entry)?)))
+        .filter_map(|(index, entry)| Some((index, user_text(entry)?)))
         .collect();
     if theirs.len() <= ours.len() {
         return Reconciled::Same;
@@ -37,14 +37,14 @@ pub(super) fn reconcile(ours: &[String], replay: Vec<ChatEntry>) -> Reconciled {
     Reconciled::Other(replay)
 }
 
-fn person_said(entry: &ChatEntry) -> Option<String> {
+fn user_text(entry: &ChatEntry) -> Option<String> {
     match entry {
         ChatEntry::User { content, .. } => Some(normal(content)),
         _ => None,
     }
 }
 
-/// Agents trim, and turn line ends into others.
+/// Text with whitespace normalized: agents trim messages and change line endings.
 fn normal(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
@@ -76,7 +76,7 @@ mod tests {
     }
 
     #[test]
-    fn the_same_conversation_stays_as_it_is() {
+    fn replay_equal_to_the_transcript_changes_nothing() {
         let replay = vec![user("hello "), answer("hi"), user("and?"), answer("so")];
         assert_eq!(
             reconcile(&ours(&["hello", "and?"]), replay),
@@ -85,14 +85,14 @@ mod tests {
     }
 
     #[test]
-    fn what_was_said_elsewhere_is_added() {
+    fn messages_sent_from_another_client_are_appended() {
         let more = vec![user("in the terminal"), answer("yes")];
         let replay = [vec![user("hello"), answer("hi")], more.clone()].concat();
         assert_eq!(reconcile(&ours(&["hello"]), replay), Reconciled::More(more));
     }
 
     #[test]
-    fn a_longer_conversation_of_another_kind_is_taken_whole() {
+    fn longer_replay_with_other_messages_replaces_the_transcript() {
         let replay = vec![user("something else"), answer("hi"), user("more")];
         assert_eq!(
             reconcile(&ours(&["hello"]), replay.clone()),
@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn an_agent_that_forgot_takes_nothing_away() {
+    fn replay_with_fewer_messages_changes_nothing() {
         assert_eq!(
             reconcile(&ours(&["a", "b"]), vec![user("b")]),
             Reconciled::Same

@@ -1,11 +1,11 @@
-//! What a session is called before anybody gives it a name.
+//! Default titles of sessions, used until the user chooses one.
 
 pub const UNTITLED: &str = "New Session";
 const TITLE_CHARS_MAX: usize = 50;
-/// A cut at a word may not shorten the title below this.
+/// Minimum title length when cutting at a word boundary; a shorter result is cut inside the word instead.
 const WORD_CHARS_MIN: usize = 20;
 
-/// The beginning of the first message, on one line, cut at a word.
+/// Derives a title from the first message: its beginning, on one line, cut at a word boundary.
 pub(crate) fn derive(message: &str) -> String {
     let line = message
         .split(char::is_whitespace)
@@ -29,13 +29,13 @@ mod tests {
     use super::derive;
 
     #[test]
-    fn a_short_message_is_the_title() {
+    fn short_message_is_used_whole_as_the_title() {
         assert_eq!(derive("  Fix auth bug \n"), "Fix auth bug");
         assert_eq!(derive(&"x".repeat(50)), "x".repeat(50));
     }
 
     #[test]
-    fn a_long_one_is_cut_at_a_word_near_fifty_characters() {
+    fn long_message_is_cut_at_the_last_word_within_50_characters() {
         assert_eq!(
             derive("Please look at the login page and tell me why it is so slow today"),
             "Please look at the login page and tell me why it..."
@@ -43,14 +43,14 @@ mod tests {
     }
 
     #[test]
-    fn a_long_word_is_cut_where_it_must() {
+    fn long_word_is_cut_at_50_characters() {
         assert_eq!(derive(&"é".repeat(60)), format!("{}...", "é".repeat(50)));
         let early_space = format!("short {}", "x".repeat(60));
         assert_eq!(derive(&early_space), format!("short {}...", "x".repeat(44)));
     }
 
     #[test]
-    fn lines_become_one() {
+    fn line_breaks_and_tabs_become_spaces() {
         assert_eq!(derive("first\nsecond\tthird"), "first second third");
     }
 }

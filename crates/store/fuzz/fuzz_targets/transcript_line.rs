@@ -1,4 +1,4 @@
-//! Any bytes as a conversation on disk, with any bytes as its live file behind a line of dashes.
+//! Any bytes as a transcript, and any bytes after a line of dashes as its live log.
 
 #![no_main]
 

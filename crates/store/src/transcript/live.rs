@@ -1,4 +1,4 @@
-//! The lines of a live log: changes of a running turn, or whole entries after a rewrite.
+//! The lines of a live log: changes of a running turn, or complete entries after a rewrite.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -13,7 +13,7 @@ use durable::lines::scan;
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 enum LiveLine<'a> {
-    /// Edition of the transcript that the entry numbers belong to; without this line, the first.
+    /// Edition of the transcript that the entry numbers belong to; 0 if the line is absent.
     Edition(u64),
     /// Length of the transcript when the log began.
     Base(u64),
@@ -36,12 +36,12 @@ enum LiveLine<'a> {
 #[derive(Debug, Default)]
 pub(super) struct Live {
     pub(super) edition: u64,
-    /// Missing in logs of versions that did not write it.
+    /// `None` in logs of earlier versions.
     pub(super) base: Option<u64>,
     pub(super) entries: BTreeMap<u64, ChatEntry>,
-    /// Number of the first entry of the last turn, unless only the line that announces the turn is there.
+    /// Number of the first entry of the last turn; `None` if the log has the turn's first line only.
     pub(super) turn: Option<u64>,
-    /// Some lines cannot be read.
+    /// Whether some lines were unreadable.
     pub(super) damaged: bool,
 }
 
@@ -87,7 +87,7 @@ fn write(text: &mut impl Write, line: &LiveLine) -> io::Result<()> {
     text.write_all(b"\n")
 }
 
-/// Reads a live log. A line that cannot be read is skipped.
+/// Reads a live log. Unreadable lines are skipped.
 pub(super) fn read(file: &mut impl Read) -> io::Result<Live> {
     let mut live = Live::default();
     let mut turn_begins = false;
@@ -104,7 +104,7 @@ pub(super) fn read(file: &mut impl Read) -> io::Result<Live> {
                 let entry = entry.into_owned();
                 let number = entry_number(entry.entry_id());
                 let known = live.entries.get(&number).map(std::mem::discriminant);
-                // A wrong byte in the number: the entry is of another kind.
+                // An entry never changes its kind, so the number in this line is damaged.
                 if known.is_some_and(|known| known != std::mem::discriminant(&entry)) {
                     live.damaged = true;
                     return;

@@ -1,10 +1,10 @@
 //! The live log: the running turn on disk, and entries that changed outside of a turn.
 //!
-//! It is written change by change and removed once its entries are in the transcript. It says how long the
-//! transcript was when it began: entries that stand behind that point were put there from this log, so they
-//! are final, and a log that outlives its removal (a power cut can undo it) changes nothing.
+//! Changes are appended; the log is removed once its entries are in the transcript. It records the length of the
+//! transcript at its beginning, its base: entries of the transcript after the base were folded from this log and are
+//! final. So a log whose removal was undone by a power cut changes nothing.
 //!
-//! Invariant: after `sync` has returned `Ok`, content and name survive a power cut.
+//! Invariant: after `sync` returns `Ok`, the content and the name of the file survive a power cut.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -18,15 +18,15 @@ use conversation::{EntryChange, entry_number};
 use durable::lines::{append, append_to, seal};
 use durable::ownership;
 
-/// Size above which a live log is rewritten, and the growth since the last rewrite that it takes: entries that
-/// change often are in it once per change.
+/// A live log is rewritten when it is larger than `REWRITE_BYTES` and `REWRITE_GROWTH` times its size after the last
+/// rewrite: it has every change of an entry, and a rewrite leaves only the current entry.
 const REWRITE_BYTES: u64 = 64 * 1024 * 1024;
 const REWRITE_GROWTH: u64 = 4;
 
 #[derive(Debug)]
 pub(super) struct LiveLog {
     path: PathBuf,
-    /// The edition of the transcript that its entry numbers belong to.
+    /// Edition of the transcript that the entry numbers belong to.
     edition: u64,
     file: Option<File>,
     /// Length of the transcript when this log began.
@@ -34,9 +34,9 @@ pub(super) struct LiveLog {
     turn: TurnMark,
     bytes: u64,
     bytes_at_rewrite: u64,
-    /// The directory entry of the file survives a power cut.
+    /// Whether the directory entry of the file survives a power cut.
     name_is_durable: bool,
-    /// A sync failed: what the file holds may not be on disk, though it can be read.
+    /// A sync failed: the content can be read, but may not be on disk.
     doubtful: bool,
 }
 
@@ -49,7 +49,7 @@ enum TurnMark {
 }
 
 impl LiveLog {
-    /// The log beside this transcript, which need not exist yet.
+    /// The log beside this transcript. Its file need not exist yet.
     pub(super) fn beside(transcript: &Path, edition: u64) -> Self {
         Self {
             path: live_path(transcript),
@@ -68,13 +68,13 @@ impl LiveLog {
         &self.path
     }
 
-    /// Whether a turn began in it.
+    /// Whether the log has the beginning of a turn.
     pub(super) fn has_turn(&self) -> bool {
         self.turn != TurnMark::None
     }
 
-    /// Appends changes. They survive the end of this process when this returns. `transcript_bytes` is the length
-    /// of the transcript.
+    /// Appends changes. After that they survive the end of this process, but not a power cut. `transcript_bytes` is the
+    /// length of the transcript.
     pub(super) fn write(
         &mut self,
         changes: &[EntryChange],
@@ -85,12 +85,12 @@ impl LiveLog {
         if !begins_turn && changes.iter().all(is_empty) {
             return Ok(());
         }
-        // A look at the disk per chunk would cost too much.
+        // A disk access per chunk of text would be too slow.
         match begins_turn || self.file.is_none() {
             true => ownership::check(&self.path)?,
             false => ownership::check_known(&self.path)?,
         }
-        // After an error the file is opened again, and a torn last line ended.
+        // After an error the file is opened again, and a torn last line is terminated.
         let mut file = match self.file.take() {
             Some(file) => file,
             None => {
@@ -124,8 +124,8 @@ impl LiveLog {
         Ok(())
     }
 
-    /// Waits until content and name are on disk. After an error it is unknown what is, and the log has to be
-    /// rewritten before it is used again.
+    /// Syncs content and name. After an error it is unknown how much is on disk, so the log has to be rewritten before
+    /// it is used again.
     pub(super) fn sync(&mut self) -> io::Result<()> {
         let Some(file) = &self.file else {
             return Ok(());
@@ -148,12 +148,12 @@ impl LiveLog {
         self.doubtful
     }
 
-    /// Whether a rewrite would make it much shorter.
+    /// Whether a rewrite would make the log much shorter.
     pub(super) fn is_long(&self) -> bool {
         self.bytes > REWRITE_BYTES.max(self.bytes_at_rewrite * REWRITE_GROWTH)
     }
 
-    /// Replaces the content by these entries, durably. A turn whose beginning could not be synced has not begun.
+    /// Replaces the content by these entries, durably. A turn whose beginning could not be synced is dropped.
     pub(super) fn rewrite(
         &mut self,
         entries: &BTreeMap<u64, ChatEntry>,
@@ -190,7 +190,7 @@ impl LiveLog {
         Ok(())
     }
 
-    /// Rewrites it to make it shorter. After an error the next attempt comes at twice the length.
+    /// Rewrites the log to make it shorter. After an error the next attempt is made when it has twice the length.
     pub(super) fn shorten(
         &mut self,
         entries: &BTreeMap<u64, ChatEntry>,
@@ -203,8 +203,7 @@ impl LiveLog {
         rewritten
     }
 
-    /// Begins a log for another edition of the transcript, in which the turn with these entries runs. It takes the
-    /// place of the one before at once.
+    /// Atomically replaces the log by one for another edition of the transcript, with the entries of the running turn.
     pub(super) fn restart(
         &mut self,
         edition: u64,
@@ -218,7 +217,7 @@ impl LiveLog {
         self.rewrite(turn, transcript_bytes)
     }
 
-    /// Removes the file. A removal that a power cut undoes does no harm, so it is not synced.
+    /// Removes the file. Not synced, because a removal undone by a power cut is harmless.
     pub(super) fn remove(&mut self) -> io::Result<()> {
         ownership::check(&self.path)?;
         let doubtful = self.doubtful;

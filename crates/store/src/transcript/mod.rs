@@ -1,14 +1,14 @@
-//! One conversation on disk.
+//! The transcript of a session: its conversation on disk.
 //!
-//! `<key>.jsonl` begins with a header and holds one line per finished entry, `{"n":7,"entry":{…}}`, and now and then a
-//! note about the session. A line with a number that was there before replaces it. `<key>.live.jsonl` is the live log:
-//! the running turn, change by change. It is synced before a client sees the end of the turn; then its entries are
-//! appended to the transcript, that is synced, and the live log is removed. A crash anywhere in between leaves a live
-//! log whose entries are folded in again, any number of times, without changing anything.
+//! `<key>.jsonl` begins with a header and has one line per finished entry, `{"n":7,"entry":{…}}`, and some lines with
+//! notes about the session. A later line with the same number replaces an earlier one. `<key>.live.jsonl` is the live
+//! log: the changes of the running turn. It is synced before a client sees the end of the turn; then its entries are
+//! folded, that is appended to the transcript; the transcript is synced, and the live log is removed. A crash in
+//! between leaves a live log; folding its entries again, any number of times, changes nothing.
 //!
-//! Nothing of a transcript is ever overwritten: a torn last line is ended, a line that cannot be read is skipped.
+//! A transcript is never overwritten: a torn last line is terminated, an unreadable line is skipped.
 //!
-//! Invariant: entries are numbered from 1 without gaps, and their ids are `e` and their number.
+//! Invariant: entries are numbered from 1 without gaps, and their ids are `e` followed by their number.
 
 mod live;
 mod live_log;
@@ -32,14 +32,14 @@ use durable::ownership;
 
 const VERSION: u64 = 1;
 
-/// Missing entries accepted before one that is there.
+/// Maximum number of missing entries in a row; lines with higher numbers are ignored.
 const GAP_MAX: usize = 1_000_000;
 
-/// How an entry's id begins, and the bytes of the line within which it does.
+/// Text before an entry's number in its id, and the bytes of a line in which it is searched.
 const ID_BEGINS: &[u8] = b"\"entryId\":\"e";
 const ID_WITHIN: usize = 80;
 
-/// How every entry's line begins.
+/// Beginning of every line with an entry.
 const ENTRY_BEGINS: &[u8] = b"{\"n\":";
 
 /// The first line of a transcript: enough to list the session if the index is lost.
@@ -48,16 +48,16 @@ const ENTRY_BEGINS: &[u8] = b"{\"n\":";
 pub struct Header {
     pub version: u64,
     pub key: String,
-    /// Canonical.
+    /// Canonical id of the session.
     pub session: String,
     pub cli_type: String,
-    /// The agent's name for the program that created the session, if it differs from the agent's own id.
+    /// The name of the agent given by the program that created the session, if it differs from `cli_type`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agent_id: Option<String>,
     pub project_id: String,
     pub project_path: String,
     pub created_at: String,
-    /// How often the conversation was replaced by its agent's; entry numbers of an earlier edition mean nothing.
+    /// How often the conversation was replaced by the agent's replay. Entry numbers are valid within one edition.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub edition: u64,
 }
@@ -66,7 +66,7 @@ fn is_zero(number: &u64) -> bool {
     *number == 0
 }
 
-/// A change of a session's properties. Missing fields are unchanged.
+/// A change of a session's properties. Absent fields are unchanged.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Note {
@@ -94,12 +94,12 @@ impl Note {
     }
 }
 
-/// The user's choices among an agent's options, for an agent process that no longer knows them.
+/// The user's config choices, to send again to an agent process that does not know them.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Chosen {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mode: Option<String>,
-    /// In the order of choosing: one may change what the next one means.
+    /// Option ids and values in the order of the choices: a choice can change the options that follow.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub options: Vec<(String, Value)>,
 }
@@ -107,7 +107,7 @@ pub struct Chosen {
 /// A line of a transcript that is not an entry.
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-enum Aside {
+enum MetadataLine {
     Session(Header),
     Note(Note),
 }
@@ -118,14 +118,14 @@ struct Line {
     length: u32,
 }
 
-/// What a transcript holds beside its finished entries.
+/// What was read from a transcript and its live log, beside the finished entries.
 #[derive(Debug, Default)]
 pub struct Found {
     pub header: Option<Header>,
     pub note: Note,
     /// Entries that are only in the live log.
     pub in_flight: BTreeMap<u64, ChatEntry>,
-    /// A turn began and has no end.
+    /// A turn began and did not end.
     pub interrupted: bool,
 }
 
@@ -134,20 +134,20 @@ pub struct Transcript {
     path: PathBuf,
     file: File,
     size: u64,
-    /// Whether `file` is open for appending and ends with a whole line; false after an error and on a disk that
-    /// cannot be written.
+    /// Whether `file` is open for appending and ends with a complete line; false after an error and on a read-only
+    /// disk.
     ready: bool,
-    /// How often the conversation was replaced.
+    /// Edition of the conversation, as in the header.
     edition: u64,
-    /// Where each entry stands; a zero length means that it is missing.
+    /// Position of each entry's line; length 0 means that the entry is missing.
     lines: Vec<Line>,
     live: LiveLog,
 }
 
 impl Transcript {
-    /// Creates a conversation, durably.
+    /// Creates an empty transcript, durably.
     pub fn create(path: &Path, header: &Header) -> io::Result<Self> {
-        let line = aside(&Aside::Session(header.clone()))?;
+        let line = metadata_line(&MetadataLine::Session(header.clone()))?;
         durable::replace(path, &line)?;
         Ok(Self {
             path: path.to_owned(),
@@ -160,7 +160,7 @@ impl Transcript {
         })
     }
 
-    /// Reads the conversation. Works on a disk that cannot be written, and creates nothing.
+    /// Reads a transcript and its live log. Works on a read-only disk, and creates nothing.
     pub fn open(path: &Path) -> io::Result<(Self, Found)> {
         let mut found = Found::default();
         let mut lines: Vec<Line> = vec![];
@@ -171,20 +171,20 @@ impl Transcript {
         scan(&mut file, |offset, line| {
             if let Some(number) = number_of(line) {
                 let index = usize::try_from(number - 1).unwrap_or(usize::MAX);
-                // Not written by this program.
+                // Such a number was not written by this program.
                 if index > lines.len() + GAP_MAX {
                     return;
                 }
                 let length = line.len() as u32;
                 let known = lines.get(index).is_some_and(|line| line.length > 0);
-                // A power cut can leave a hole in the line that should have replaced the one before.
+                // A power cut can leave a damaged line; it must not replace an earlier, readable one.
                 if !known || entry_of(line).is_some() {
-                    place(&mut lines, index, Line { offset, length });
+                    set_line(&mut lines, index, Line { offset, length });
                 }
             } else {
                 match serde_json::from_slice(line) {
-                    Ok(Aside::Session(header)) => found.header = Some(header),
-                    Ok(Aside::Note(note)) => found.note.update(note),
+                    Ok(MetadataLine::Session(header)) => found.header = Some(header),
+                    Ok(MetadataLine::Note(note)) => found.note.update(note),
                     Err(_) => {}
                 }
             }
@@ -208,7 +208,7 @@ impl Transcript {
             && header.version > VERSION
         {
             return Err(io::Error::other(
-                "it was written by a newer Liminal Builder and was left as it is",
+                "it was written by a newer Liminal Builder and is unchanged; install that version to read it",
             ));
         }
         Ok((transcript, found))
@@ -226,7 +226,7 @@ impl Transcript {
         let mut buffer = vec![];
         let mut at = from as usize;
         while at < last as usize {
-            // Neighbours on disk are read in one call.
+            // Adjacent lines are read in one call.
             let first = self.lines[at];
             let mut end = at + 1;
             let mut bytes = u64::from(first.length);
@@ -254,23 +254,23 @@ impl Transcript {
 
     /// Appends a note, durably.
     pub fn note(&mut self, note: Note) -> io::Result<()> {
-        let line = aside(&Aside::Note(note))?;
+        let line = metadata_line(&MetadataLine::Note(note))?;
         self.append(|text| text.write_all(&line))?;
         Ok(())
     }
 
-    /// Appends changes to the live log. They survive the end of this process when this returns.
+    /// Appends changes to the live log. After that they survive the end of this process, but not a power cut.
     pub fn write_live(&mut self, changes: &[EntryChange], begins_turn: bool) -> io::Result<()> {
         let bytes = self.bytes()?;
         self.live.write(changes, begins_turn, bytes)
     }
 
-    /// Waits until the live log is on disk, for changes that are final or acknowledged.
+    /// Syncs the live log, so that the changes in it can be acknowledged.
     pub fn sync_live(&mut self) -> io::Result<()> {
         self.live.sync()
     }
 
-    /// Whether a turn runs that is not in the transcript yet.
+    /// Whether the live log has a turn that is not in the transcript yet.
     pub fn has_live_turn(&self) -> bool {
         self.live.has_turn()
     }
@@ -285,7 +285,7 @@ impl Transcript {
         self.live.is_long()
     }
 
-    /// Makes the live log hold these entries and nothing else, durably.
+    /// Replaces the content of the live log by these entries, durably.
     pub fn rewrite_live(&mut self, entries: &BTreeMap<u64, ChatEntry>) -> io::Result<()> {
         let bytes = self.bytes()?;
         self.live.rewrite(entries, bytes)
@@ -304,15 +304,15 @@ impl Transcript {
                 self.append(|text| write_entries(text, Appending::bytes, entries))?;
             for (number, mut line) in lines {
                 line.offset += offset;
-                place(&mut self.lines, number as usize - 1, line);
+                set_line(&mut self.lines, number as usize - 1, line);
             }
         }
         self.live.remove()
     }
 
-    /// Replaces the whole conversation, at once or not at all. The one before is kept in `kept`.
+    /// Replaces the conversation atomically. The earlier one is kept in the file `kept`.
     ///
-    /// The entries of a turn that runs are those from number `running` on.
+    /// Entries from number `running` on belong to the running turn.
     pub fn replace(
         &mut self,
         header: &Header,
@@ -325,9 +325,9 @@ impl Transcript {
             edition: self.edition + 1,
             ..header.clone()
         };
-        let mut text = aside(&Aside::Session(header.clone()))?;
+        let mut text = metadata_line(&MetadataLine::Session(header.clone()))?;
         if note != Note::default() {
-            text.extend(aside(&Aside::Note(note))?);
+            text.extend(metadata_line(&MetadataLine::Note(note))?);
         }
         let lines = write_entries(&mut text, |text| text.len() as u64, entries)?;
         ownership::check(&self.path)?;
@@ -343,7 +343,8 @@ impl Transcript {
         let file = replaced
             .and_then(|()| append_to_existing(&self.path))
             .inspect_err(|_| {
-                // The new file may be in place although the replacement failed; later lines would go to the old one.
+                // The new file may be in place although the sync failed, while later lines would be appended to the old
+                // one.
                 let _ = std::fs::rename(kept, &self.path);
                 let _ = std::fs::remove_file(kept);
             })?;
@@ -353,9 +354,9 @@ impl Transcript {
         self.edition = header.edition;
         self.lines = vec![];
         for (number, line) in lines {
-            place(&mut self.lines, number as usize - 1, line);
+            set_line(&mut self.lines, number as usize - 1, line);
         }
-        // Until here the live log is of an earlier edition, so its entries change nothing.
+        // A crash before this line leaves a live log of the earlier edition, which is ignored.
         let turn: BTreeMap<u64, ChatEntry> = match running {
             Some(first) => entries
                 .range(first..)
@@ -366,7 +367,7 @@ impl Transcript {
         self.live.restart(self.edition, &turn, self.size)
     }
 
-    /// Appends whole lines, durably, and returns their offset. After an error they have to be appended again.
+    /// Appends complete lines, durably, and returns their offset. After an error they have to be appended again.
     fn append<T>(
         &mut self,
         write: impl FnOnce(&mut Appending) -> io::Result<T>,
@@ -385,12 +386,12 @@ impl Transcript {
         Ok((begin, done))
     }
 
-    /// The length of the file, whatever the last append left.
+    /// The length of the file on disk, also after a failed append.
     fn bytes(&self) -> io::Result<u64> {
         Ok(self.file.metadata()?.len())
     }
 
-    /// Reads the live log that an earlier process left, as far as the transcript does not have its entries.
+    /// Reads the live log of an earlier process, without the entries that were already folded.
     fn recover(&mut self, found: &mut Found) -> io::Result<()> {
         let mut file = match File::open(self.live.path()) {
             Ok(file) => file,
@@ -398,19 +399,20 @@ impl Transcript {
             Err(error) => return Err(error),
         };
         let live = live::read(&mut file)?;
-        // It goes away with the turn, and may be wanted for a repair by hand. One copy is enough.
+        // Kept for a repair by hand, because the live log is removed with the turn. A second link means it was kept
+        // before.
         if live.damaged && file.metadata()?.nlink() == 1 {
             match durable::keep_beside(self.live.path()) {
                 Ok(kept) => {
-                    tracing::warn!(kept = %kept.display(), "part of a turn could not be read")
+                    tracing::warn!(kept = %kept.display(), "some lines of a live log could not be read; kept a copy of it")
                 }
                 Err(error) => {
-                    tracing::error!(%error, "could not keep a turn that could not be read")
+                    tracing::error!(%error, "could not keep a copy of a damaged live log")
                 }
             }
         }
         if live.edition != self.edition {
-            // Its entries became part of the conversation when that was replaced.
+            // The log is from before the conversation was replaced, which included its entries.
             found.interrupted = live.turn.is_some() && !has_end(live.entries.values(), live.turn);
             let _ = self.live.remove();
             return Ok(());
@@ -423,16 +425,16 @@ impl Transcript {
         found
             .in_flight
             .retain(|number, _| (1..=last).contains(number) && !folded.contains_key(number));
-        // Without an entry the turn was announced and never acknowledged.
+        // A turn without an entry was never acknowledged to a client.
         if found.in_flight.is_empty() && !found.interrupted {
             let _ = self.live.remove();
         }
         Ok(())
     }
 
-    /// Entries that were folded in from this live log, as far as they arrived whole on disk.
+    /// Entries of this live log that were folded and are readable in the transcript.
     fn folded_from(&self, live: &Live) -> io::Result<BTreeMap<u64, ChatEntry>> {
-        // A log of a version that did not write its base: a fold began if the turn's first entry is there.
+        // Logs of earlier versions have no base: there, a fold began if the transcript has the turn's first entry.
         let first = live.turn.and_then(|first| first.checked_sub(1));
         let first = first.and_then(|first| self.lines.get(first as usize));
         let begun = first.filter(|line| line.length > 0);
@@ -455,20 +457,20 @@ impl Transcript {
     }
 }
 
-/// Whether the turn that begins with this entry has ended.
+/// Whether the entries contain the end of the turn that begins with entry `first`.
 fn has_end<'a>(mut entries: impl Iterator<Item = &'a ChatEntry>, first: Option<u64>) -> bool {
     entries.any(|entry| {
         matches!(entry, ChatEntry::Turn(_)) && Some(entry_number(entry.entry_id())) > first
     })
 }
 
-fn aside(aside: &Aside) -> io::Result<Vec<u8>> {
-    let mut line = serde_json::to_vec(aside)?;
-    line.push(b'\n');
-    Ok(line)
+fn metadata_line(line: &MetadataLine) -> io::Result<Vec<u8>> {
+    let mut text = serde_json::to_vec(line)?;
+    text.push(b'\n');
+    Ok(text)
 }
 
-/// Writes a line per entry and returns where in `text` each stands.
+/// Writes one line per entry and returns the offset and length of each in `text`.
 fn write_entries<W: Write>(
     text: &mut W,
     length: impl Fn(&W) -> u64,
@@ -493,14 +495,14 @@ fn write_entries<W: Write>(
     Ok(lines)
 }
 
-fn place(lines: &mut Vec<Line>, index: usize, line: Line) {
+fn set_line(lines: &mut Vec<Line>, index: usize, line: Line) {
     if index >= lines.len() {
         lines.resize(index + 1, Line::default());
     }
     lines[index] = line;
 }
 
-/// Any bytes as a conversation and its live file: they are opened, read and appended to, and say the same again.
+/// Fuzz target: opens any bytes as a transcript and live log, appends a note, and checks that reopening gives the same.
 #[cfg(fuzzing)]
 pub fn fuzz(folder: &Path, conversation: &[u8], live: &[u8]) {
     const SHOWN: u64 = 200;
@@ -527,18 +529,18 @@ pub fn fuzz(folder: &Path, conversation: &[u8], live: &[u8]) {
     assert_eq!(again.in_flight, found.in_flight);
 }
 
-/// The number of an entry's line, without reading the rest of it.
+/// The entry number of a line, without parsing the entry.
 fn number_of(line: &[u8]) -> Option<u64> {
     let digits = line.strip_prefix(ENTRY_BEGINS)?;
     let end = digits.iter().position(|byte| !byte.is_ascii_digit())?;
-    // A torn line is no entry.
+    // A torn line does not count as an entry.
     let whole = digits[end..].starts_with(b",\"entry\":{") && line.ends_with(b"}}");
     let whole = whole && has_id(&digits[end..], &digits[..end]);
     let number = std::str::from_utf8(&digits[..end]).ok()?.parse().ok()?;
     (whole && number > 0).then_some(number)
 }
 
-/// Whether an entry's id is of this number: one with a wrong byte must not take the place of another.
+/// Whether the entry's id has this number: a line with a damaged number must not replace another entry.
 fn has_id(line: &[u8], digits: &[u8]) -> bool {
     let beginning = &line[..line.len().min(ID_WITHIN)];
     let id = memchr::memmem::find(beginning, ID_BEGINS).map(|at| &line[at + ID_BEGINS.len()..]);
@@ -559,7 +561,7 @@ fn unreadable(number: u64) -> ChatEntry {
     ChatEntry::Notice {
         entry_id: format!("e{number}"),
         severity: NoticeSeverity::Error,
-        title: "This part of the conversation could not be read from disk".to_owned(),
+        title: "This message could not be read from disk".to_owned(),
         description: None,
     }
 }

@@ -1,6 +1,6 @@
 use super::*;
 
-fn said(number: u64, content: &str) -> ChatEntry {
+fn assistant(number: u64, content: &str) -> ChatEntry {
     ChatEntry::Assistant {
         entry_id: format!("e{number}"),
         content: content.to_owned(),
@@ -10,7 +10,9 @@ fn said(number: u64, content: &str) -> ChatEntry {
 
 fn numbered(texts: &[&str]) -> BTreeMap<u64, ChatEntry> {
     let entries = (1..).zip(texts);
-    entries.map(|(at, text)| (at, said(at, text))).collect()
+    entries
+        .map(|(at, text)| (at, assistant(at, text)))
+        .collect()
 }
 
 fn header() -> Header {
@@ -27,12 +29,12 @@ fn header() -> Header {
     }
 }
 
-/// A conversation of two entries with a third in flight, replaced by one of four.
+/// A transcript of two entries with a third in the live log, replaced by a conversation of four entries.
 fn replaced(folder: &Path) -> (PathBuf, Transcript, Vec<u8>) {
     let path = folder.join("key.jsonl");
     let mut transcript = Transcript::create(&path, &header()).unwrap();
     transcript.fold(&numbered(&["one", "two"])).unwrap();
-    let third = EntryChange::Begin(said(3, "sending"));
+    let third = EntryChange::Begin(assistant(3, "sending"));
     transcript.write_live(&[third], true).unwrap();
     let live = std::fs::read(live_path(&path)).unwrap();
     let theirs = numbered(&["one", "two", "in the terminal", "sending"]);
@@ -57,7 +59,7 @@ fn entries_longer_than_the_write_buffer_are_read_back() {
     transcript.fold(&entries).unwrap();
     let all: Vec<ChatEntry> = entries.into_values().collect();
     assert_eq!(transcript.read(0, 3).unwrap(), all);
-    let fourth = said(4, &long[0]);
+    let fourth = assistant(4, &long[0]);
     let change = EntryChange::Begin(fourth.clone());
     transcript.write_live(&[change], true).unwrap();
     let (read, found) = Transcript::open(&path).unwrap();
@@ -66,14 +68,14 @@ fn entries_longer_than_the_write_buffer_are_read_back() {
 }
 
 #[test]
-fn replaced_conversation_continues_and_its_turn_still_runs() {
+fn replaced_conversation_keeps_its_running_turn() {
     let folder = tempfile::tempdir().unwrap();
     let (path, mut transcript, _) = replaced(folder.path());
-    let fifth = EntryChange::Begin(said(5, "answer"));
+    let fifth = EntryChange::Begin(assistant(5, "answer"));
     transcript.write_live(&[fifth], false).unwrap();
     let (read, found) = Transcript::open(&path).unwrap();
-    assert_eq!(read.read(3, 9).unwrap(), [said(4, "sending")]);
-    let turn = [(4, said(4, "sending")), (5, said(5, "answer"))];
+    assert_eq!(read.read(3, 9).unwrap(), [assistant(4, "sending")]);
+    let turn = [(4, assistant(4, "sending")), (5, assistant(5, "answer"))];
     assert_eq!(found.in_flight, BTreeMap::from(turn));
     assert!(found.interrupted);
     let before = std::fs::read_to_string(folder.path().join("trash/key.before.jsonl")).unwrap();
@@ -85,21 +87,24 @@ fn live_log_of_an_earlier_edition_changes_nothing() {
     let folder = tempfile::tempdir().unwrap();
     let (path, transcript, live) = replaced(folder.path());
     drop(transcript);
-    // As a crash right after the replacement would leave it.
+    // The state after a crash directly after the replacement.
     std::fs::write(live_path(&path), live).unwrap();
     let (read, found) = Transcript::open(&path).unwrap();
-    assert_eq!(read.read(2, 3).unwrap(), [said(3, "in the terminal")]);
+    assert_eq!(read.read(2, 3).unwrap(), [assistant(3, "in the terminal")]);
     assert_eq!(found.in_flight, BTreeMap::new());
     assert!(found.interrupted);
     assert!(!live_path(&path).exists());
 }
 
-/// A conversation whose second turn has just been written to the live log, whole, with its end.
+/// A transcript whose second turn is in the live log, with its end if `end` is set.
 fn turn_written(folder: &Path, end: bool) -> (PathBuf, Transcript, BTreeMap<u64, ChatEntry>) {
     let path = folder.join("key.jsonl");
     let mut transcript = Transcript::create(&path, &header()).unwrap();
     transcript.fold(&numbered(&["question", "answer"])).unwrap();
-    let mut turn = BTreeMap::from([(3, said(3, "again")), (4, said(4, "the first half"))]);
+    let mut turn = BTreeMap::from([
+        (3, assistant(3, "again")),
+        (4, assistant(4, "the first half")),
+    ]);
     let changes: Vec<_> = turn.values().cloned().map(EntryChange::Begin).collect();
     transcript.write_live(&changes, true).unwrap();
     let more = EntryChange::Append {
@@ -107,7 +112,7 @@ fn turn_written(folder: &Path, end: bool) -> (PathBuf, Transcript, BTreeMap<u64,
         text: " and the second".to_owned(),
     };
     transcript.write_live(&[more], false).unwrap();
-    turn.insert(4, said(4, "the first half and the second"));
+    turn.insert(4, assistant(4, "the first half and the second"));
     if end {
         turn.insert(5, turn_end(5));
         let ends = EntryChange::Begin(turn_end(5));
@@ -128,7 +133,7 @@ fn turn_end(number: u64) -> ChatEntry {
     })
 }
 
-/// What a power cut leaves of the live log, once its removal is undone: any prefix.
+/// A power cut can undo the removal of the live log and leave any prefix of it.
 #[test]
 fn any_prefix_of_a_folded_live_log_changes_nothing() {
     let folder = tempfile::tempdir().unwrap();
@@ -146,7 +151,7 @@ fn any_prefix_of_a_folded_live_log_changes_nothing() {
 }
 
 #[test]
-fn log_without_a_base_of_an_earlier_version_is_folded_once() {
+fn live_log_of_an_earlier_version_without_base_is_folded_once() {
     let folder = tempfile::tempdir().unwrap();
     let (path, mut transcript, turn) = turn_written(folder.path(), true);
     let live = std::fs::read_to_string(live_path(&path)).unwrap();
@@ -160,7 +165,7 @@ fn log_without_a_base_of_an_earlier_version_is_folded_once() {
 }
 
 #[test]
-fn interrupted_turn_that_was_folded_is_not_interrupted_again() {
+fn interrupted_turn_is_reported_once_after_it_was_folded() {
     let folder = tempfile::tempdir().unwrap();
     let (path, mut transcript, mut turn) = turn_written(folder.path(), false);
     let live = std::fs::read(live_path(&path)).unwrap();
@@ -168,7 +173,7 @@ fn interrupted_turn_that_was_folded_is_not_interrupted_again() {
     assert_eq!((&found.in_flight, found.interrupted), (&turn, true));
     turn.insert(5, turn_end(5));
     transcript.fold(&turn).unwrap();
-    // The process ends before the live log is removed.
+    // The state if the process ends before the live log is removed.
     std::fs::write(live_path(&path), live).unwrap();
     let (read, found) = Transcript::open(&path).unwrap();
     assert!(found.in_flight.is_empty() && !found.interrupted);
@@ -176,7 +181,7 @@ fn interrupted_turn_that_was_folded_is_not_interrupted_again() {
 }
 
 #[test]
-fn entry_with_a_hole_is_taken_from_the_live_log() {
+fn damaged_entry_is_restored_from_the_live_log() {
     let folder = tempfile::tempdir().unwrap();
     let (path, mut transcript, turn) = turn_written(folder.path(), true);
     let live = std::fs::read(live_path(&path)).unwrap();
@@ -193,7 +198,7 @@ fn entry_with_a_hole_is_taken_from_the_live_log() {
 }
 
 #[test]
-fn live_log_with_only_its_turn_line_is_no_turn() {
+fn live_log_with_a_turn_line_only_is_removed() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("key.jsonl");
     Transcript::create(&path, &header()).unwrap();

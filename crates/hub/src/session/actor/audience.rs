@@ -1,6 +1,6 @@
-//! Who watches a session, and what those who come back have missed.
+//! The subscribers of a session, and the recent events for subscribers that reconnect.
 //!
-//! Invariant: events with a number are shown in the order of their numbers, none left out.
+//! Invariant: numbered events are sent in the order of their numbers, without gaps.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -9,10 +9,10 @@ use wire::{ChatEntry, Position};
 
 use crate::session::feed::{Feed, SessionEvent};
 
-/// Events kept for those who come back.
+/// Maximum size of the events kept for reconnecting subscribers.
 const RECENT_BYTES_MAX: usize = 128 * 1024;
 
-pub(super) struct Audience {
+pub(super) struct Subscribers {
     session_id: Arc<str>,
     boot_id: Arc<str>,
     seq: u64,
@@ -21,7 +21,7 @@ pub(super) struct Audience {
     feeds: Vec<Feed>,
 }
 
-impl Audience {
+impl Subscribers {
     pub(super) fn new(session_id: Arc<str>, boot_id: Arc<str>) -> Self {
         Self {
             session_id,
@@ -43,7 +43,8 @@ impl Audience {
         self.seq
     }
 
-    pub(super) fn show(&mut self, event: SessionEvent) {
+    /// Sends an event to all subscribers.
+    pub(super) fn publish(&mut self, event: SessionEvent) {
         let event = Arc::new(event);
         if event.seq().is_some() {
             self.recent_bytes += event.bytes();
@@ -59,18 +60,18 @@ impl Audience {
         self.feeds.retain(|feed| feed.push(id, &event));
     }
 
-    /// To this one alone.
-    pub(super) fn show_to(&self, feed: &Feed, event: Arc<SessionEvent>) {
+    /// Sends an event to one subscriber.
+    pub(super) fn send_to(&self, feed: &Feed, event: Arc<SessionEvent>) {
         feed.push(&self.session_id, &event);
     }
 
-    /// One feed for each connection; this one takes the place of an earlier one.
-    pub(super) fn join(&mut self, feed: Feed) {
-        self.leave(feed.connection());
+    /// Adds a subscriber. It replaces an earlier feed of the same connection.
+    pub(super) fn add(&mut self, feed: Feed) {
+        self.remove(feed.connection());
         self.feeds.push(feed);
     }
 
-    pub(super) fn leave(&mut self, connection: u64) {
+    pub(super) fn remove(&mut self, connection: u64) {
         self.feeds.retain(|feed| feed.connection() != connection);
     }
 
@@ -80,7 +81,7 @@ impl Audience {
             .any(|feed| feed.connection() == connection)
     }
 
-    /// What one who knows everything up to there has missed, if we still have it.
+    /// The events after `after`; `None` if some of them are no longer kept or the position is of another epoch.
     pub(super) fn since(&self, after: &Position) -> Option<Vec<Arc<SessionEvent>>> {
         if after.boot_id != *self.boot_id || after.seq > self.seq {
             return None;
@@ -94,7 +95,8 @@ impl Audience {
         (missed.len() as u64 == self.seq - after.seq).then_some(missed)
     }
 
-    /// Everything is different. The numbers go on, so that nobody mistakes what follows for what they have.
+    /// Discards the recent events after the conversation was replaced. The numbering continues, so that a client cannot
+    /// mistake the new conversation for the one it has.
     pub(super) fn start_over(&mut self) -> u64 {
         self.recent.clear();
         self.recent_bytes = 0;
@@ -102,7 +104,7 @@ impl Audience {
     }
 }
 
-/// The texts in flight as they were before these events.
+/// The unfinished text entries as they were before the `missed` events.
 pub(super) fn texts_before(
     missed: &[Arc<SessionEvent>],
     in_flight: &BTreeMap<u64, ChatEntry>,

@@ -1,94 +1,107 @@
-//! What a person chooses of what the agent offers: told to the agent now, when it has the session open, and
-//! again when it has forgotten.
+//! Config choices: sent to the agent at once, or as soon as it has the session open, and again when a new agent
+//! process no longer knows them.
 
 use serde_json::Value;
 use tokio::sync::oneshot;
 
 use super::command::Done;
-use super::{Actor, Own};
+use super::{Actor, TaskReport};
 use crate::error::HubError;
-use crate::session::state::{Choice, Input};
+use crate::session::state::{ConfigChoice, Input};
 use agents::{AgentError, AgentSession};
 
-/// How many may wait for the agent.
-const WISHES_MAX: usize = 16;
+/// Maximum config choices that wait for the agent to open the session.
+const PENDING_CHOICES_MAX: usize = 16;
 
-pub(super) struct Wish {
-    pub(super) choice: Choice,
+/// A config choice that the agent has not answered yet.
+pub(super) struct PendingChoice {
+    pub(super) choice: ConfigChoice,
     pub(super) reply: oneshot::Sender<Result<Done, HubError>>,
 }
 
 impl Actor {
-    pub(super) async fn choose(&mut self, wish: Wish) {
+    pub(super) async fn choose(&mut self, pending: PendingChoice) {
         match &self.agent {
             Some(agent) if !agent.is_asleep() => {
-                let (own, agent) = (self.own.clone(), agent.clone());
+                let (reports, agent) = (self.reports.clone(), agent.clone());
                 tokio::spawn(async move {
                     let connection = agent.connection_id();
-                    let answer = put(&agent, &wish.choice).await;
-                    let chose = Own::Chose {
+                    let answer = send_choice(&agent, &pending.choice).await;
+                    let answered = TaskReport::ChoiceAnswered {
                         connection,
-                        wish,
+                        pending,
                         answer,
                     };
-                    let _ = own.send(chose).await;
+                    let _ = reports.send(answered).await;
                 });
             }
-            _ if self.wishes.len() >= WISHES_MAX => {
-                let message = format!("{} does not have this session open yet.", self.agent_name());
+            _ if self.pending_choices.len() >= PENDING_CHOICES_MAX => {
+                let message = format!(
+                    "Cannot change the setting: {} does not have this session open yet. Try again when it has.",
+                    self.agent_name()
+                );
                 let code = wire::ErrorCode::AgentUnavailable;
                 let refused = HubError::SessionRefused { code, message };
-                let _ = wish.reply.send(Err(refused));
+                let _ = pending.reply.send(Err(refused));
             }
             _ => {
-                self.wishes.push(wish);
-                self.step(Input::Watched).await;
+                self.pending_choices.push(pending);
+                self.step(Input::ClientOpened).await;
             }
         }
     }
 
-    pub(super) async fn chose(
+    pub(super) async fn choice_answered(
         &mut self,
         connection: u64,
-        wish: Wish,
+        pending: PendingChoice,
         answer: Result<Value, AgentError>,
     ) {
         match answer {
-            // The process that agreed is gone, and the one after it was not asked.
-            Ok(_) if self.link.is_some_and(|link| link != connection) => self.choose(wish).await,
-            Ok(answer) => {
-                let choice = wish.choice;
-                self.step(Input::Chose { choice, answer }).await;
-                let _ = wish.reply.send(Ok(Done::Noted));
+            // The agent process that accepted the choice has ended; its successor does not know it.
+            Ok(_)
+                if self
+                    .agent_connection
+                    .is_some_and(|current| current != connection) =>
+            {
+                self.choose(pending).await
             }
-            Err(AgentError::Asleep { .. }) => self.choose(wish).await,
-            Err(error) => drop(wish.reply.send(Err(error.into()))),
+            Ok(answer) => {
+                let choice = pending.choice;
+                self.step(Input::ChoiceAccepted { choice, answer }).await;
+                let _ = pending.reply.send(Ok(Done::Noted));
+            }
+            Err(AgentError::Asleep { .. }) => self.choose(pending).await,
+            Err(error) => drop(pending.reply.send(Err(error.into()))),
         }
     }
 
-    /// The agent has opened the session: it is as it was left once the agent knows what had been chosen.
+    /// Sends the user's earlier choices to an agent process that has just opened the session. The session counts as
+    /// open only after that.
     pub(super) async fn restore(&mut self, session: AgentSession, answer: Value) {
-        let forgotten = self.state.forgotten(&answer);
-        if forgotten.is_empty() {
+        let missing = self.state.choices_to_restore(&answer);
+        if missing.is_empty() {
             return self.opened(session, answer, vec![]).await;
         }
         self.restoring = Some(session.connection_id());
-        let own = self.own.clone();
+        let reports = self.reports.clone();
         tokio::spawn(async move {
             let mut chosen = vec![];
-            for choice in forgotten {
-                match put(&session, &choice).await {
+            for choice in missing {
+                match send_choice(&session, &choice).await {
                     Ok(answer) => chosen.push((choice, answer)),
-                    // It says itself what it is set to now.
-                    Err(error) => tracing::info!(%error, "what was chosen is no longer to be had"),
+                    // The agent reports the current value itself.
+                    Err(error) => {
+                        tracing::info!(%error, "the agent rejected an earlier config choice")
+                    }
                 }
             }
-            let restored = Own::Restored {
+            let restored = TaskReport::Restored {
                 session,
                 answer,
                 chosen,
             };
-            let _ = own.send(restored).await;
+            let _ = reports.send(restored).await;
         });
     }
 
@@ -96,9 +109,9 @@ impl Actor {
         &mut self,
         session: AgentSession,
         answer: Value,
-        chosen: Vec<(Choice, Value)>,
+        chosen: Vec<(ConfigChoice, Value)>,
     ) {
-        // Otherwise the agent is gone, and with it what it was told.
+        // Otherwise that agent process has ended, and a new one does not have these choices.
         if self
             .restoring
             .take_if(|id| *id == session.connection_id())
@@ -108,7 +121,12 @@ impl Actor {
         }
     }
 
-    async fn opened(&mut self, session: AgentSession, answer: Value, chosen: Vec<(Choice, Value)>) {
+    async fn opened(
+        &mut self,
+        session: AgentSession,
+        answer: Value,
+        chosen: Vec<(ConfigChoice, Value)>,
+    ) {
         let takes_images = session.takes_images();
         self.agent = Some(session);
         let attached = Input::Attached {
@@ -117,15 +135,15 @@ impl Actor {
             chosen,
         };
         self.step(attached).await;
-        for wish in std::mem::take(&mut self.wishes) {
-            self.choose(wish).await;
+        for pending in std::mem::take(&mut self.pending_choices) {
+            self.choose(pending).await;
         }
     }
 }
 
-async fn put(agent: &AgentSession, choice: &Choice) -> Result<Value, AgentError> {
+async fn send_choice(agent: &AgentSession, choice: &ConfigChoice) -> Result<Value, AgentError> {
     match choice {
-        Choice::Mode(mode) => agent.set_mode(mode).await.map(|()| Value::Null),
-        Choice::Option { id, value } => agent.set_option(id, value.clone()).await,
+        ConfigChoice::Mode(mode) => agent.set_mode(mode).await.map(|()| Value::Null),
+        ConfigChoice::Option { id, value } => agent.set_option(id, value.clone()).await,
     }
 }

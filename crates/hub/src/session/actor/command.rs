@@ -1,4 +1,4 @@
-//! What a door may want of a session, and what it gets for an answer.
+//! Commands that the APIs send to a session's actor, and their results.
 
 use tokio::sync::oneshot;
 use wire::{ChatEntry, Position, QuestionEntry, SessionInfo};
@@ -6,7 +6,7 @@ use wire::{ChatEntry, Position, QuestionEntry, SessionInfo};
 use crate::error::HubError;
 use crate::events::Origin;
 use crate::session::feed::Feed;
-use crate::session::state::{Choice, Input};
+use crate::session::state::{ConfigChoice, Input};
 
 pub(crate) enum Command {
     Subscribe {
@@ -25,7 +25,7 @@ pub(crate) enum Command {
     Info {
         reply: oneshot::Sender<Result<SessionInfo, HubError>>,
     },
-    Questions {
+    Elicitations {
         reply: oneshot::Sender<Result<Vec<QuestionEntry>, HubError>>,
     },
     Act {
@@ -33,46 +33,46 @@ pub(crate) enum Command {
         origin: Origin,
         reply: oneshot::Sender<Result<Done, HubError>>,
     },
-    /// One of the things the agent lets one choose.
+    /// Sends a config choice to the agent.
     Choose {
-        choice: Choice,
+        choice: ConfigChoice,
         reply: oneshot::Sender<Result<Done, HubError>>,
     },
-    /// The person chose a title.
+    /// The user chose a title.
     Titled {
         title: String,
         reply: oneshot::Sender<Result<(), HubError>>,
     },
     Archived(bool),
     Stop {
-        /// The session is deleted: the agent may forget it, too.
-        for_good: bool,
+        /// The session is deleted, so the agent closes it, too.
+        deleted: bool,
         reply: oneshot::Sender<()>,
     },
 }
 
-/// How far one who was shown a session has come with it.
+/// Result of a subscription.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Shown {
-    /// Whether it goes on right after what was known.
+    /// Whether the stream continues right after the subscriber's position.
     pub resumed: bool,
-    /// What follows has higher numbers.
+    /// Later events have higher numbers.
     pub seq: u64,
 }
 
 #[derive(Debug)]
 pub(crate) enum Subscribe {
-    /// With everything so far, or what is new since then, first.
+    /// Sends a snapshot first, or the events after `after` if they are still kept.
     Open {
         after: Option<Position>,
         tail: Option<u32>,
         origin: Origin,
     },
-    /// From now on, for one who knows what there is.
+    /// Sends later events only, for a subscriber that already has the conversation.
     Follow,
 }
 
-/// Older entries, as they were after the event numbered `seq`.
+/// Older entries, as of event `seq`.
 #[derive(Debug)]
 pub struct Page {
     pub entries: Vec<ChatEntry>,
@@ -81,16 +81,16 @@ pub struct Page {
     pub seq: u64,
 }
 
-/// What became of a request.
+/// Result of an accepted request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Done {
-    /// A turn has begun; the sender's entry is the answer.
+    /// A turn has begun; the user's entry carries the request id and is the response.
     Begun,
-    /// It waits its turn, was accepted before, or there is nothing more to say.
+    /// The request was carried out, queued, or had been accepted before.
     Noted,
 }
 
-/// Says the same to everybody.
+/// Answers a command with the error that the transcript is not readable.
 pub(super) fn refuse(command: Command, reason: &str) {
     let error = || HubError::SessionUnreadable(reason.to_owned());
     match command {
@@ -100,7 +100,7 @@ pub(super) fn refuse(command: Command, reason: &str) {
             drop(reply.send(Err(error())))
         }
         Command::Info { reply } => drop(reply.send(Err(error()))),
-        Command::Questions { reply } => drop(reply.send(Err(error()))),
+        Command::Elicitations { reply } => drop(reply.send(Err(error()))),
         Command::Titled { reply, .. } => drop(reply.send(Err(error()))),
         Command::Stop { reply, .. } => drop(reply.send(())),
         Command::Unsubscribe { .. } | Command::Archived(_) => {}

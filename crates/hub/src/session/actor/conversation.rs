@@ -1,6 +1,7 @@
-//! Changes of a conversation on their way to the subscribers: written, numbered, published, in that order.
+//! Commits changes of the conversation: each is written, numbered and published, in that order.
 //!
-//! Invariant: a subscriber sees only what is written, and the beginning and the end of a turn only once they are synced.
+//! Invariant: a subscriber sees only what is written, and the beginning and the end of a turn only once they are
+//! synced.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -10,9 +11,9 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use wire::{ChatEntry, Position, QuestionOutcome, SessionInfo, ToolStatus, TurnEntry, TurnOutcome};
 
-use super::audience::{Audience, texts_before};
+use super::audience::{Subscribers, texts_before};
 use super::command::{Page, Shown};
-use super::record::Record;
+use super::record::Storage;
 use crate::error::HubError;
 use crate::events::Origin;
 use crate::session::feed::{Feed, SessionEvent};
@@ -23,34 +24,35 @@ use conversation::json_bytes;
 use conversation::{EntryChange, entry_number};
 use store::transcript::{Header, Note};
 
-/// Entries that everybody gets when all is different.
+/// Number of entries in the snapshot that subscribers get after the conversation was replaced.
 const TAIL: u64 = 200;
-/// Changes that are written in one go.
+/// Maximum changes per write.
 const WRITTEN_AT_ONCE: usize = 128;
 
 pub(super) struct Conversation {
-    pub(super) record: Record,
-    pub(super) audience: Audience,
+    pub(super) storage: Storage,
+    pub(super) subscribers: Subscribers,
     pending: Vec<EntryChange>,
-    /// Whether a turn begins with what is pending.
+    /// Whether the pending changes begin a turn.
     turn_begins: bool,
-    /// The next user's entry answers this request.
+    /// The request that the next entry of the user responds to.
     answers: Option<Origin>,
 }
 
 impl Conversation {
-    pub(super) fn new(record: Record, audience: Audience) -> Self {
+    pub(super) fn new(storage: Storage, subscribers: Subscribers) -> Self {
         Self {
-            record,
-            audience,
+            storage,
+            subscribers,
             pending: vec![],
             turn_begins: false,
             answers: None,
         }
     }
 
-    /// Merges with what is waiting to be shown, if it is more of the same text, or the same entry as it is by now.
-    pub(super) fn pend(&mut self, change: EntryChange) {
+    /// Queues a change for the next commit, merged with the last pending one if both append to one text or the new one
+    /// replaces the same tool call or plan.
+    pub(super) fn queue_change(&mut self, change: EntryChange) {
         match (self.pending.last_mut(), change) {
             (
                 Some(EntryChange::Append { entry_id, text }),
@@ -59,7 +61,7 @@ impl Conversation {
                     text: more,
                 },
             ) if *entry_id == next => text.push_str(&more),
-            // Of a question it is told that it was asked, and that it was answered.
+            // Only these two: of an elicitation, subscribers must see both that it was opened and that it was closed.
             (
                 Some(EntryChange::Begin(entry) | EntryChange::Replace(entry)),
                 EntryChange::Replace(next @ (ChatEntry::ToolCall(_) | ChatEntry::Plan { .. })),
@@ -68,22 +70,23 @@ impl Conversation {
         }
     }
 
-    /// Whether the end of a turn is waiting to be written.
+    /// Whether a pending change ends the turn.
     pub(super) fn ends_turn(&self) -> bool {
         let ends = |change: &EntryChange| matches!(change, EntryChange::Begin(ChatEntry::Turn(_)));
         self.pending.iter().any(ends)
     }
 
-    /// Changes an entry of a turn that has ended. Returns about how many bytes are held for it until it is written.
+    /// Changes an entry of a turn that has ended. Returns the approximate number of bytes held in memory until it is
+    /// written.
     pub(super) async fn amend(&mut self, entry_id: &str, update: Update) -> usize {
         let number = entry_number(entry_id);
-        let known = self.record.in_flight().contains_key(&number);
+        let known = self.storage.in_flight().contains_key(&number);
         let entry = self.entries(number.saturating_sub(1), number).await;
         let mut entry = match entry.map(|mut entries| entries.pop()) {
             Ok(Some(entry)) => entry,
             Ok(None) => return 0,
             Err(error) => {
-                tracing::error!(%error, entry_id, "could not read an entry that the agent changes late");
+                tracing::error!(%error, entry_id, "could not read an entry of an earlier turn to apply the agent's update");
                 return 0;
             }
         };
@@ -91,7 +94,7 @@ impl Conversation {
             return 0;
         }
         let held = if known { 0 } else { json_bytes(&entry) };
-        self.pend(EntryChange::Replace(entry));
+        self.queue_change(EntryChange::Replace(entry));
         held
     }
 
@@ -103,19 +106,19 @@ impl Conversation {
         self.answers = Some(origin);
     }
 
-    /// Writes what is pending, then shows it; if it is much, in pieces, and others have their turn in between. After an error
-    /// the rest is still pending.
+    /// Writes pending changes, then publishes them; in batches, so that other tasks run in between. After an error the
+    /// remaining changes are still pending.
     pub(super) async fn commit(&mut self) -> io::Result<()> {
         while !self.pending.is_empty() {
             let count = self.pending.len().min(WRITTEN_AT_ONCE);
-            self.record
+            self.storage
                 .write(&self.pending[..count], self.turn_begins)
                 .await?;
             self.turn_begins = false;
             let rest = self.pending.split_off(count);
             for change in std::mem::replace(&mut self.pending, rest) {
-                self.record.keep(&change);
-                self.show_change(change);
+                self.storage.apply(&change);
+                self.publish_change(change);
             }
             if !self.pending.is_empty() {
                 tokio::task::yield_now().await;
@@ -124,29 +127,29 @@ impl Conversation {
         Ok(())
     }
 
-    /// What is pending was refused.
+    /// Discards pending changes that could not be written.
     pub(super) fn drop_pending(&mut self) {
         self.pending.clear();
         self.turn_begins = false;
         self.answers = None;
-        self.record.unwrite();
+        self.storage.revert_last_write();
     }
 
-    fn show_change(&mut self, change: EntryChange) {
+    fn publish_change(&mut self, change: EntryChange) {
         let begins = matches!(change, EntryChange::Begin(_));
         let event = match change {
             EntryChange::Begin(entry) | EntryChange::Replace(entry) => {
                 let is_users = matches!(entry, ChatEntry::User { .. });
                 let origin = self.answers.take_if(|_| is_users).unwrap_or_default();
                 SessionEvent::Update {
-                    seq: self.audience.next_seq(),
+                    seq: self.subscribers.next_seq(),
                     entry: Box::new(entry),
                     begins,
                     origin,
                 }
             }
             EntryChange::Append { entry_id, text } => SessionEvent::Chunk {
-                seq: self.audience.next_seq(),
+                seq: self.subscribers.next_seq(),
                 entry_id,
                 content: text,
                 terminal_id: None,
@@ -156,31 +159,31 @@ impl Conversation {
                 terminal_id,
                 text,
             } => SessionEvent::Chunk {
-                seq: self.audience.next_seq(),
+                seq: self.subscribers.next_seq(),
                 entry_id,
                 content: text,
                 terminal_id: Some(terminal_id),
             },
             EntryChange::Finish { .. } => return,
         };
-        self.show(event);
+        self.publish(event);
     }
 
-    pub(super) fn show(&mut self, event: SessionEvent) {
-        self.audience.show(event);
+    pub(super) fn publish(&mut self, event: SessionEvent) {
+        self.subscribers.publish(event);
     }
 
     pub(super) fn complete(&mut self, entry_id: String) {
-        let seq = self.audience.next_seq();
-        self.show(SessionEvent::Complete { seq, entry_id });
+        let seq = self.subscribers.next_seq();
+        self.publish(SessionEvent::Complete { seq, entry_id });
     }
 
     pub(super) fn cancelled(&mut self, entry_id: String) {
-        let seq = self.audience.next_seq();
-        self.show(SessionEvent::Cancelled { seq, entry_id });
+        let seq = self.subscribers.next_seq();
+        self.publish(SessionEvent::Cancelled { seq, entry_id });
     }
 
-    /// To one who comes: what is new since then if we still have it, otherwise everything.
+    /// Sends a new subscriber the events after `after` if they are still kept, otherwise a snapshot.
     pub(super) async fn open(
         &mut self,
         feed: &Feed,
@@ -191,42 +194,42 @@ impl Conversation {
     ) -> Result<Shown, HubError> {
         let info = Box::new(info);
         if let Some(after) = after
-            && let Some(missed) = self.audience.since(&after)
+            && let Some(missed) = self.subscribers.since(&after)
         {
             let resumed = SessionEvent::Resumed {
                 seq: after.seq,
-                texts: texts_before(&missed, self.record.in_flight()),
+                texts: texts_before(&missed, self.storage.in_flight()),
                 info,
                 origin,
             };
-            self.audience.show_to(feed, Arc::new(resumed));
+            self.subscribers.send_to(feed, Arc::new(resumed));
             for event in missed {
-                self.audience.show_to(feed, event);
+                self.subscribers.send_to(feed, event);
             }
             return Ok(Shown {
                 resumed: true,
                 seq: after.seq,
             });
         }
-        let total = self.record.total();
+        let total = self.storage.total();
         let first = tail.map_or(0, |tail| total.saturating_sub(u64::from(tail)));
         let history = SessionEvent::History {
             entries: self.entries(first, total).await?,
             first,
             total,
-            seq: self.audience.seq(),
+            seq: self.subscribers.seq(),
             info,
             origin,
         };
-        self.audience.show_to(feed, Arc::new(history));
+        self.subscribers.send_to(feed, Arc::new(history));
         Ok(Shown {
             resumed: false,
-            seq: self.audience.seq(),
+            seq: self.subscribers.seq(),
         })
     }
 
     pub(super) async fn page(&mut self, before: u64, limit: u32) -> Result<Page, HubError> {
-        let total = self.record.total();
+        let total = self.storage.total();
         let before = before.min(total);
         let first = before.saturating_sub(u64::from(limit));
         let entries = self.entries(first, before).await?;
@@ -234,34 +237,34 @@ impl Conversation {
             entries,
             first,
             total,
-            seq: self.audience.seq(),
+            seq: self.subscribers.seq(),
         })
     }
 
     pub(super) async fn entries(&mut self, from: u64, to: u64) -> Result<Vec<ChatEntry>, HubError> {
-        let read = self.record.entries(from, to).await;
+        let read = self.storage.entries(from, to).await;
         read.map_err(|error| HubError::SessionUnreadable(error.to_string()))
     }
 
     pub(super) async fn fold(&mut self) {
-        if let Err(error) = self.record.fold().await {
-            tracing::error!(%error, "could not finish a turn on disk");
+        if let Err(error) = self.storage.fold().await {
+            tracing::error!(%error, "could not move finished entries from the live log to the transcript");
         }
     }
 
     pub(super) async fn save(&mut self, note: Note) {
-        if let Err(error) = self.record.save(note.clone()).await {
-            tracing::error!(%error, "could not write");
-            self.record.owe(note);
-            self.show(SessionEvent::StoreTrouble(format!(
-                "A change could not be saved yet: {error}"
+        if let Err(error) = self.storage.save(note.clone()).await {
+            tracing::error!(%error, "could not write a note to the transcript");
+            self.storage.save_later(note);
+            self.publish(SessionEvent::StoreTrouble(format!(
+                "A change of this session could not be saved yet: {error}. It is saved with the next change."
             )));
         }
     }
 
-    /// Ends a turn that an earlier process left running. Returns the new total.
+    /// Ends the turn that was running when an earlier server process ended. Returns the new number of entries.
     pub(super) fn interrupt(&mut self) -> u64 {
-        let number = self.record.total() + 1;
+        let number = self.storage.total() + 1;
         let entry = ChatEntry::Turn(TurnEntry {
             entry_id: format!("e{number}"),
             outcome: TurnOutcome::Interrupted,
@@ -270,7 +273,7 @@ impl Conversation {
             tokens: None,
             timestamp: stamp(Timestamp::now()),
         });
-        let in_flight = self.record.in_flight_mut();
+        let in_flight = self.storage.in_flight_mut();
         for entry in in_flight.values_mut() {
             if let ChatEntry::ToolCall(call) = entry
                 && call.status == ToolStatus::Running
@@ -284,16 +287,16 @@ impl Conversation {
         number
     }
 
-    /// Nobody is left to take an answer to what was asked before this start.
-    pub(super) fn close_questions(&mut self) {
-        for entry in self.record.in_flight_mut().values_mut() {
+    /// Closes elicitations from before this start: the agent process that would receive an answer has ended.
+    pub(super) fn close_elicitations(&mut self) {
+        for entry in self.storage.in_flight_mut().values_mut() {
             if let ChatEntry::Question(question) = entry {
                 question.outcome.get_or_insert(QuestionOutcome::Interrupted);
             }
         }
     }
 
-    /// Another conversation takes the place of this one; whoever watches starts over.
+    /// Replaces the conversation; subscribers get a snapshot of the new one.
     pub(super) async fn replace(
         &mut self,
         header: Header,
@@ -302,18 +305,18 @@ impl Conversation {
         kept: PathBuf,
         info: impl FnOnce() -> SessionInfo,
     ) {
-        let replaced = self.record.replace(header, entries, running, kept).await;
+        let replaced = self.storage.replace(header, entries, running, kept).await;
         if let Err(error) = replaced {
-            tracing::error!(%error, "could not take over what the agent knows");
+            tracing::error!(%error, "could not replace the transcript with the agent's replay");
             return;
         }
-        let seq = self.audience.start_over();
-        let total = self.record.total();
+        let seq = self.subscribers.start_over();
+        let total = self.storage.total();
         let first = total.saturating_sub(TAIL);
         let Ok(entries) = self.entries(first, total).await else {
             return;
         };
-        self.show(SessionEvent::History {
+        self.publish(SessionEvent::History {
             entries,
             first,
             total,

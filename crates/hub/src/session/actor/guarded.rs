@@ -1,46 +1,49 @@
-//! A write that a person has to agree to: asked in the conversation like an agent's own question, and carried out, once,
-//! if the answer is yes.
+//! Writes to sensitive paths: the user is asked with a permission request, and the write is carried out once if the
+//! user allows it.
 
 use std::path::PathBuf;
 
 use serde_json::Value;
 use wire::{PermissionOption, ToolContent, ToolKind, ToolStatus};
 
-use super::{Actor, Own};
+use super::{Actor, TaskReport};
 use crate::session::state::Input;
 use agents::Answer;
 use conversation::{ToolCallPatch, Update};
 
-pub(super) const AGREE: &str = "liminal-write";
-const REFUSE: &str = "liminal-leave";
-/// What is shown of the new content.
+pub(super) const ALLOW_WRITE: &str = "liminal-write";
+const REJECT_WRITE: &str = "liminal-leave";
+/// Maximum size of new content that the permission request shows.
 const SHOWN_BYTES_MAX: usize = 64 * 1024;
 const INVALID_PARAMS: i32 = -32602;
 
-/// Who waits for the answer to a permission question.
-pub(super) enum Waiting {
-    /// The agent, which asked.
+/// An open permission request, with its recipient.
+pub(super) enum PendingPermission {
+    /// The agent requested permission itself.
     Agent(Answer),
-    /// The agent, which did not ask, and its write.
-    Write { wanted: Guarded, call_id: String },
+    /// The server requires permission for a write of the agent.
+    Write {
+        write: GuardedWrite,
+        call_id: String,
+    },
 }
 
-/// What an agent wants to write.
-pub(super) struct Guarded {
-    /// Below the project, with every link followed.
+/// A write to a sensitive path that the agent requested.
+pub(super) struct GuardedWrite {
+    /// Path below the project, with symlinks resolved.
     pub(super) path: PathBuf,
     pub(super) params: Value,
     pub(super) answer: Answer,
 }
 
 impl Actor {
-    pub(super) async fn ask_to_write(&mut self, wanted: Guarded) {
-        let permission_id = format!("p{}", self.next_question);
-        self.next_question += 1;
+    pub(super) async fn request_write_permission(&mut self, write: GuardedWrite) {
+        let permission_id = format!("p{}", self.next_permission);
+        self.next_permission += 1;
         let call_id = format!("liminal-write-{permission_id}");
-        let path = wanted.path.to_string_lossy().into_owned();
+        let path = write.path.to_string_lossy().into_owned();
         let title = format!("Write {path}");
-        let content = wanted.params["content"].as_str().unwrap_or_default();
+        let content = write.params["content"].as_str().unwrap_or_default();
         let content = match content.len() <= SHOWN_BYTES_MAX {
             true => ToolContent::Diff {
                 path,
@@ -48,7 +51,7 @@ impl Actor {
                 new_text: content.to_owned(),
             },
             false => ToolContent::Text {
-                text: format!("{} bytes, too much to show here.", content.len()),
+                text: format!("{} bytes, too large to show here.", content.len()),
             },
         };
         let patch = ToolCallPatch {
@@ -64,14 +67,14 @@ impl Actor {
             kind: kind.to_owned(),
         };
         let options = vec![
-            option(AGREE, "Write it", "allow_once"),
-            option(REFUSE, "Leave it", "reject_once"),
+            option(ALLOW_WRITE, "Write it", "allow_once"),
+            option(REJECT_WRITE, "Leave it", "reject_once"),
         ];
-        self.questions.insert(
+        self.permission_requests.insert(
             permission_id.clone(),
-            (Waiting::Write { wanted, call_id }, title),
+            (PendingPermission::Write { write, call_id }, title),
         );
-        self.step(Input::PermissionAsked {
+        self.step(Input::PermissionRequested {
             permission_id,
             patch: Box::new(patch),
             options,
@@ -80,20 +83,23 @@ impl Actor {
         .await;
     }
 
-    pub(super) fn write_if(&mut self, agreed: bool, wanted: Guarded, call_id: String) {
-        let (own, host) = (self.own.clone(), self.host.clone());
-        let Guarded {
+    pub(super) fn finish_write(&mut self, allowed: bool, write: GuardedWrite, call_id: String) {
+        let (reports, host) = (self.reports.clone(), self.host.clone());
+        let GuardedWrite {
             path,
             params,
             answer,
-        } = wanted;
+        } = write;
         tokio::spawn(async move {
-            let written = match (agreed, host) {
+            let written = match (allowed, host) {
                 (true, Some(host)) => host
                     .write_agreed(params, path)
                     .await
                     .map_err(|refusal| (refusal.code, refusal.message)),
-                _ => Err((INVALID_PARAMS, "the person did not agree to it".to_owned())),
+                _ => Err((
+                    INVALID_PARAMS,
+                    "the user did not allow the write".to_owned(),
+                )),
             };
             let status = match written {
                 Ok(_) => ToolStatus::Complete,
@@ -103,9 +109,9 @@ impl Actor {
                 status: Some(status),
                 ..ToolCallPatch::new(&call_id)
             };
-            // Before the agent goes on with it.
+            // First, so that the tool call ends before the agent continues.
             let ended = Input::Update(Update::ToolCall(Box::new(patch)));
-            let _ = own.send(Own::Input(ended)).await;
+            let _ = reports.send(TaskReport::Input(ended)).await;
             match written {
                 Ok(result) => answer.succeed(result),
                 Err((code, message)) => answer.refuse(code, &message),

@@ -1,5 +1,6 @@
-//! The agent's side of a session: what it says is heard, what it asks is served, and what it remembers is
-//! held against what we have.
+//! The agent link of a session: receives the agent's events, serves its requests, and merges the conversation it
+//! replays into the transcript.
+
 use std::collections::BTreeMap;
 
 use base64::prelude::{BASE64_STANDARD, Engine as _};
@@ -9,9 +10,9 @@ use tokio::time::Instant;
 use uuid::Uuid;
 use wire::{AttachProblem, ChatEntry, QuestionOutcome, TurnPhase};
 
-use super::guarded::{AGREE, Guarded, Waiting};
-use super::record::keep;
-use super::{Actor, Own};
+use super::guarded::{ALLOW_WRITE, GuardedWrite, PendingPermission};
+use super::record::apply;
+use super::{Actor, TaskReport};
 use crate::error::HubError;
 use crate::session::index::trash;
 use crate::session::reconcile::{Reconciled, reconcile};
@@ -25,38 +26,38 @@ use conversation::Update;
 use conversation::{Entries, entry_number};
 use store::Uploads;
 
-/// Questions of one session that may be open at once.
-const QUESTIONS_MAX: usize = 16;
-/// What an agent may remember of a session that it opens again; it is in memory until it is held against what we have.
+/// Maximum open elicitations per session.
+const ELICITATIONS_MAX: usize = 16;
+/// Maximum size of a replay, which is in memory until it is merged into the transcript.
 const REPLAY_BYTES_MAX: usize = 512 * 1024 * 1024;
 
 pub(super) struct Replay {
     fold: Entries,
     entries: BTreeMap<u64, ChatEntry>,
-    /// It went on and on, and nothing of it is kept.
-    too_much: bool,
+    /// The replay exceeded `REPLAY_BYTES_MAX` and was discarded.
+    overflowed: bool,
 }
 
 impl Replay {
     pub(super) fn is_empty(&self) -> bool {
-        self.entries.is_empty() && !self.too_much
+        self.entries.is_empty() && !self.overflowed
     }
 
-    /// The conversation as the agent repeated it; none if it was too much.
+    /// The replayed conversation; `None` if it was too large.
     pub(super) fn finish(self) -> Option<Vec<ChatEntry>> {
-        (!self.too_much).then(|| self.entries.into_values().collect())
+        (!self.overflowed).then(|| self.entries.into_values().collect())
     }
 
     fn apply(&mut self, update: Update, now: &str) {
-        if self.too_much {
+        if self.overflowed {
             return;
         }
         for change in self.fold.apply(update, now) {
-            keep(&mut self.entries, &change);
+            apply(&mut self.entries, &change);
         }
         if self.fold.held() > REPLAY_BYTES_MAX {
             *self = Self {
-                too_much: true,
+                overflowed: true,
                 ..Self::default()
             };
         }
@@ -68,29 +69,32 @@ impl Default for Replay {
         Self {
             fold: Entries::after(0),
             entries: BTreeMap::new(),
-            too_much: false,
+            overflowed: false,
         }
     }
 }
 
 impl Actor {
-    pub(super) async fn heard(&mut self, said: &mut Vec<Routed>) {
-        self.last_heard = Instant::now();
-        self.last_heard_at = Timestamp::now();
-        self.quiet_told = false;
-        // Text that may still grow, and the room that all of it takes until it is written.
+    pub(super) async fn agent_events(&mut self, events: &mut Vec<Routed>) {
+        self.last_event = Instant::now();
+        self.last_event_at = Timestamp::now();
+        self.quiet_reported = false;
+        // Text that later events may extend, and the byte budget held by the events until they are written.
         let mut text: Option<Update> = None;
         let mut rooms = vec![];
-        for Routed { connection, event } in said.drain(..) {
-            let said = match event {
-                event if self.link != Some(connection) && !self.opens(&event) => {
-                    ignore(event);
+        for Routed { connection, event } in events.drain(..) {
+            let event = match event {
+                event
+                    if self.agent_connection != Some(connection)
+                        && !self.starts_current_attempt(&event) =>
+                {
+                    refuse_stale(event);
                     continue;
                 }
                 FromAgent::Update(update, room) => {
                     rooms.push(room);
                     let rest = match &mut text {
-                        Some(grown) => grown.merge(update),
+                        Some(text) => text.merge(update),
                         None => Some(update),
                     };
                     if let Some(update) = rest
@@ -100,12 +104,12 @@ impl Actor {
                     }
                     continue;
                 }
-                said => said,
+                event => event,
             };
             if let Some(whole) = text.take() {
                 self.update(whole).await;
             }
-            self.agent_said(connection, said).await;
+            self.agent_event(connection, event).await;
         }
         if let Some(whole) = text {
             self.update(whole).await;
@@ -115,12 +119,12 @@ impl Actor {
     async fn update(&mut self, update: Update) {
         if !matches!(update, Update::Session(_)) {
             if self.state.is_attaching() && self.restoring.is_none() {
-                let now = stamp(self.last_heard_at);
+                let now = stamp(self.last_event_at);
                 self.replay.apply(update, &now);
                 self.replayed();
                 return;
             }
-            // The agent would not open the session, and goes on with its replay.
+            // The agent failed to open the session but continues its replay.
             if self.state.is_detached() {
                 return;
             }
@@ -128,20 +132,20 @@ impl Actor {
         self.step(Input::Update(update)).await;
     }
 
-    /// Whether the event says which connection the attempt under way uses.
-    fn opens(&self, event: &FromAgent) -> bool {
-        let own = |attempt: u64| attempt == self.attempt && self.state.is_attaching();
-        matches!(event, FromAgent::Opening { attempt } if own(*attempt))
+    /// Whether the event announces the connection used by the current attempt to open the session.
+    fn starts_current_attempt(&self, event: &FromAgent) -> bool {
+        let is_current = |attempt: u64| attempt == self.attempt && self.state.is_attaching();
+        matches!(event, FromAgent::Opening { attempt } if is_current(*attempt))
     }
 
-    /// Whether an attempt has no answer yet.
-    fn is_asking(&self) -> bool {
+    /// Whether the agent has not answered the current attempt to open the session.
+    fn awaits_attach_answer(&self) -> bool {
         self.state.is_attaching() && self.settling.is_none() && self.restoring.is_none()
     }
 
-    async fn agent_said(&mut self, connection: u64, said: FromAgent) {
-        match said {
-            FromAgent::Opening { .. } => self.link = Some(connection),
+    async fn agent_event(&mut self, connection: u64, event: FromAgent) {
+        match event {
+            FromAgent::Opening { .. } => self.agent_connection = Some(connection),
             FromAgent::Update(update, _) => self.update(update).await,
             FromAgent::Attached { attempt, .. } if attempt != self.attempt => {}
             FromAgent::Attached {
@@ -155,17 +159,17 @@ impl Actor {
                     self.replay = Replay::default();
                     self.restore(session, answer).await;
                 }
-                // Here and not at the end of the process, by when the next attempt may be under way.
+                // Handled here and not when the process ends: by then the next attempt may have begun.
                 Err(AgentError::Lost { reason, .. }) => self.lost(reason).await,
                 Err(error) => self.attach_failed(error.into()).await,
             },
             FromAgent::Answered { turn, result } => {
                 self.cancel_deadline = None;
                 let lost = matches!(result, Err(AgentError::Lost { .. }));
-                // What ended it is told by the end of the process, which follows.
+                // The `Lost` event that follows ends the turn and has the reason.
                 if !lost {
                     let result = result.map_err(|error| match error {
-                        // Whose turn it was is plain to see.
+                        // Without the agent's name, which the page shows anyway.
                         AgentError::Refused { message, .. } => message,
                         error => error.to_string(),
                     });
@@ -180,39 +184,39 @@ impl Actor {
             FromAgent::Visited { elicitation_id } => {
                 self.step(Input::Visited { elicitation_id }).await;
             }
-            // The attempt has asked nothing of it yet, and wakes it.
-            FromAgent::Asleep if self.is_asking() => {}
+            // The current attempt has sent nothing yet; its request wakes the agent.
+            FromAgent::Asleep if self.awaits_attach_answer() => {}
             FromAgent::Asleep => {
-                self.let_go();
+                self.detach();
                 self.step(Input::AgentAsleep).await;
-                if !self.wishes.is_empty() {
-                    self.step(Input::Watched).await;
+                if !self.pending_choices.is_empty() {
+                    self.step(Input::ClientOpened).await;
                 }
             }
             FromAgent::Lost { reason } => self.lost(reason).await,
         }
     }
 
-    /// The process behind the session's connection is gone, and with it an attempt under way.
+    /// Handles the end of the agent process, and fails the current attempt to open the session.
     async fn lost(&mut self, reason: String) {
         let attaching = self.state.is_attaching();
-        self.let_go();
+        self.detach();
         let name = self.agent_name();
-        let said = match reason.is_empty() {
+        let message = match reason.is_empty() {
             true => format!("Connection to {name} lost."),
             false => format!("Connection to {name} lost ({reason})."),
         };
-        self.step(Input::AgentLost { reason: said }).await;
-        // Last: another attempt may begin with it.
+        self.step(Input::AgentLost { reason: message }).await;
+        // Last, because it can start another attempt.
         if attaching {
             let lost = AgentError::Lost { name, reason };
             self.attach_failed(lost.into()).await;
         }
     }
 
-    fn let_go(&mut self) {
+    fn detach(&mut self) {
         self.agent = None;
-        self.link = None;
+        self.agent_connection = None;
         self.cancel_deadline = None;
         self.replay = Replay::default();
         self.settling = None;
@@ -221,10 +225,10 @@ impl Actor {
 
     pub(super) async fn attach_failed(&mut self, error: HubError) {
         let (code, message) = (error.code(), error.to_string());
-        for wish in std::mem::take(&mut self.wishes) {
+        for pending in std::mem::take(&mut self.pending_choices) {
             let message = message.clone();
             let refused = HubError::SessionRefused { code, message };
-            let _ = wish.reply.send(Err(refused));
+            let _ = pending.reply.send(Err(refused));
         }
         let problem = AttachProblem { code, message };
         self.step(Input::AttachFailed(problem)).await;
@@ -234,13 +238,15 @@ impl Actor {
         match method {
             "session/request_permission" => match from_acp::permission(&params) {
                 Some((patch, options)) => {
-                    let permission_id = format!("p{}", self.next_question);
-                    self.next_question += 1;
+                    let permission_id = format!("p{}", self.next_permission);
+                    self.next_permission += 1;
                     let title = patch.title.clone().unwrap_or_default();
                     let guarded = would_write(&patch, self.setup.meta.project_path.as_ref());
-                    self.questions
-                        .insert(permission_id.clone(), (Waiting::Agent(answer), title));
-                    self.step(Input::PermissionAsked {
+                    self.permission_requests.insert(
+                        permission_id.clone(),
+                        (PendingPermission::Agent(answer), title),
+                    );
+                    self.step(Input::PermissionRequested {
                         permission_id,
                         patch: Box::new(patch),
                         options,
@@ -250,44 +256,49 @@ impl Actor {
                 }
                 None => answer.refuse(-32602, "not a permission request"),
             },
-            "elicitation/create" => self.ask_person(&params, answer).await,
+            "elicitation/create" => self.elicit(&params, answer).await,
             _ => self.serve(method.to_owned(), params, answer),
         }
     }
 
-    async fn ask_person(&mut self, params: &Value, answer: Answer) {
-        if self.asked.len() >= QUESTIONS_MAX {
-            return answer.refuse(-32603, "too many questions are open already");
+    async fn elicit(&mut self, params: &Value, answer: Answer) {
+        if self.elicitations.len() >= ELICITATIONS_MAX {
+            return answer.refuse(-32603, "too many elicitations are open in this session");
         }
         let asked = match elicitation::read(params) {
             Ok(asked) => Box::new(asked),
             Err(reason) => return answer.refuse(-32602, &reason),
         };
         let question_id = Uuid::new_v4().to_string();
-        let (own, id, withdrawn) = (self.own.clone(), question_id.clone(), answer.withdrawn());
+        let (reports, id, withdrawn) = (
+            self.reports.clone(),
+            question_id.clone(),
+            answer.withdrawn(),
+        );
         let waiting = tokio::spawn(async move {
             withdrawn.await;
-            let withdrawn = Input::QuestionWithdrawn { question_id: id };
-            let _ = own.send(Own::Input(withdrawn)).await;
+            let withdrawn = Input::ElicitationWithdrawn { question_id: id };
+            let _ = reports.send(TaskReport::Input(withdrawn)).await;
         });
-        self.asked
+        self.elicitations
             .insert(question_id.clone(), (answer, waiting.abort_handle()));
-        self.step(Input::QuestionAsked { question_id, asked }).await;
+        self.step(Input::ElicitationRequested { question_id, asked })
+            .await;
     }
 
-    pub(super) fn answer_question(
+    pub(super) fn send_elicitation_answer(
         &mut self,
         question_id: &str,
         outcome: QuestionOutcome,
         answers: Option<&Map<String, Value>>,
     ) {
-        if let Some((answer, waiting)) = self.asked.remove(question_id) {
+        if let Some((answer, waiting)) = self.elicitations.remove(question_id) {
             waiting.abort();
             answer.succeed(elicitation::answer(outcome, answers));
         }
     }
 
-    /// Files and commands, in a task of their own: a command may take an hour.
+    /// Serves a file or terminal request in a separate task: a command may run for an hour.
     fn serve(&mut self, method: String, params: Value, answer: Answer) {
         let host = match &self.host {
             Some(host) => Ok(host.clone()),
@@ -296,10 +307,10 @@ impl Actor {
         match host {
             Ok(host) => {
                 self.host = Some(host.clone());
-                let own = self.own.clone();
+                let reports = self.reports.clone();
                 tokio::spawn(async move {
                     let turn = host.turn(&method).await;
-                    // It is wanted again if somebody agrees.
+                    // Needed again if the user allows the write.
                     let again = (method == "fs/write_text_file").then(|| params.clone());
                     let refusal = match host.serve(&method, params).await {
                         Ok(result) => {
@@ -314,12 +325,12 @@ impl Actor {
                     };
                     match (refusal.guarded, again) {
                         (Some(path), Some(params)) => {
-                            let wanted = Guarded {
+                            let write = GuardedWrite {
                                 path,
                                 params,
                                 answer,
                             };
-                            let _ = own.send(Own::Guarded(wanted)).await;
+                            let _ = reports.send(TaskReport::GuardedWrite(write)).await;
                         }
                         _ => answer.refuse(refusal.code, &refusal.message),
                     }
@@ -328,19 +339,19 @@ impl Actor {
             Err(error) => {
                 answer.refuse(
                     -32603,
-                    &format!("the project's folder cannot be used: {error}"),
+                    &format!("the project folder cannot be used: {error}"),
                 );
             }
         }
     }
 
     pub(super) fn attach(&mut self) {
-        self.let_go();
+        self.detach();
         self.attempt += 1;
         let attempt = self.attempt;
         let kind = self.setup.kind.clone();
-        let (own, inbox, meta) = (
-            self.own.clone(),
+        let (reports, inbox, meta) = (
+            self.reports.clone(),
             self.inbox.clone(),
             self.setup.meta.clone(),
         );
@@ -357,23 +368,25 @@ impl Actor {
                 None => Err(HubError::AgentUnknown(meta.cli_type.clone())),
             };
             if let Err(error) = attached {
-                let _ = own.send(Own::AttachFailed { attempt, error }).await;
+                let _ = reports
+                    .send(TaskReport::AttachFailed { attempt, error })
+                    .await;
             }
         });
     }
 
-    /// When something last happened here, as far as this run knows.
+    /// Time of the last event since this server started.
     fn active_at(&self) -> Option<Timestamp> {
-        (self.conversation.audience.seq() > 0).then_some(self.last_heard_at)
+        (self.conversation.subscribers.seq() > 0).then_some(self.last_event_at)
     }
 
-    /// Holds what the agent said again against what we have.
-    pub(super) async fn adopt(&mut self, replay: Vec<ChatEntry>) {
-        let total = self.conversation.record.total();
+    /// Merges the agent's replay into the transcript.
+    pub(super) async fn merge_replay(&mut self, replay: Vec<ChatEntry>) {
+        let total = self.conversation.storage.total();
         let Ok(entries) = self.conversation.entries(0, total).await else {
             return;
         };
-        // What waits to be sent is not part of what the agent can know.
+        // A prompt that was not sent yet cannot be part of the replay.
         let sending = self.state.phase() == Some(TurnPhase::Starting);
         let mut ours: Vec<(u64, String)> = entries
             .iter()
@@ -422,13 +435,13 @@ impl Actor {
             .await;
     }
 
-    pub(super) fn answer_permission(
+    pub(super) fn send_permission_answer(
         &mut self,
         permission_id: &str,
         option_id: Option<String>,
         by_policy: bool,
     ) {
-        let Some((waiting, question)) = self.questions.remove(permission_id) else {
+        let Some((waiting, question)) = self.permission_requests.remove(permission_id) else {
             return;
         };
         let by = match (by_policy, &option_id) {
@@ -443,27 +456,27 @@ impl Actor {
         };
         self.setup.host.audit.record(&self.setup.meta.id, what);
         match waiting {
-            Waiting::Agent(answer) => answer.succeed(match option_id {
+            PendingPermission::Agent(answer) => answer.succeed(match option_id {
                 Some(id) => json!({"outcome": {"outcome": "selected", "optionId": id}}),
                 None => json!({"outcome": {"outcome": "cancelled"}}),
             }),
-            Waiting::Write { wanted, call_id } => {
-                let agreed = option_id.is_some_and(|id| id == AGREE);
-                self.write_if(agreed, wanted, call_id);
+            PendingPermission::Write { write, call_id } => {
+                let allowed = option_id.is_some_and(|id| id == ALLOW_WRITE);
+                self.finish_write(allowed, write, call_id);
             }
         }
     }
 }
 
-/// An event of a connection that the session does not use any more.
-fn ignore(event: FromAgent) {
+/// Drops an event from a connection that the session no longer uses; a request is refused.
+fn refuse_stale(event: FromAgent) {
     if let FromAgent::Request { answer, .. } = event {
         answer.refuse(-32602, "the session was opened through another connection");
     }
 }
 
-/// One that is gone meanwhile is left out: the words still count.
-pub(super) async fn pictures(uploads: Uploads, ids: Vec<String>) -> Vec<Picture> {
+/// Loads the pictures of a message. Missing ones are skipped, so that the text is still sent.
+pub(super) async fn load_pictures(uploads: Uploads, ids: Vec<String>) -> Vec<Picture> {
     if ids.is_empty() {
         return vec![];
     }

@@ -1,8 +1,8 @@
-//! The task of one session: everything that happens to it happens here, one thing after the other.
+//! The actor task of one session. It processes all inputs of the session one after the other.
 //!
-//! What to do is decided in `state`; here it is done. The agent is never awaited: requests run in
-//! tasks of their own and their answers come back through a queue. Text that is waiting is merged
-//! before it gets a number, so a flood costs few writes and few messages, and nothing waits for a clock.
+//! `state` decides; the actor carries out the effects. It never waits for the agent: requests run in
+//! separate tasks that report their results through a channel. Pending text is merged before it gets a
+//! number, so a flood of text causes few writes and few events, without a debounce timer.
 
 mod audience;
 mod choosing;
@@ -27,19 +27,19 @@ use tokio::task::AbortHandle;
 use tokio::time::Instant;
 use wire::{ChatEntry, PermissionPolicy, SessionState, TurnPhase};
 
-use self::audience::Audience;
-use self::choosing::Wish;
+use self::audience::Subscribers;
+use self::choosing::PendingChoice;
 use self::command::refuse;
 pub(crate) use self::command::{Command, Subscribe};
 pub use self::command::{Done, Page, Shown};
 use self::conversation::Conversation;
-use self::guarded::{Guarded, Waiting};
-use self::guest::{Replay, pictures};
-use self::record::Record;
+use self::guarded::{GuardedWrite, PendingPermission};
+use self::guest::{Replay, load_pictures};
+use self::record::Storage;
 use self::settling::Settling;
 use super::feed::{Feed, SessionEvent};
 use super::index::{Index, SessionMeta};
-use super::state::{Choice, Effect, Input, Known, Now, Refused, State};
+use super::state::{ConfigChoice, Effect, InitialState, Input, Now, Refused, State};
 use super::title::UNTITLED;
 use crate::error::HubError;
 use crate::events::Origin;
@@ -49,26 +49,27 @@ use agents::{
 use store::transcript::{Found, Header, Note, Transcript};
 use store::{Audit, Uploads};
 
-/// Requests that may wait for the task.
+/// Maximum commands that wait for the actor.
 const COMMANDS_MAX: usize = 256;
-/// What the agent may say ahead of the task.
+/// Maximum agent events that wait for the actor.
 pub(super) const FROM_AGENT_MAX: usize = 1024;
-/// What is heard of it at once: other sessions have their turn in between.
-const HEARD_AT_ONCE: usize = 64;
-const OWN_MAX: usize = 64;
-/// What commands may say ahead of the task; each may be long.
+/// Maximum agent events processed per wake-up, so that other sessions are not starved.
+const AGENT_EVENTS_PER_WAKE: usize = 64;
+/// Maximum reports of the actor's own tasks that wait for it.
+const TASK_REPORTS_MAX: usize = 64;
+/// Maximum terminal outputs that wait for the actor; each can be large.
 pub(super) const TERMINALS_MAX: usize = 4;
-/// How long an agent may take to answer a cancel before it counts as crashed.
+/// Time after which the process of an agent that does not answer a cancel is ended.
 const CANCEL_DEADLINE: Duration = Duration::from_secs(10);
-/// How far back request ids are read from the transcript.
+/// Number of latest entries from which accepted request ids are read at start.
 const REQUEST_IDS: u64 = 200;
 
-/// What a session is started with.
+/// Everything an actor needs to start.
 pub(crate) struct Setup {
     pub(crate) meta: Arc<SessionMeta>,
     pub(crate) path: PathBuf,
     pub(crate) boot_id: Arc<str>,
-    /// Missing when the catalog no longer has it.
+    /// `None` if the catalog no longer has this agent.
     pub(crate) kind: Option<AgentKind>,
     pub(crate) index: Arc<Index>,
     pub(crate) host: HostSetup,
@@ -79,7 +80,7 @@ pub(crate) struct Setup {
     pub(crate) restarts_when_quiet: bool,
 }
 
-/// A session that its agent has just opened.
+/// A session that the agent has just created.
 pub(crate) struct Fresh {
     pub(crate) transcript: Transcript,
     pub(crate) agent: AgentSession,
@@ -88,26 +89,26 @@ pub(crate) struct Fresh {
     pub(crate) from_agent: mpsc::Receiver<Routed>,
 }
 
-/// What the task's own helpers report.
-enum Own {
+/// Results of tasks that the actor started.
+enum TaskReport {
     Input(Input),
     AttachFailed {
         attempt: u64,
         error: HubError,
     },
-    /// The agent wants to write what a person has to agree to.
-    Guarded(Guarded),
-    /// What became of a wish, with the agent's answer.
-    Chose {
+    /// The agent requests a write to a sensitive path.
+    GuardedWrite(GuardedWrite),
+    /// The agent's answer to a config choice.
+    ChoiceAnswered {
         connection: u64,
-        wish: Wish,
+        pending: PendingChoice,
         answer: Result<Value, AgentError>,
     },
-    /// The agent has the session open, and was told again what had been chosen in it.
+    /// The agent has opened the session and has answered the config choices that were sent to it again.
     Restored {
         session: AgentSession,
         answer: Value,
-        chosen: Vec<(Choice, Value)>,
+        chosen: Vec<(ConfigChoice, Value)>,
     },
 }
 
@@ -123,7 +124,7 @@ async fn run(setup: Setup, fresh: Option<Fresh>, mut commands: mpsc::Receiver<Co
         None => match read(setup.path.clone(), setup.meta.header()).await {
             Ok(read) => Actor::load(setup, read, commands).await,
             Err(reason) => {
-                tracing::error!(reason, "a transcript could not be read");
+                tracing::error!(reason, "could not open a transcript");
                 while let Some(command) = commands.recv().await {
                     refuse(command, &reason);
                 }
@@ -136,14 +137,14 @@ async fn run(setup: Setup, fresh: Option<Fresh>, mut commands: mpsc::Receiver<Co
 
 type Read = (Transcript, Found, Vec<ChatEntry>);
 
-/// Reads the transcript and its last entries. A transcript that was removed by hand begins again.
+/// Reads the transcript and its last entries. Replaces a missing transcript by an empty one.
 async fn read(path: PathBuf, header: Header) -> Result<Read, String> {
     let read = tokio::task::spawn_blocking(move || {
         let (transcript, found) = match Transcript::open(&path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 tracing::warn!(
                     session = header.session,
-                    "its transcript is missing; a new one begins"
+                    "transcript is missing; created an empty one"
                 );
                 (Transcript::create(&path, &header)?, Found::default())
             }
@@ -156,50 +157,53 @@ async fn read(path: PathBuf, header: Header) -> Result<Read, String> {
     });
     match read.await {
         Ok(read) => read.map_err(|error| error.to_string()),
-        Err(_) => Err("reading it failed".to_owned()),
+        Err(_) => Err("the reading task failed".to_owned()),
     }
 }
 
 struct Actor {
     setup: Setup,
     commands: mpsc::Receiver<Command>,
-    /// What could not be done while the disk refused, and is done afterwards.
-    put_off: VecDeque<Command>,
+    /// Commands that arrived while the disk could not be written, carried out afterwards.
+    deferred: VecDeque<Command>,
     state: State,
     conversation: Conversation,
     agent: Option<AgentSession>,
     inbox: mpsc::Sender<Routed>,
     from_agent: mpsc::Receiver<Routed>,
-    /// Counts attempts to open the session. What belongs to an earlier one changes nothing.
+    /// Number of the current attempt to open the session with the agent. Events of earlier attempts are ignored.
     attempt: u64,
-    /// The connection of the attempt under way, once it is known, or of the open session. What belongs to another one
-    /// changes nothing.
-    link: Option<u64>,
-    /// What the agent says while it says everything again.
+    /// The agent connection of the open session, or of the current attempt once it is known. Events of other
+    /// connections are ignored.
+    agent_connection: Option<u64>,
+    /// Entries that the agent has replayed so far.
     replay: Replay,
-    /// The session was loaded, and more of its replay may follow.
+    /// Set after a load was answered, while more replay events may follow.
     settling: Option<Settling>,
-    /// The id of the agent's connection, while it is told again what had been chosen.
+    /// The agent connection to which earlier config choices are being sent again.
     restoring: Option<u64>,
-    /// What is to be chosen once the agent has the session open.
-    wishes: Vec<Wish>,
-    questions: HashMap<String, (Waiting, String)>,
-    next_question: u64,
-    /// What is not about permission, each with the task that waits for the agent to change its mind.
-    asked: HashMap<String, (Answer, AbortHandle)>,
-    /// Opened when the agent first asks for something.
+    /// Config choices to send once the agent has the session open.
+    pending_choices: Vec<PendingChoice>,
+    /// Open permission requests with their titles, by permission id.
+    permission_requests: HashMap<String, (PendingPermission, String)>,
+    next_permission: u64,
+    /// Open elicitations by question id, each with the task that waits for the agent to withdraw it.
+    elicitations: HashMap<String, (Answer, AbortHandle)>,
+    /// Opened with the agent's first file or terminal request.
     host: Option<Host>,
     terminals: mpsc::Receiver<TerminalOutput>,
-    own: mpsc::Sender<Own>,
-    from_own: mpsc::Receiver<Own>,
-    /// Whose request is being carried out.
+    reports: mpsc::Sender<TaskReport>,
+    from_tasks: mpsc::Receiver<TaskReport>,
+    /// The request that is being carried out.
     origin: Origin,
     info_changed: bool,
-    shown: Option<SessionState>,
-    active: Option<Timestamp>,
-    last_heard: Instant,
-    last_heard_at: Timestamp,
-    quiet_told: bool,
+    published_state: Option<SessionState>,
+    /// Time of an activity that is not published yet.
+    new_activity: Option<Timestamp>,
+    last_event: Instant,
+    last_event_at: Timestamp,
+    /// Whether `Input::Quiet` was sent since the last event.
+    quiet_reported: bool,
     cancel_deadline: Option<Instant>,
 }
 
@@ -209,7 +213,7 @@ impl Actor {
         let read = (fresh.transcript, Found::default(), vec![]);
         let mut actor = Self::new(setup, read, commands, channel);
         let takes_images = fresh.agent.takes_images();
-        actor.link = Some(fresh.agent.connection_id());
+        actor.agent_connection = Some(fresh.agent.connection_id());
         actor.agent = Some(fresh.agent);
         let answer = fresh.answer;
         let _ = actor.state.step(
@@ -223,20 +227,20 @@ impl Actor {
         actor
     }
 
-    /// Goes on with what was read, and ends a turn that was cut short.
+    /// Starts from a transcript on disk, and ends a turn that was interrupted.
     async fn load(setup: Setup, mut read: Read, commands: mpsc::Receiver<Command>) -> Self {
         let (_, found, _) = &mut read;
         let interrupted = std::mem::take(&mut found.interrupted);
-        let leftover = interrupted || !found.in_flight.is_empty();
+        let has_live_log = interrupted || !found.in_flight.is_empty();
         let mut actor = Self::new(setup, read, commands, mpsc::channel(FROM_AGENT_MAX));
         if interrupted {
             let total = actor.conversation.interrupt();
             actor.state.renumber(total);
             actor.state.interrupted();
-            actor.tell();
+            actor.publish_info();
         }
-        if leftover {
-            actor.conversation.close_questions();
+        if has_live_log {
+            actor.conversation.close_elicitations();
             actor.conversation.fold().await;
         }
         actor
@@ -248,8 +252,8 @@ impl Actor {
         commands: mpsc::Receiver<Command>,
         (inbox, from_agent): (mpsc::Sender<Routed>, mpsc::Receiver<Routed>),
     ) -> Self {
-        let record = Record::new(transcript, found);
-        let note = record.note();
+        let storage = Storage::new(transcript, found);
+        let note = storage.note();
         let accepted = tail.iter().filter_map(|entry| match entry {
             ChatEntry::User { request_id, .. } => request_id.clone(),
             _ => None,
@@ -259,8 +263,8 @@ impl Actor {
             ChatEntry::Turn(turn) => Some(turn.outcome.is_failure()),
             _ => None,
         });
-        let state = State::new(Known {
-            total: record.total(),
+        let state = State::new(InitialState {
+            total: storage.total(),
             titled: setup.meta.title != UNTITLED,
             failed: failed.unwrap_or(false),
             policy: note.policy.unwrap_or(setup.policy),
@@ -269,52 +273,52 @@ impl Actor {
             queue,
             restarts_when_quiet: setup.restarts_when_quiet,
         });
-        let (own, from_own) = mpsc::channel(OWN_MAX);
+        let (reports, from_tasks) = mpsc::channel(TASK_REPORTS_MAX);
         let (output, terminals) = mpsc::channel(TERMINALS_MAX);
         setup.host.output = output;
-        let audience = Audience::new(setup.meta.id.as_str().into(), setup.boot_id.clone());
+        let subscribers = Subscribers::new(setup.meta.id.as_str().into(), setup.boot_id.clone());
         Self {
             setup,
             commands,
-            put_off: VecDeque::new(),
+            deferred: VecDeque::new(),
             state,
-            conversation: Conversation::new(record, audience),
+            conversation: Conversation::new(storage, subscribers),
             agent: None,
             inbox,
             from_agent,
             attempt: 0,
-            link: None,
+            agent_connection: None,
             replay: Replay::default(),
             settling: None,
             restoring: None,
-            wishes: vec![],
-            questions: HashMap::new(),
-            next_question: 1,
-            asked: HashMap::new(),
+            pending_choices: vec![],
+            permission_requests: HashMap::new(),
+            next_permission: 1,
+            elicitations: HashMap::new(),
             host: None,
             terminals,
-            own,
-            from_own,
+            reports,
+            from_tasks,
             origin: Origin::default(),
             info_changed: false,
-            shown: None,
-            active: None,
-            last_heard: Instant::now(),
-            last_heard_at: Timestamp::now(),
-            quiet_told: false,
+            published_state: None,
+            new_activity: None,
+            last_event: Instant::now(),
+            last_event_at: Timestamp::now(),
+            quiet_reported: false,
             cancel_deadline: None,
         }
     }
 
     async fn run(&mut self) {
-        let mut said = Vec::new();
+        let mut events = Vec::new();
         loop {
             let timer = self.next_timer();
             tokio::select! {
-                command = next_command(&mut self.put_off, &mut self.commands) => match command {
-                    Some(Command::Stop { for_good, reply }) => {
-                        self.stop(for_good).await;
-                        if let Some(agent) = self.agent.take_if(|_| for_good) {
+                command = next_command(&mut self.deferred, &mut self.commands) => match command {
+                    Some(Command::Stop { deleted, reply }) => {
+                        self.stop(deleted).await;
+                        if let Some(agent) = self.agent.take_if(|_| deleted) {
                             tokio::spawn(async move { agent.close().await });
                         }
                         let _ = reply.send(());
@@ -323,21 +327,21 @@ impl Actor {
                     Some(command) => self.command(command).await,
                     None => return self.stop(false).await,
                 },
-                count = self.from_agent.recv_many(&mut said, HEARD_AT_ONCE) => {
+                count = self.from_agent.recv_many(&mut events, AGENT_EVENTS_PER_WAKE) => {
                     if count > 0 {
-                        self.heard(&mut said).await;
+                        self.agent_events(&mut events).await;
                     }
-                    if count == HEARD_AT_ONCE {
+                    if count == AGENT_EVENTS_PER_WAKE {
                         tokio::task::yield_now().await;
                     }
                 }
                 Some(output) = self.terminals.recv() => self.step(Input::Terminal(output)).await,
-                Some(own) = self.from_own.recv() => self.own(own).await,
+                Some(report) = self.from_tasks.recv() => self.task_report(report).await,
                 () = due(timer) => self.timer().await,
             }
             self.commit().await;
-            self.conversation.record.shorten().await;
-            self.tell();
+            self.conversation.storage.shorten().await;
+            self.publish_info();
         }
     }
 
@@ -348,20 +352,20 @@ impl Actor {
         }
     }
 
-    async fn own(&mut self, own: Own) {
-        match own {
-            Own::Input(input) => self.step(input).await,
-            Own::AttachFailed { attempt, error } if attempt == self.attempt => {
+    async fn task_report(&mut self, report: TaskReport) {
+        match report {
+            TaskReport::Input(input) => self.step(input).await,
+            TaskReport::AttachFailed { attempt, error } if attempt == self.attempt => {
                 self.attach_failed(error).await;
             }
-            Own::AttachFailed { .. } => {}
-            Own::Guarded(wanted) => self.ask_to_write(wanted).await,
-            Own::Chose {
+            TaskReport::AttachFailed { .. } => {}
+            TaskReport::GuardedWrite(write) => self.request_write_permission(write).await,
+            TaskReport::ChoiceAnswered {
                 connection,
-                wish,
+                pending,
                 answer,
-            } => self.chose(connection, wish, answer).await,
-            Own::Restored {
+            } => self.choice_answered(connection, pending, answer).await,
+            TaskReport::Restored {
                 session,
                 answer,
                 chosen,
@@ -375,12 +379,12 @@ impl Actor {
                 let opens = matches!(how, Subscribe::Open { .. });
                 let subscribed = self.subscribe(feed, how).await;
                 if opens && subscribed.is_ok() {
-                    self.step(Input::Watched).await;
+                    self.step(Input::ClientOpened).await;
                 }
                 let _ = reply.send(subscribed);
             }
             Command::Unsubscribe { connection } => {
-                self.conversation.audience.leave(connection);
+                self.conversation.subscribers.remove(connection);
             }
             Command::Page {
                 before,
@@ -388,20 +392,20 @@ impl Actor {
                 reply,
             } => drop(reply.send(self.conversation.page(before, limit).await)),
             Command::Info { reply } => drop(reply.send(Ok(self.state.info()))),
-            Command::Questions { reply } => drop(reply.send(Ok(self.state.questions()))),
+            Command::Elicitations { reply } => drop(reply.send(Ok(self.state.open_elicitations()))),
             Command::Act {
                 input,
                 origin,
                 reply,
             } => drop(reply.send(self.act(input, origin).await)),
-            Command::Choose { choice, reply } => self.choose(Wish { choice, reply }).await,
+            Command::Choose { choice, reply } => self.choose(PendingChoice { choice, reply }).await,
             Command::Titled { title, reply } => {
                 let note = Note {
                     title: Some(title),
                     ..Note::default()
                 };
                 self.state.titled();
-                let noted = self.conversation.record.save(note).await;
+                let noted = self.conversation.storage.save(note).await;
                 let _ = reply.send(noted.map_err(|error| HubError::Write(Arc::new(error))));
             }
             Command::Archived(archived) => {
@@ -423,7 +427,7 @@ impl Actor {
             .map_err(|Refused { code, message }| HubError::SessionRefused { code, message })?;
         let begins = effects.contains(&Effect::TurnBegins);
         self.origin = origin;
-        match self.keep_first(effects).await {
+        match self.persist_first(effects).await {
             Ok(rest) => self.carry_out(rest).await,
             Err(error) => {
                 self.state = before;
@@ -438,7 +442,7 @@ impl Actor {
     }
 
     async fn step(&mut self, input: Input) {
-        // Only what people ask can be refused.
+        // Only requests of clients can be refused; no client waits for the result of an input here.
         if let Ok(effects) = self.state.step(input, Now::read()) {
             self.carry_out(effects).await;
         }
@@ -447,10 +451,10 @@ impl Actor {
     async fn carry_out(&mut self, effects: Vec<Effect>) {
         for effect in effects {
             if let Effect::Change(change) = effect {
-                self.conversation.pend(change);
+                self.conversation.queue_change(change);
                 continue;
             }
-            // What was decided before is shown before.
+            // Earlier changes are written and published before other effects are carried out.
             if !matches!(effect, Effect::Info | Effect::Origin) {
                 self.commit().await;
             }
@@ -468,7 +472,7 @@ impl Actor {
                 Effect::Info => self.info_changed = true,
                 Effect::Title(title) => self.title(title).await,
                 Effect::Touch => {
-                    self.active = Some(Timestamp::now());
+                    self.new_activity = Some(Timestamp::now());
                     self.info_changed = true;
                 }
                 Effect::SaveQueue => self.conversation.save(self.queue_note()).await,
@@ -476,10 +480,10 @@ impl Actor {
                 Effect::SaveChosen => self.conversation.save(self.chosen_note()).await,
                 Effect::Attach => self.attach(),
                 Effect::Prompt { turn, message } => {
-                    self.last_heard = Instant::now();
-                    self.last_heard_at = Timestamp::now();
-                    self.quiet_told = false;
-                    let pictures = pictures(self.setup.uploads.clone(), message.images).await;
+                    self.last_event = Instant::now();
+                    self.last_event_at = Timestamp::now();
+                    self.quiet_reported = false;
+                    let pictures = load_pictures(self.setup.uploads.clone(), message.images).await;
                     if let Some(agent) = &self.agent {
                         agent.prompt(turn, &message.content, pictures);
                     }
@@ -495,19 +499,19 @@ impl Actor {
                     option_id,
                     by_policy,
                 } => {
-                    self.answer_permission(&permission_id, option_id, by_policy);
+                    self.send_permission_answer(&permission_id, option_id, by_policy);
                 }
-                Effect::AnswerQuestion {
+                Effect::AnswerElicitation {
                     question_id,
                     outcome,
                     answers,
-                } => self.answer_question(&question_id, outcome, answers.as_ref()),
-                Effect::RestartAgent => {
+                } => self.send_elicitation_answer(&question_id, outcome, answers.as_ref()),
+                Effect::KillAgent => {
                     if let Some(kind) = self.setup.kind.clone() {
                         let session = &self.setup.meta.id;
                         tracing::warn!(
                             session,
-                            "an agent went on and on, or would not stop, and is ended"
+                            "ending an agent process that was quiet for too long or ignored a cancel"
                         );
                         tokio::spawn(async move { kind.kill().await });
                     }
@@ -516,24 +520,24 @@ impl Actor {
         }
     }
 
-    /// Tells those who watch, and those who list, what has changed beside the conversation.
-    fn tell(&mut self) {
+    /// Publishes changes beside the conversation to subscribers and to the session list.
+    fn publish_info(&mut self) {
         if std::mem::take(&mut self.info_changed) {
             let info = Box::new(self.state.info());
-            self.conversation.show(SessionEvent::Info(info));
+            self.conversation.publish(SessionEvent::Info(info));
         }
-        let state = self.state.shown();
-        let active = self.active.take();
-        if active.is_some() || self.shown.unwrap_or(SessionState::Idle) != state {
+        let state = self.state.list_state();
+        let active = self.new_activity.take();
+        if active.is_some() || self.published_state.unwrap_or(SessionState::Idle) != state {
             self.setup.index.note(&self.setup.meta, state, active);
         }
-        self.shown = Some(state);
+        self.published_state = Some(state);
     }
 
     async fn subscribe(&mut self, feed: Feed, how: Subscribe) -> Result<Shown, HubError> {
         let mut shown = Shown {
             resumed: false,
-            seq: self.conversation.audience.seq(),
+            seq: self.conversation.subscribers.seq(),
         };
         match how {
             Subscribe::Open {
@@ -544,10 +548,10 @@ impl Actor {
                 let info = self.state.info();
                 let open = self.conversation.open(&feed, after, tail, info, origin);
                 shown = open.await?;
-                self.conversation.audience.join(feed);
+                self.conversation.subscribers.add(feed);
             }
-            Subscribe::Follow if self.conversation.audience.has(feed.connection()) => {}
-            Subscribe::Follow => self.conversation.audience.join(feed),
+            Subscribe::Follow if self.conversation.subscribers.has(feed.connection()) => {}
+            Subscribe::Follow => self.conversation.subscribers.add(feed),
         }
         Ok(shown)
     }
@@ -560,19 +564,19 @@ impl Actor {
         self.conversation.save(note).await;
         let index = self.setup.index.clone();
         index.note_title(&self.setup.meta, title);
-        // The index has a queue of its own; the turn does not wait for it.
+        // In a separate task, so that the turn does not wait for the index.
         tokio::spawn(async move {
             if let Err(error) = index.catch_up().await {
-                tracing::error!(%error, "could not save a title");
+                tracing::error!(%error, "could not write a title to the session index");
             }
         });
     }
 
     fn next_timer(&self) -> Option<Instant> {
         let working = self.state.phase() == Some(TurnPhase::Working);
-        let asked = !self.questions.is_empty() || !self.asked.is_empty();
-        let listening = working && !self.quiet_told && !asked;
-        let quiet = listening.then(|| self.last_heard + self.setup.quiet_after);
+        let waits_for_user = !self.permission_requests.is_empty() || !self.elicitations.is_empty();
+        let expects_events = working && !self.quiet_reported && !waits_for_user;
+        let quiet = expects_events.then(|| self.last_event + self.setup.quiet_after);
         let settled = self.settling.as_ref().map(Settling::due);
         let timers = [settled, quiet, self.cancel_deadline];
         timers.into_iter().flatten().min()
@@ -589,31 +593,31 @@ impl Actor {
         } else if self.cancel_deadline.is_some_and(|deadline| deadline <= now) {
             self.cancel_deadline = None;
             self.step(Input::CancelUnanswered).await;
-        } else if now >= self.last_heard + self.setup.quiet_after {
-            self.quiet_told = true;
-            let since = self.last_heard_at;
+        } else if now >= self.last_event + self.setup.quiet_after {
+            self.quiet_reported = true;
+            let since = self.last_event_at;
             self.step(Input::Quiet { since }).await;
         }
     }
 
-    async fn stop(&mut self, for_good: bool) {
-        self.step(Input::Stop { for_good }).await;
+    async fn stop(&mut self, deleted: bool) {
+        self.step(Input::Stop { deleted }).await;
         self.commit().await;
         if let Some(host) = self.host.take() {
             host.close().await;
         }
-        if !self.conversation.record.in_flight().is_empty() {
+        if !self.conversation.storage.in_flight().is_empty() {
             self.conversation.fold().await;
         }
-        self.tell();
+        self.publish_info();
     }
 }
 
 async fn next_command(
-    put_off: &mut VecDeque<Command>,
+    deferred: &mut VecDeque<Command>,
     commands: &mut mpsc::Receiver<Command>,
 ) -> Option<Command> {
-    match put_off.pop_front() {
+    match deferred.pop_front() {
         Some(command) => Some(command),
         None => commands.recv().await,
     }

@@ -1,4 +1,4 @@
-//! A session's conversation: the transcript on disk, and entries that are not in it yet.
+//! A session's conversation on disk, with the entries that are not in the transcript yet.
 //!
 //! Invariant: entries in `in_flight` are in the live log, so none is lost with the process.
 
@@ -11,24 +11,24 @@ use wire::ChatEntry;
 use conversation::{EntryChange, entry_number, extend};
 use store::transcript::{Found, Header, Note, Transcript};
 
-pub(super) struct Record {
-    /// Missing only while a blocking task has it.
+pub(super) struct Storage {
+    /// `None` only while a blocking task has it.
     transcript: Option<Transcript>,
     /// Entries that are not in the transcript yet, or not as they are now.
     in_flight: BTreeMap<u64, ChatEntry>,
     /// All notes about the session, merged.
     note: Note,
-    /// Part of the note could not be written yet.
-    owes_note: bool,
+    /// Part of the merged note could not be written yet.
+    note_is_unsaved: bool,
 }
 
-impl Record {
+impl Storage {
     pub(super) fn new(transcript: Transcript, found: Found) -> Self {
         Self {
             transcript: Some(transcript),
             in_flight: found.in_flight,
             note: found.note,
-            owes_note: false,
+            note_is_unsaved: false,
         }
     }
 
@@ -53,7 +53,7 @@ impl Record {
         self.transcript.as_ref().map_or(0, Transcript::total)
     }
 
-    /// Entries `from..to`, counted from 0, as they are now.
+    /// The current entries `from..to`, counted from 0.
     pub(super) async fn entries(&mut self, from: u64, to: u64) -> io::Result<Vec<ChatEntry>> {
         let mut entries = match from < self.written() {
             true => {
@@ -72,9 +72,8 @@ impl Record {
         Ok(entries)
     }
 
-    /// Writes changes to the live log, and waits for the disk where they are final or begin a turn: a client must not
-    /// see the end of a turn that a power cut takes back. The write alone is as quick as the page cache, so it needs
-    /// no thread of its own.
+    /// Writes changes to the live log. Syncs if they are final or begin a turn: a client must not see the end of a turn
+    /// that a power cut undoes. Without a sync, the write goes to the page cache and needs no blocking thread.
     pub(super) async fn write(&mut self, changes: &[EntryChange], begins: bool) -> io::Result<()> {
         let Some(transcript) = &mut self.transcript else {
             return Ok(());
@@ -92,24 +91,24 @@ impl Record {
         }
     }
 
-    /// Takes back the changes written last, as far as the disk allows.
-    pub(super) fn unwrite(&mut self) {
+    /// Removes the changes written last from the live log, as far as the disk allows.
+    pub(super) fn revert_last_write(&mut self) {
         let Some(transcript) = &mut self.transcript else {
             return;
         };
         if transcript.live_is_doubtful()
             && let Err(error) = transcript.rewrite_live(&self.in_flight)
         {
-            tracing::error!(%error, "could not take back what was not kept");
+            tracing::error!(%error, "could not remove refused changes from the live log");
         }
     }
 
     /// Applies a change that was written.
-    pub(super) fn keep(&mut self, change: &EntryChange) {
-        keep(&mut self.in_flight, change);
+    pub(super) fn apply(&mut self, change: &EntryChange) {
+        apply(&mut self.in_flight, change);
     }
 
-    /// Rewrites the live log if that makes it much shorter. After an error it is tried again later.
+    /// Rewrites the live log if that makes it much shorter. Retried later after an error.
     pub(super) async fn shorten(&mut self) {
         let long = |transcript: &Transcript| transcript.live_is_long();
         if !self.transcript.as_ref().is_some_and(long) {
@@ -121,7 +120,7 @@ impl Record {
             .await;
         self.in_flight = entries;
         if let Err(error) = shortened {
-            tracing::warn!(%error, "could not shorten what a turn has written");
+            tracing::warn!(%error, "could not shorten the live log");
         }
     }
 
@@ -138,10 +137,10 @@ impl Record {
             })
             .await;
         self.in_flight = unfolded;
-        if self.owes_note && folded.is_ok() {
+        if self.note_is_unsaved && folded.is_ok() {
             let note = self.note.clone();
             let noted = self.on_disk(|transcript| transcript.note(note)).await;
-            self.owes_note = noted.is_err();
+            self.note_is_unsaved = noted.is_err();
         }
         folded
     }
@@ -150,21 +149,25 @@ impl Record {
     pub(super) async fn save(&mut self, note: Note) -> io::Result<()> {
         let mut whole = self.note.clone();
         whole.update(note.clone());
-        let written = if self.owes_note { whole.clone() } else { note };
+        let written = if self.note_is_unsaved {
+            whole.clone()
+        } else {
+            note
+        };
         self.on_disk(|transcript| transcript.note(written)).await?;
         self.note = whole;
-        self.owes_note = false;
+        self.note_is_unsaved = false;
         Ok(())
     }
 
     /// Keeps a note that could not be saved, to write it with the next one.
-    pub(super) fn owe(&mut self, note: Note) {
+    pub(super) fn save_later(&mut self, note: Note) {
         self.note.update(note);
-        self.owes_note = true;
+        self.note_is_unsaved = true;
     }
 
-    /// Replaces the conversation; the one before goes to `kept`. The entries of a turn that runs are those from number
-    /// `running` on.
+    /// Replaces the conversation; the earlier one is kept in the file `kept`. Entries from number `running` on belong
+    /// to the running turn.
     pub(super) async fn replace(
         &mut self,
         header: Header,
@@ -184,13 +187,13 @@ impl Record {
         Ok(())
     }
 
-    /// Does slow work on the disk without holding up a thread of the runtime.
+    /// Runs slow disk work on a blocking thread.
     async fn on_disk<R: Send + 'static>(
         &mut self,
         act: impl FnOnce(&mut Transcript) -> R + Send + 'static,
     ) -> R {
         let Some(mut transcript) = self.transcript.take() else {
-            unreachable!("only one thing at a time is done with it, and it is always put back");
+            unreachable!("one blocking task at a time has the transcript and always returns it");
         };
         let acted = tokio::task::spawn_blocking(move || {
             let result = act(&mut transcript);
@@ -207,7 +210,7 @@ impl Record {
 }
 
 /// Applies a change to the entries.
-pub(super) fn keep(entries: &mut BTreeMap<u64, ChatEntry>, change: &EntryChange) {
+pub(super) fn apply(entries: &mut BTreeMap<u64, ChatEntry>, change: &EntryChange) {
     match change {
         EntryChange::Begin(entry) | EntryChange::Replace(entry) => {
             entries.insert(entry_number(entry.entry_id()), entry.clone());

@@ -1,6 +1,7 @@
-//! While the disk refuses: what a person asks is refused, what the agent says is held back, and whoever reads is served.
+//! Commits, and the behaviour while the disk cannot be written: requests for changes are refused, agent events are
+//! held back until they are written, and read requests are served.
 //!
-//! Invariant: what was refused is neither on disk nor in the state.
+//! Invariant: a refused change is neither on disk nor in the state.
 
 use std::io;
 use std::sync::Arc;
@@ -8,19 +9,23 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::{Actor, COMMANDS_MAX, Command, Done, Own, Subscribe};
+use super::{Actor, COMMANDS_MAX, Command, Done, Subscribe, TaskReport};
 use crate::error::HubError;
 use crate::session::feed::SessionEvent;
 use crate::session::state::{Effect, Input};
 use store::transcript::Note;
 
-const WRITE_AGAIN: Duration = Duration::from_secs(1);
-/// How long the end of a turn waits for the audit.
+/// Delay between attempts to write to a failing disk.
+const WRITE_RETRY_DELAY: Duration = Duration::from_secs(1);
+/// How long the end of a turn waits for the audit log to be synced.
 const AUDIT_DEADLINE: Duration = Duration::from_secs(2);
 
 impl Actor {
-    /// Does what has to be on disk before anything else, if there is any, and returns the rest.
-    pub(super) async fn keep_first(&mut self, mut effects: Vec<Effect>) -> io::Result<Vec<Effect>> {
+    /// Carries out the leading effects that must be on disk before the others, and returns the others.
+    pub(super) async fn persist_first(
+        &mut self,
+        mut effects: Vec<Effect>,
+    ) -> io::Result<Vec<Effect>> {
         match effects.first() {
             Some(Effect::TurnBegins) => {
                 let is_written = |effect: &Effect| {
@@ -36,12 +41,12 @@ impl Actor {
                 Ok(rest)
             }
             Some(Effect::SaveQueue) => {
-                self.conversation.record.save(self.queue_note()).await?;
+                self.conversation.storage.save(self.queue_note()).await?;
                 effects.remove(0);
                 Ok(effects)
             }
             Some(Effect::SavePolicy) => {
-                self.conversation.record.save(self.policy_note()).await?;
+                self.conversation.storage.save(self.policy_note()).await?;
                 effects.remove(0);
                 Ok(effects)
             }
@@ -73,24 +78,24 @@ impl Actor {
     /// Writes and publishes pending changes, as soon as the disk allows it.
     pub(super) async fn commit(&mut self) {
         if self.conversation.ends_turn() {
-            // What was allowed in a turn is in the audit before a client sees its end. A disk that hangs holds up the
-            // commit below anyway.
+            // The audit log has everything that was allowed in a turn before a client sees its end. A disk that hangs
+            // delays the commit below anyway.
             let flushed = self.setup.audit.flush();
             let _ = tokio::time::timeout(AUDIT_DEADLINE, flushed).await;
         }
-        let mut told = false;
+        let mut reported = false;
         while let Err(error) = self.conversation.commit().await {
-            tracing::error!(%error, "could not write what was said");
+            tracing::error!(%error, "could not write changes of the conversation; retrying");
             let error = Arc::new(error);
-            if !std::mem::replace(&mut told, true) {
-                self.conversation.show(held_back(&error));
+            if !std::mem::replace(&mut reported, true) {
+                self.conversation.publish(write_failed(&error));
             }
-            let again = Instant::now() + WRITE_AGAIN;
-            while self.put_off.len() < COMMANDS_MAX
+            let again = Instant::now() + WRITE_RETRY_DELAY;
+            while self.deferred.len() < COMMANDS_MAX
                 && let Ok(command) = tokio::time::timeout_at(again, self.commands.recv()).await
             {
                 match command {
-                    Some(command) => self.meanwhile(command, &error).await,
+                    Some(command) => self.serve_while_disk_fails(command, &error).await,
                     None => break,
                 }
             }
@@ -98,29 +103,31 @@ impl Actor {
         }
     }
 
-    /// One who reads is answered from what is on disk; one who wants a change is told why there is none.
-    async fn meanwhile(&mut self, command: Command, error: &Arc<io::Error>) {
+    /// Serves read requests from what is on disk, and refuses changes with the disk's error.
+    async fn serve_while_disk_fails(&mut self, command: Command, error: &Arc<io::Error>) {
         let refused = || HubError::Write(error.clone());
         match command {
             Command::Subscribe { feed, how, reply } => {
-                let newcomer = matches!(how, Subscribe::Open { .. }).then(|| feed.clone());
+                let opened = matches!(how, Subscribe::Open { .. }).then(|| feed.clone());
                 let subscribed = self.subscribe(feed, how).await;
-                if let Some(feed) = newcomer.filter(|_| subscribed.is_ok()) {
-                    let audience = &self.conversation.audience;
-                    audience.show_to(&feed, Arc::new(held_back(error)));
-                    let _ = self.own.try_send(Own::Input(Input::Watched));
+                if let Some(feed) = opened.filter(|_| subscribed.is_ok()) {
+                    let subscribers = &self.conversation.subscribers;
+                    subscribers.send_to(&feed, Arc::new(write_failed(error)));
+                    let _ = self
+                        .reports
+                        .try_send(TaskReport::Input(Input::ClientOpened));
                 }
                 let _ = reply.send(subscribed);
             }
-            Command::Unsubscribe { connection } => self.conversation.audience.leave(connection),
+            Command::Unsubscribe { connection } => self.conversation.subscribers.remove(connection),
             Command::Page {
                 before,
                 limit,
                 reply,
             } => drop(reply.send(self.conversation.page(before, limit).await)),
             Command::Info { reply } => drop(reply.send(Ok(self.state.info()))),
-            Command::Questions { reply } => drop(reply.send(Ok(self.state.questions()))),
-            // The agent stops now; that it has is written down later.
+            Command::Elicitations { reply } => drop(reply.send(Ok(self.state.open_elicitations()))),
+            // The agent is cancelled at once; the end of the turn is written later.
             Command::Act {
                 input: input @ Input::Cancel { only: None },
                 reply,
@@ -129,20 +136,20 @@ impl Actor {
                 if let Some(agent) = &self.agent {
                     agent.cancel();
                 }
-                let _ = self.own.try_send(Own::Input(input));
+                let _ = self.reports.try_send(TaskReport::Input(input));
                 let _ = reply.send(Ok(Done::Noted));
             }
             Command::Act { reply, .. } | Command::Choose { reply, .. } => {
                 let _ = reply.send(Err(refused()));
             }
             Command::Titled { reply, .. } => drop(reply.send(Err(refused()))),
-            later @ (Command::Archived(_) | Command::Stop { .. }) => self.put_off.push_back(later),
+            later @ (Command::Archived(_) | Command::Stop { .. }) => self.deferred.push_back(later),
         }
     }
 }
 
-fn held_back(error: &io::Error) -> SessionEvent {
+fn write_failed(error: &io::Error) -> SessionEvent {
     SessionEvent::StoreTrouble(format!(
-        "What is said cannot be saved, so it is held back until it can: {error}"
+        "New messages cannot be saved: {error}. They are shown as soon as the disk can be written."
     ))
 }

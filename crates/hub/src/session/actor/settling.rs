@@ -1,6 +1,7 @@
-//! The end of a replay. Some agents answer `session/load` first and repeat the conversation afterwards.
+//! The end of a replay. Some agents answer `session/load` first and replay the conversation afterwards.
 //!
-//! Invariant: a session that was loaded counts as open only once no more of it has come for `QUIET`, or after `AT_MOST`.
+//! Invariant: a loaded session counts as open only once no replay event has arrived for `QUIET_PERIOD`, or after
+//! `SETTLE_MAX`.
 
 use std::time::Duration;
 
@@ -10,51 +11,51 @@ use tokio::time::Instant;
 use super::Actor;
 use agents::AgentSession;
 
-const QUIET: Duration = Duration::from_millis(200);
-const AT_MOST: Duration = Duration::from_secs(2);
+const QUIET_PERIOD: Duration = Duration::from_millis(200);
+const SETTLE_MAX: Duration = Duration::from_secs(2);
 
-/// A session whose load was answered, while more of its replay may follow.
+/// A session whose load was answered while more replay events may follow.
 pub(super) struct Settling {
     session: AgentSession,
     answer: Value,
     quiet_at: Instant,
     latest: Instant,
-    /// The replay follows the answer, as far as can be seen.
+    /// Whether the replay is expected to follow the answer.
     follows: bool,
 }
 
 impl Settling {
-    /// The next moment at which the replay may have ended.
+    /// The time at which to check whether the replay has ended.
     pub(super) fn due(&self) -> Instant {
         self.quiet_at.min(self.latest)
     }
 
-    /// Waits for more of the replay.
+    /// Restarts the quiet period.
     fn extend(&mut self, from: Instant) {
-        self.quiet_at = from + QUIET;
+        self.quiet_at = from + QUIET_PERIOD;
     }
 
-    /// Whether the agent is busy with other sessions, behind which a replay that follows may wait.
+    /// The time of the agent's last event for any session, if recent: the replay may be delayed by other sessions.
     fn busy_since(&self, now: Instant) -> Option<Instant> {
         let last = self.session.last_event().filter(|_| self.follows)?;
-        (last + QUIET > now).then_some(last)
+        (last + QUIET_PERIOD > now).then_some(last)
     }
 }
 
 impl Actor {
-    /// The agent has answered a load.
+    /// Begins to wait for the end of the replay after the agent has answered the load.
     pub(super) fn loaded(&mut self, session: AgentSession, answer: Value) {
         let now = Instant::now();
         self.settling = Some(Settling {
             session,
             answer,
-            quiet_at: now + QUIET,
-            latest: now + AT_MOST,
-            follows: self.replay.is_empty() && self.conversation.record.total() > 0,
+            quiet_at: now + QUIET_PERIOD,
+            latest: now + SETTLE_MAX,
+            follows: self.replay.is_empty() && self.conversation.storage.total() > 0,
         });
     }
 
-    /// More of the replay has come.
+    /// Restarts the quiet period after a replay event.
     pub(super) fn replayed(&mut self) {
         if let Some(settling) = &mut self.settling {
             settling.follows = true;
@@ -62,7 +63,7 @@ impl Actor {
         }
     }
 
-    /// Ends the replay, unless more of it may be on its way.
+    /// Ends the replay, unless more events may follow.
     pub(super) async fn settle(&mut self) {
         let now = Instant::now();
         if let Some(settling) = &mut self.settling
@@ -78,10 +79,13 @@ impl Actor {
         };
         let replay = std::mem::take(&mut self.replay);
         match replay.finish() {
-            Some(entries) => self.adopt(entries).await,
+            Some(entries) => self.merge_replay(entries).await,
             None => {
                 let session = &self.setup.meta.id;
-                tracing::warn!(session, "an agent remembers too much; what we have stays");
+                tracing::warn!(
+                    session,
+                    "the agent's replay is too large; the transcript is kept unchanged"
+                );
             }
         }
         self.restore(settling.session, settling.answer).await;

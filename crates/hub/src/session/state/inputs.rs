@@ -1,4 +1,4 @@
-//! What can happen to a session, and what may follow from it.
+//! Inputs and effects of a session's state.
 
 use jiff::Timestamp;
 use serde_json::{Map, Value};
@@ -7,14 +7,14 @@ use wire::{
     QueuedMessage,
 };
 
-use super::offer::Choice;
+use super::offer::ConfigChoice;
 use agents::TerminalOutput;
 use agents::elicitation::Asked;
 use conversation::EntryChange;
 use conversation::{ToolCallPatch, Update};
 use store::transcript::Chosen;
 
-/// What happens to a session.
+/// An event for a session.
 #[derive(Debug)]
 pub(crate) enum Input {
     Send(QueuedMessage),
@@ -26,105 +26,106 @@ pub(crate) enum Input {
         queue_id: String,
     },
     ResumeQueue,
-    /// The turn that runs; with a request id, only if it came of that request.
+    /// Cancels the running turn; with a request id, only if the turn was started by that request.
     Cancel {
         only: Option<String>,
     },
-    /// Somebody looks at it, so its agent should have it.
-    Watched,
-    /// The same, asked for by a person. What they did about it, such as signing in, is not in a try that is under way.
+    /// A client opened the session, so its agent should open it, too.
+    ClientOpened,
+    /// The user retries opening the session. A current attempt began before the user fixed the problem, for example by
+    /// signing in, so another attempt follows if it fails.
     TryAgain,
-    /// The agent has it open; the value is its answer.
+    /// The agent has opened the session.
     Attached {
         answer: Value,
         takes_images: bool,
-        /// What it was told again afterwards, with its answers.
-        chosen: Vec<(Choice, Value)>,
+        /// Config choices that were sent again afterwards, with the agent's answers.
+        chosen: Vec<(ConfigChoice, Value)>,
     },
     AttachFailed(AttachProblem),
     Update(Update),
-    /// A command that runs for the agent has more to show.
+    /// Output or exit of a terminal that the agent created.
     Terminal(TerminalOutput),
     /// The answer to the prompt of this turn.
     Answered {
         turn: u64,
         result: Result<Value, String>,
     },
-    /// What was asked of the agent since it was last heard has not reached it.
+    /// The agent process was ended because it was idle; requests since its last event have not reached it.
     AgentAsleep,
     AgentLost {
         reason: String,
     },
-    PermissionAsked {
+    PermissionRequested {
         permission_id: String,
         patch: Box<ToolCallPatch>,
         options: Vec<PermissionOption>,
-        /// A person is asked, whatever the policy.
+        /// Whether the user is asked whatever the approval policy.
         guarded: bool,
     },
     PermissionAnswered {
         permission_id: String,
         option_id: String,
     },
-    /// The agent asks the person something that is not about permission.
-    QuestionAsked {
+    /// The agent sent an elicitation.
+    ElicitationRequested {
         question_id: String,
         asked: Box<Asked>,
     },
-    QuestionAnswered {
+    ElicitationAnswered {
         question_id: String,
         action: QuestionAction,
         content: Option<Map<String, Value>>,
     },
-    /// The agent no longer wants to know.
-    QuestionWithdrawn {
+    /// The agent withdrew an elicitation.
+    ElicitationWithdrawn {
         question_id: String,
     },
-    /// The person is done with a page, says the agent.
+    /// The agent reports that the user has completed a URL elicitation.
     Visited {
         elicitation_id: String,
     },
     SetPolicy(PermissionPolicy),
-    /// The agent agreed; the value is its answer.
-    Chose {
-        choice: Choice,
+    /// The agent accepted a config choice.
+    ChoiceAccepted {
+        choice: ConfigChoice,
         answer: Value,
     },
-    /// The agent has said nothing for long, since then.
+    /// No agent event has arrived since this time, for longer than the limit.
     Quiet {
         since: Timestamp,
     },
-    /// A cancel was not answered.
+    /// The agent has not answered a cancel in time.
     CancelUnanswered,
-    /// The server stops.
+    /// The server stops, or the session is deleted.
     Stop {
-        /// The session is deleted.
-        for_good: bool,
+        deleted: bool,
     },
 }
 
-/// What is to be done about it.
+/// An action for the actor to carry out.
 #[derive(Debug, PartialEq)]
 pub(crate) enum Effect {
-    /// Number it, write it, show it.
+    /// Write, number and publish a change.
     Change(EntryChange),
-    /// An entry of an earlier turn changes, and is shown whole.
+    /// Change an entry of an earlier turn and publish the whole entry.
     Amend {
         entry_id: String,
         update: Box<Update>,
     },
-    /// Where the sender's request id belongs to the next change.
+    /// The next change carries the request id of the sender.
     Origin,
     /// A turn begins; from now on a crash interrupts it.
     TurnBegins,
-    /// These entries are final.
+    /// Publish that an entry is final.
     Complete(String),
     Cancelled(String),
-    /// Everything shown so far is finished.
+    /// Move the finished entries from the live log to the transcript.
     Fold,
-    /// What is beside the conversation has changed.
+    /// Publish `SessionInfo`.
     Info,
     Title(String),
+    /// Set the time of the last activity to now.
     Touch,
     SaveQueue,
     SavePolicy,
@@ -141,25 +142,26 @@ pub(crate) enum Effect {
         option_id: Option<String>,
         by_policy: bool,
     },
-    AnswerQuestion {
+    AnswerElicitation {
         question_id: String,
         outcome: QuestionOutcome,
         answers: Option<Map<String, Value>>,
     },
-    RestartAgent,
+    /// End the agent process.
+    KillAgent,
 }
 
-/// Why a request was refused; nothing has changed.
+/// Reason for refusing a request; the state is unchanged.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Refused {
     pub(crate) code: ErrorCode,
     pub(crate) message: String,
 }
 
-/// What is known of a session when its actor starts.
+/// The state of a session when its actor starts.
 #[derive(Debug)]
-pub(crate) struct Known {
-    /// How many entries there are.
+pub(crate) struct InitialState {
+    /// Number of entries.
     pub(crate) total: u64,
     pub(crate) titled: bool,
     pub(crate) failed: bool,

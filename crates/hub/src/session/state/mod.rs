@@ -1,4 +1,4 @@
-//! What a session decides, without doing any of it.
+//! The decisions of a session, without side effects.
 //!
 //! `step` takes one input and returns effects for `actor` to carry out, in order. No clock, no files,
 //! no channels: a test is a list of inputs and the effects they should produce.
@@ -21,21 +21,21 @@ use wire::{
     TurnOutcome, TurnPhase,
 };
 
-pub(crate) use self::inputs::{Effect, Input, Known, Refused};
+pub(crate) use self::inputs::{Effect, InitialState, Input, Refused};
 pub(crate) use self::now::Now;
-pub(crate) use self::offer::Choice;
+pub(crate) use self::offer::ConfigChoice;
 use self::offer::Offer;
-use self::questions::Questions;
+use self::questions::Elicitations;
 use self::queue::Queue;
-use self::turn::{Turn, outcome, said};
+use self::turn::{Turn, outcome, require_text};
 use agents::TerminalOutput;
 use conversation::{Entries, EntryChange};
 use conversation::{SessionChange, Update};
 use store::transcript::Chosen;
 
-/// What an agent may say in one turn. Nobody reads that much: one that says more runs in circles.
+/// Maximum text of one turn. An agent that sends more is assumed to be in a loop.
 const TURN_TEXT_MAX: usize = 16 * 1024 * 1024;
-/// What may be kept of a turn in all, pictures and what tools did included; it is in memory until the turn ends.
+/// Maximum size of a turn, pictures and tool output included; a turn is in memory until it ends.
 const TURN_HELD_MAX: usize = 128 * 1024 * 1024;
 
 #[derive(Debug, Clone)]
@@ -45,39 +45,39 @@ pub(crate) struct State {
     next_number: u64,
     attachment: Attachment,
     problem: Option<AttachProblem>,
-    /// Whether another try is wanted, should the one under way fail.
+    /// Whether to try once more if the current attempt to open the session fails.
     try_again: bool,
     queue: Queue,
-    permissions: Vec<PermissionQuestion>,
-    questions: Questions,
+    permission_requests: Vec<PermissionQuestion>,
+    elicitations: Elicitations,
     policy: PermissionPolicy,
     restarts_when_quiet: bool,
     titled: bool,
     failed: bool,
-    /// How much text there was since the last turn began.
-    said: usize,
+    /// Text received since the last turn began.
+    text_bytes: usize,
     offer: Offer,
 }
 
 impl State {
-    pub(crate) fn new(known: Known) -> Self {
+    pub(crate) fn new(initial: InitialState) -> Self {
         Self {
-            entries: Entries::after(known.total),
+            entries: Entries::after(initial.total),
             turn: None,
             next_number: 1,
             attachment: Attachment::Detached,
             problem: None,
             try_again: false,
-            queue: Queue::new(known.queue, known.accepted),
-            permissions: vec![],
-            questions: Questions::default(),
-            policy: known.policy,
-            restarts_when_quiet: known.restarts_when_quiet,
-            titled: known.titled,
-            failed: known.failed,
-            said: 0,
+            queue: Queue::new(initial.queue, initial.accepted),
+            permission_requests: vec![],
+            elicitations: Elicitations::default(),
+            policy: initial.policy,
+            restarts_when_quiet: initial.restarts_when_quiet,
+            titled: initial.titled,
+            failed: initial.failed,
+            text_bytes: 0,
             offer: Offer {
-                chosen: known.chosen,
+                chosen: initial.chosen,
                 ..Offer::default()
             },
         }
@@ -88,7 +88,7 @@ impl State {
         match input {
             Input::Send(message) => return self.send(message, now),
             Input::EditQueued { queue_id, content } => {
-                let content = said(content)?;
+                let content = require_text(content)?;
                 self.queue.edit(&queue_id, content)?;
                 effects.extend([Effect::SaveQueue, Effect::Info]);
             }
@@ -107,12 +107,12 @@ impl State {
                 let running = self.turn.as_ref();
                 let running = running.and_then(|turn| turn.message.request_id.as_ref());
                 if only.is_some() && only.as_ref() != running {
-                    let message = "That run has ended.";
+                    let message = "Cannot cancel the run: it has ended.";
                     return Err(Refused::new(ErrorCode::SessionBusy, message));
                 }
                 self.cancel(now, &mut effects);
             }
-            Input::Watched => self.attach(&mut effects),
+            Input::ClientOpened => self.attach(&mut effects),
             Input::TryAgain => {
                 self.try_again = self.attachment == Attachment::Attaching;
                 self.attach(&mut effects);
@@ -124,7 +124,7 @@ impl State {
             } => {
                 self.offer.attached(&answer, takes_images);
                 for (choice, answer) in chosen {
-                    self.offer.chose(&choice, &answer);
+                    self.offer.choice_accepted(&choice, &answer);
                 }
                 self.attached(&mut effects);
             }
@@ -159,14 +159,14 @@ impl State {
                         (TurnOutcome::Ended, ..) if running.failing => {
                             (TurnOutcome::Failed, None, None)
                         }
-                        told => told,
+                        ended => ended,
                     };
                     self.end_turn(outcome, message, tokens, now, &mut effects);
                 }
             }
             Input::AgentAsleep => {
                 self.attachment = Attachment::Detached;
-                self.questions.forget_visits();
+                self.elicitations.forget_visits();
                 match &mut self.turn {
                     Some(turn) if turn.phase == TurnPhase::Cancelling => {
                         self.end_turn(TurnOutcome::Cancelled, None, None, now, &mut effects);
@@ -181,51 +181,58 @@ impl State {
             }
             Input::AgentLost { reason } => {
                 self.attachment = Attachment::Detached;
-                self.questions.forget_visits();
-                self.close_questions(QuestionOutcome::Interrupted, &mut effects);
+                self.elicitations.forget_visits();
+                self.close_elicitations(QuestionOutcome::Interrupted, &mut effects);
                 if self.turn.is_some() && !self.is_starting() {
                     let outcome = TurnOutcome::Interrupted;
                     self.end_turn(outcome, Some(reason), None, now, &mut effects);
                 }
                 effects.push(Effect::Info);
             }
-            Input::PermissionAsked {
+            Input::PermissionRequested {
                 permission_id,
                 patch,
                 options,
                 guarded,
-            } => self.asked(permission_id, *patch, options, guarded, now, &mut effects),
+            } => self.permission_requested(
+                permission_id,
+                *patch,
+                options,
+                guarded,
+                now,
+                &mut effects,
+            ),
             Input::PermissionAnswered {
                 permission_id,
                 option_id,
-            } => self.permission_answered(permission_id, option_id, &mut effects)?,
-            Input::QuestionAsked { question_id, asked } => {
-                self.question(question_id, *asked, now, &mut effects);
+            } => self.answer_permission(permission_id, option_id, &mut effects)?,
+            Input::ElicitationRequested { question_id, asked } => {
+                self.elicitation_requested(question_id, *asked, now, &mut effects);
             }
-            Input::QuestionAnswered {
+            Input::ElicitationAnswered {
                 question_id,
                 action,
                 content,
-            } => self.answer_question(&question_id, action, content, &mut effects)?,
-            Input::QuestionWithdrawn { question_id } => {
+            } => self.answer_elicitation(&question_id, action, content, &mut effects)?,
+            Input::ElicitationWithdrawn { question_id } => {
                 let outcome = QuestionOutcome::Cancelled;
-                self.close_question(&question_id, outcome, None, &mut effects);
+                self.close_elicitation(&question_id, outcome, None, &mut effects);
             }
             Input::Visited { elicitation_id } => {
-                // Who went there without a word here has agreed by going.
-                if let Some(question_id) = self.questions.asked_as(&elicitation_id) {
+                // A user who completed the URL without answering here has accepted.
+                if let Some(question_id) = self.elicitations.open_with_acp_id(&elicitation_id) {
                     let outcome = QuestionOutcome::Accepted;
-                    self.close_question(&question_id, outcome, None, &mut effects);
+                    self.close_elicitation(&question_id, outcome, None, &mut effects);
                 }
-                let visited = self.questions.visited(&elicitation_id);
+                let visited = self.elicitations.complete_visit(&elicitation_id);
                 effects.extend(visited.map(Effect::Change));
             }
             Input::SetPolicy(policy) => {
                 self.policy = policy;
                 effects.extend([Effect::SavePolicy, Effect::Info]);
             }
-            Input::Chose { choice, answer } => {
-                self.offer.chose(&choice, &answer);
+            Input::ChoiceAccepted { choice, answer } => {
+                self.offer.choice_accepted(&choice, &answer);
                 effects.extend([Effect::SaveChosen, Effect::Info]);
             }
             Input::Quiet { since } => {
@@ -233,26 +240,26 @@ impl State {
                     turn.quiet_since = Some(since);
                     effects.push(Effect::Info);
                     if self.restarts_when_quiet && !self.is_waiting() {
-                        effects.push(Effect::RestartAgent);
+                        effects.push(Effect::KillAgent);
                     }
                 }
             }
             Input::CancelUnanswered => {
                 if self.phase() == Some(TurnPhase::Cancelling) {
-                    effects.push(Effect::RestartAgent);
+                    effects.push(Effect::KillAgent);
                 }
             }
-            Input::Stop { for_good } => {
-                self.close_questions(QuestionOutcome::Interrupted, &mut effects);
+            Input::Stop { deleted } => {
+                self.close_elicitations(QuestionOutcome::Interrupted, &mut effects);
                 if self.turn.is_some() {
-                    let why = match for_good {
+                    let why = match deleted {
                         true => "The session was deleted",
                         false => "Liminal Builder was stopped",
                     };
                     let (outcome, why) = (TurnOutcome::Interrupted, Some(why.to_owned()));
                     self.end_turn(outcome, why, None, now, &mut effects);
                 }
-                if for_good && self.queue.disown() {
+                if deleted && self.queue.disown() {
                     effects.extend([Effect::SaveQueue, Effect::Info]);
                 }
             }
@@ -281,17 +288,17 @@ impl State {
         &self.offer.chosen
     }
 
-    /// What is to be chosen again in a session that the agent has opened with this answer.
-    pub(crate) fn forgotten(&self, answer: &Value) -> Vec<Choice> {
-        self.offer.forgotten(answer)
+    /// The user's choices that differ from the settings in the agent's answer to opening the session.
+    pub(crate) fn choices_to_restore(&self, answer: &Value) -> Vec<ConfigChoice> {
+        self.offer.choices_to_restore(answer)
     }
 
     pub(crate) fn queue(&self) -> Vec<QueuedMessage> {
         self.queue.waiting()
     }
 
-    /// The mark in a list.
-    pub(crate) fn shown(&self) -> SessionState {
+    /// The state shown in the session list.
+    pub(crate) fn list_state(&self) -> SessionState {
         match (&self.turn, self.is_waiting()) {
             (_, true) => SessionState::Waiting,
             (Some(_), false) => SessionState::Running,
@@ -301,17 +308,17 @@ impl State {
     }
 
     fn is_waiting(&self) -> bool {
-        !self.permissions.is_empty() || !self.questions.is_empty()
+        !self.permission_requests.is_empty() || !self.elicitations.is_empty()
     }
 
-    /// What the agent has asked that is open, in full.
-    pub(crate) fn questions(&self) -> Vec<QuestionEntry> {
-        self.questions.all()
+    /// The open elicitations, with all their fields.
+    pub(crate) fn open_elicitations(&self) -> Vec<QuestionEntry> {
+        self.elicitations.all()
     }
 
     pub(crate) fn info(&self) -> SessionInfo {
         SessionInfo {
-            state: self.shown(),
+            state: self.list_state(),
             turn: self.turn.as_ref().map(|turn| RunningTurn {
                 started_at: stamp(turn.started.at),
                 request_id: turn.message.request_id.clone(),
@@ -323,8 +330,8 @@ impl State {
             policy: self.policy,
             queue: self.queue(),
             queue_held: self.queue.is_held(),
-            permissions: self.permissions.clone(),
-            questions: self.questions.shown(),
+            permissions: self.permission_requests.clone(),
+            questions: self.elicitations.summaries(),
             commands: self.offer.commands.clone(),
             modes: self.offer.modes.clone(),
             options: self.offer.options.clone(),
@@ -333,23 +340,23 @@ impl State {
         }
     }
 
-    /// The person chose a title, so none is derived.
+    /// Records that the user chose a title, so none is derived from the first message.
     pub(crate) fn titled(&mut self) {
         self.titled = true;
     }
 
-    /// The last turn was cut short before this state began.
+    /// Records that the last turn was interrupted by the end of an earlier server process.
     pub(crate) fn interrupted(&mut self) {
         self.failed = true;
     }
 
-    /// New entries are numbered after this many.
+    /// Continues the numbering of entries after `total`.
     pub(crate) fn renumber(&mut self, total: u64) {
         self.entries = Entries::after(total);
-        self.questions.forget_visits();
+        self.elicitations.forget_visits();
     }
 
-    /// So much is held for an entry of an earlier turn until it is written.
+    /// Counts memory held for an entry of an earlier turn until it is written.
     pub(crate) fn hold(&mut self, bytes: usize) {
         self.entries.hold(bytes);
     }
@@ -395,13 +402,13 @@ impl State {
             }
             Update::Session(change) => {
                 self.offer.change(change);
-                // One that opens a session says what it begins with, not what it changes.
-                if self.attachment == Attachment::Attached && self.offer.follow() {
+                // While it opens the session, an agent reports its initial settings, which are not choices.
+                if self.attachment == Attachment::Attached && self.offer.sync_choices() {
                     effects.push(Effect::SaveChosen);
                 }
                 effects.push(Effect::Info);
             }
-            // Some agents say back what they were just told.
+            // Some agents send the prompt back as a message of the user.
             Update::Text {
                 author: Author::User,
                 ..
@@ -414,7 +421,8 @@ impl State {
             _ if self.is_flooded() => {}
             Update::Text { text, .. } if self.is_too_much(text.len()) => {
                 let most = TURN_TEXT_MAX / 1024 / 1024;
-                let why = format!("It said more than {most} MiB in one turn and was stopped");
+                let why =
+                    format!("The turn was stopped: the agent sent more than {most} MiB of text");
                 self.stop_flood(why, now, effects);
             }
             update => match self.entries.earlier(&update) {
@@ -430,16 +438,17 @@ impl State {
         }
     }
 
-    /// Whatever is kept of a turn is in memory until it ends.
+    /// Stops a turn whose entries take too much memory; they are held until it ends.
     fn stop_if_too_much_is_held(&mut self, now: Now, effects: &mut Vec<Effect>) {
         if self.entries.held() > TURN_HELD_MAX {
             let most = TURN_HELD_MAX / 1024 / 1024;
-            let why = format!("Its turn took more than {most} MiB and was stopped");
+            let why = format!("The turn was stopped: it took more than {most} MiB of memory");
             self.stop_flood(why, now, effects);
         }
     }
 
-    /// Its other sessions go on, if it hears that it should stop; one that does not is ended like any that ignores a cancel.
+    /// Cancels a turn with too much output. The process, and with it the agent's other sessions, is ended only if the
+    /// agent ignores the cancel.
     fn stop_flood(&mut self, why: String, now: Now, effects: &mut Vec<Effect>) {
         if let Some(turn) = &mut self.turn
             && turn.flood.is_none()
@@ -449,7 +458,7 @@ impl State {
         }
     }
 
-    /// Whether the rest of what there is too much of is on its way, and not heard.
+    /// Whether further output is ignored because there was too much of it.
     fn is_flooded(&self) -> bool {
         match &self.turn {
             Some(turn) => turn.flood.is_some(),
@@ -458,8 +467,8 @@ impl State {
     }
 
     fn is_too_much(&mut self, more: usize) -> bool {
-        self.said = self.said.saturating_add(more);
-        self.said > TURN_TEXT_MAX
+        self.text_bytes = self.text_bytes.saturating_add(more);
+        self.text_bytes > TURN_TEXT_MAX
     }
 
     fn change(&mut self, changes: Vec<EntryChange>, effects: &mut Vec<Effect>) {
@@ -478,7 +487,7 @@ impl State {
     }
 }
 
-/// As precise as everything else we write down.
+/// Formats a timestamp with milliseconds, as in all files.
 pub(crate) fn stamp(at: Timestamp) -> String {
     format!("{:.3}", at)
 }
@@ -494,7 +503,7 @@ mod tests {
             images: vec![],
             request_id: request_id.map(str::to_owned),
         };
-        State::new(Known {
+        State::new(InitialState {
             total: 0,
             titled: true,
             failed: false,
@@ -507,7 +516,7 @@ mod tests {
     }
 
     #[test]
-    fn a_queued_message_leaves_the_queue_only_after_it_is_written_as_sent() {
+    fn queued_message_leaves_the_queue_only_after_it_is_written_as_sent() {
         let mut state = with_queued(None);
         let effects = state.step(Input::ResumeQueue, Now::default());
         let effects = effects.unwrap();
@@ -521,7 +530,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cancel_that_is_meant_for_one_run_does_not_reach_the_next() {
+    fn cancel_of_one_run_does_not_cancel_the_next() {
         let mut state = with_queued(Some("second"));
         let now = Now::default();
         state.step(Input::ResumeQueue, now).unwrap();
@@ -548,7 +557,7 @@ mod tests {
         state.step(answered, Now::default()).unwrap();
     }
 
-    fn waiting(state: &State) -> (Vec<String>, bool) {
+    fn queue_of(state: &State) -> (Vec<String>, bool) {
         let info = state.info();
         let ids = info.queue.into_iter().map(|queued| queued.queue_id);
         (ids.collect(), info.queue_held)
@@ -563,7 +572,7 @@ mod tests {
             send(&mut state, "q2");
             state.step(Input::Cancel { only: None }, now).unwrap();
             answer(&mut state, 1, reason);
-            assert_eq!(waiting(&state), (vec!["q2".to_owned()], true), "{reason}");
+            assert_eq!(queue_of(&state), (vec!["q2".to_owned()], true), "{reason}");
             assert!(state.turn.is_none(), "{reason}");
         }
     }
@@ -576,7 +585,7 @@ mod tests {
         send(&mut state, "q2");
         assert_eq!(state.phase(), Some(TurnPhase::Starting));
         state.step(Input::Cancel { only: None }, now).unwrap();
-        assert_eq!(waiting(&state), (vec!["q2".to_owned()], true));
+        assert_eq!(queue_of(&state), (vec!["q2".to_owned()], true));
         assert!(state.turn.is_none());
     }
 
@@ -586,7 +595,7 @@ mod tests {
         state.step(Input::ResumeQueue, Now::default()).unwrap();
         send(&mut state, "q2");
         answer(&mut state, 1, "cancelled");
-        assert_eq!(waiting(&state), (vec!["q2".to_owned()], true));
+        assert_eq!(queue_of(&state), (vec!["q2".to_owned()], true));
     }
 
     #[test]
@@ -597,11 +606,11 @@ mod tests {
         assert!(begun.contains(&Effect::TurnBegins));
         state.step(awake(), now).unwrap();
         answer(&mut state, 1, "end_turn");
-        assert_eq!(waiting(&state), (vec!["q1".to_owned()], true));
+        assert_eq!(queue_of(&state), (vec!["q1".to_owned()], true));
         assert!(state.turn.is_none());
         let resumed = state.step(Input::ResumeQueue, now).unwrap();
         assert!(resumed.contains(&Effect::TurnBegins));
-        assert_eq!(waiting(&state), (vec![], false));
+        assert_eq!(queue_of(&state), (vec![], false));
     }
 
     #[test]
@@ -612,7 +621,7 @@ mod tests {
         state.step(Input::Cancel { only: None }, now).unwrap();
         send(&mut state, "next");
         answer(&mut state, 1, "cancelled");
-        assert_eq!(waiting(&state), (vec![], false));
+        assert_eq!(queue_of(&state), (vec![], false));
         let turn = state.turn.as_ref().unwrap();
         assert_eq!(turn.message.queue_id, "next");
     }
@@ -626,7 +635,7 @@ mod tests {
     }
 
     #[test]
-    fn a_message_to_an_agent_that_fell_asleep_is_sent_when_it_is_awake() {
+    fn prompt_to_a_sleeping_agent_is_sent_again_after_it_wakes() {
         let now = Now::default();
         let mut state = attached();
         let sent = state.step(Input::ResumeQueue, now).unwrap();
@@ -635,7 +644,7 @@ mod tests {
         let asleep = state.step(Input::AgentAsleep, now).unwrap();
         assert_eq!(asleep, [Effect::Attach, Effect::Info, Effect::Info]);
         assert!(state.step(awake(), now).unwrap().iter().any(prompt));
-        // One that is not wanted any more is not sent again.
+        // A cancelled prompt is not sent again.
         state.step(Input::Cancel { only: None }, now).unwrap();
         let asleep = state.step(Input::AgentAsleep, now).unwrap();
         let cancelled = |effect: &Effect| matches!(effect, Effect::Cancelled(_));
@@ -667,7 +676,7 @@ mod tests {
     }
 
     #[test]
-    fn a_turn_that_holds_too_much_is_stopped_and_the_next_one_is_heard() {
+    fn oversized_turn_is_cancelled_and_the_next_turn_is_kept() {
         let now = Now::default();
         let mut state = attached();
         state.step(Input::ResumeQueue, now).unwrap();
@@ -678,7 +687,7 @@ mod tests {
         }
         let effects = state.step(picture(quarter), now).unwrap();
         assert!(effects.contains(&Effect::CancelPrompt), "{effects:.200?}");
-        // What was still on its way is not kept, before it ends and after it.
+        // Later output is dropped, before the turn ends and after it.
         assert_eq!(state.step(picture(1), now).unwrap(), []);
         let answered = Input::Answered {
             turn: 1,
@@ -687,7 +696,7 @@ mod tests {
         let effects = state.step(answered, now).unwrap();
         let (outcome, why) = ends_as(&effects).unwrap();
         assert!(outcome == TurnOutcome::Failed && why.contains("128 MiB"));
-        assert!(!effects.contains(&Effect::RestartAgent));
+        assert!(!effects.contains(&Effect::KillAgent));
         assert_eq!(state.step(picture(1), now).unwrap(), []);
         let mut next = with_queued(None);
         std::mem::swap(&mut state.queue, &mut next.queue);
@@ -696,7 +705,7 @@ mod tests {
     }
 
     #[test]
-    fn an_agent_that_goes_on_and_on_is_ended_and_it_is_said_why() {
+    fn agent_that_floods_and_ignores_the_cancel_is_killed_with_a_reason() {
         let now = Now::default();
         let mut state = attached();
         state.step(Input::ResumeQueue, now).unwrap();
@@ -708,7 +717,7 @@ mod tests {
         let effects = state.step(text, now).unwrap();
         assert!(effects.contains(&Effect::CancelPrompt), "{effects:.200?}");
         let effects = state.step(Input::CancelUnanswered, now).unwrap();
-        assert_eq!(effects, [Effect::RestartAgent]);
+        assert_eq!(effects, [Effect::KillAgent]);
         let reason = "Connection lost.".to_owned();
         let effects = state.step(Input::AgentLost { reason }, now).unwrap();
         let (outcome, why) = ends_as(&effects).unwrap();
@@ -719,7 +728,7 @@ mod tests {
     fn late_text_of_an_earlier_turn_amends_its_entry_only() {
         let now = Now::default();
         let mut state = attached();
-        let said = |text: &str| {
+        let text_update = |text: &str| {
             Input::Update(Update::Text {
                 author: Author::Assistant,
                 text: text.to_owned(),
@@ -728,14 +737,14 @@ mod tests {
         };
         let mut next = with_queued(None);
         state.step(Input::ResumeQueue, now).unwrap();
-        state.step(said("one"), now).unwrap();
+        state.step(text_update("one"), now).unwrap();
         let result = Ok(serde_json::json!({"stopReason": "end_turn"}));
         state
             .step(Input::Answered { turn: 1, result }, now)
             .unwrap();
         std::mem::swap(&mut state.queue, &mut next.queue);
         state.step(Input::ResumeQueue, now).unwrap();
-        let effects = state.step(said(" more"), now).unwrap();
+        let effects = state.step(text_update(" more"), now).unwrap();
         let Ok([Effect::Amend { entry_id, update }]) = <[_; 1]>::try_from(effects) else {
             panic!("another entry changes");
         };
@@ -744,7 +753,7 @@ mod tests {
     }
 
     #[test]
-    fn who_asks_again_while_it_is_being_tried_gets_another_try() {
+    fn retry_during_an_attempt_starts_another_attempt_when_it_fails() {
         let now = Now::default();
         let mut state = with_queued(None);
         let failed = || {
@@ -753,21 +762,21 @@ mod tests {
                 message: "Sign in first.".to_owned(),
             })
         };
-        let tries = |effects: Result<Vec<Effect>, Refused>| {
+        let attempts = |effects: Result<Vec<Effect>, Refused>| {
             let effects = effects.unwrap();
             effects
                 .iter()
                 .filter(|effect| **effect == Effect::Attach)
                 .count()
         };
-        assert_eq!(tries(state.step(Input::Watched, now)), 1);
-        assert_eq!(tries(state.step(Input::TryAgain, now)), 0);
-        assert_eq!(tries(state.step(failed(), now)), 1);
-        assert_eq!(tries(state.step(failed(), now)), 0);
+        assert_eq!(attempts(state.step(Input::ClientOpened, now)), 1);
+        assert_eq!(attempts(state.step(Input::TryAgain, now)), 0);
+        assert_eq!(attempts(state.step(failed(), now)), 1);
+        assert_eq!(attempts(state.step(failed(), now)), 0);
         assert!(state.info().problem.is_some());
-        // A window that is opened meanwhile wants no more than there is.
-        assert_eq!(tries(state.step(Input::TryAgain, now)), 1);
-        assert_eq!(tries(state.step(Input::Watched, now)), 0);
-        assert_eq!(tries(state.step(failed(), now)), 0);
+        // A client that opens the session during an attempt does not cause another one.
+        assert_eq!(attempts(state.step(Input::TryAgain, now)), 1);
+        assert_eq!(attempts(state.step(Input::ClientOpened, now)), 0);
+        assert_eq!(attempts(state.step(failed(), now)), 0);
     }
 }

@@ -1,4 +1,4 @@
-//! When something happens: by the clock, which may be set, and by what has gone by.
+//! The current time, twice: by the wall clock, which can be set, and by a monotonic clock for durations.
 
 use std::sync::LazyLock;
 use std::time::{Duration, Instant};
@@ -7,19 +7,19 @@ use jiff::Timestamp;
 
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Now {
-    /// By the clock.
+    /// Wall-clock time.
     pub(crate) at: Timestamp,
-    /// Since some moment in the life of this program.
-    pub(crate) spent: Duration,
+    /// Monotonic time since the first reading in this process.
+    pub(crate) elapsed: Duration,
 }
 
 impl Now {
     pub(crate) fn read() -> Self {
         static BEGIN: LazyLock<Instant> = LazyLock::new(Instant::now);
-        let spent = BEGIN.elapsed();
+        let elapsed = BEGIN.elapsed();
         Self {
             at: Timestamp::now(),
-            spent,
+            elapsed,
         }
     }
 }

@@ -1,4 +1,4 @@
-//! What the agent offers in a session, as it last said, and what was chosen of it.
+//! The commands, modes and options that the agent offers in a session, and the user's choices among them.
 
 use serde_json::Value;
 use wire::{ContextUsage, Modes, SlashCommand};
@@ -17,27 +17,27 @@ pub(super) struct Offer {
     pub(super) chosen: Chosen,
 }
 
-/// One of the things that an agent lets one choose.
+/// A value that the user picked among the agent's modes or options.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) enum Choice {
+pub(crate) enum ConfigChoice {
     Mode(String),
     Option { id: String, value: Value },
 }
 
 impl Offer {
-    /// The agent has opened the session.
+    /// Takes over the offer from the agent's answer to opening the session.
     pub(super) fn attached(&mut self, answer: &Value, takes_images: bool) {
         self.takes_images = takes_images;
         self.modes = from_acp::modes(answer).or(self.modes.take());
-        self.options_are(answer);
+        self.set_options(answer);
         let is_model = |option: &Value| option["category"] == "model";
         if !self.options.iter().any(is_model) {
             self.options.extend(from_acp::older_models(answer));
         }
     }
 
-    /// What is to be chosen again in a session that the agent has opened with this answer.
-    pub(super) fn forgotten(&self, answer: &Value) -> Vec<Choice> {
+    /// The user's choices that differ from the settings in the agent's answer to opening the session.
+    pub(super) fn choices_to_restore(&self, answer: &Value) -> Vec<ConfigChoice> {
         let mut fresh = Self::default();
         fresh.attached(answer, false);
         let current = fresh.modes.map(|modes| modes.current);
@@ -48,30 +48,33 @@ impl Offer {
             options.any(|option| option["id"] == **id && option["currentValue"] != *value)
         };
         let options = self.chosen.options.iter().filter(other);
-        let options = options.map(|(id, value)| Choice::Option {
+        let options = options.map(|(id, value)| ConfigChoice::Option {
             id: id.clone(),
             value: value.clone(),
         });
-        mode.into_iter().map(Choice::Mode).chain(options).collect()
+        mode.into_iter()
+            .map(ConfigChoice::Mode)
+            .chain(options)
+            .collect()
     }
 
-    /// The agent agreed.
-    pub(super) fn chose(&mut self, choice: &Choice, answer: &Value) {
+    /// Records a choice that the agent accepted, with its answer.
+    pub(super) fn choice_accepted(&mut self, choice: &ConfigChoice, answer: &Value) {
         match choice {
-            Choice::Mode(mode) => {
-                self.mode_is(mode);
+            ConfigChoice::Mode(mode) => {
+                self.set_mode(mode);
                 self.chosen.mode = Some(mode.clone());
             }
-            Choice::Option { id, value } => {
-                self.options_are(answer);
+            ConfigChoice::Option { id, value } => {
+                self.set_options(answer);
                 self.chosen.options.retain(|(chosen, _)| chosen != id);
                 self.chosen.options.push((id.clone(), value.clone()));
             }
         }
     }
 
-    /// The answer has all of them, or, for one of an older form, that one's new value.
-    fn options_are(&mut self, answer: &Value) {
+    /// Takes over the options from an answer: all of them, or the value of the model in an older form of the protocol.
+    fn set_options(&mut self, answer: &Value) {
         for option in &mut self.options {
             if let Some(value) = answer.get(from_acp::OLDER_MODEL)
                 && option["id"] == from_acp::OLDER_MODEL
@@ -84,7 +87,7 @@ impl Offer {
         }
     }
 
-    fn mode_is(&mut self, mode: &str) {
+    fn set_mode(&mut self, mode: &str) {
         if let Some(modes) = &mut self.modes {
             mode.clone_into(&mut modes.current);
         }
@@ -93,29 +96,29 @@ impl Offer {
     pub(super) fn change(&mut self, change: SessionChange) {
         match change {
             SessionChange::Commands(commands) => self.commands = commands,
-            SessionChange::Mode(mode) => self.mode_is(&mode),
+            SessionChange::Mode(mode) => self.set_mode(&mode),
             SessionChange::ConfigOptions(options) => self.options = options,
             SessionChange::Usage(usage) => self.usage = Some(usage),
-            // Titles are ours: from the first message, or from the person.
+            // A title comes from the first message or from the user, never from the agent.
             SessionChange::Title(_) => {}
-            // About the turn, not about what can be chosen.
+            // Concerns the turn; handled in `State::update`.
             SessionChange::Failing => {}
         }
     }
 
-    /// Takes over what the agent has changed of what was chosen; true if it has.
-    pub(super) fn follow(&mut self) -> bool {
-        let mut followed = self.chosen.clone();
-        if let (Some(mode), Some(modes)) = (&mut followed.mode, &self.modes) {
+    /// Updates the user's choices to values that the agent has changed since; true if any differ.
+    pub(super) fn sync_choices(&mut self) -> bool {
+        let mut current = self.chosen.clone();
+        if let (Some(mode), Some(modes)) = (&mut current.mode, &self.modes) {
             mode.clone_from(&modes.current);
         }
-        for (id, value) in &mut followed.options {
+        for (id, value) in &mut current.options {
             if let Some(option) = self.options.iter().find(|option| option["id"] == **id) {
                 value.clone_from(&option["currentValue"]);
             }
         }
-        let changed = followed != self.chosen;
-        self.chosen = followed;
+        let changed = current != self.chosen;
+        self.chosen = current;
         changed
     }
 }
@@ -137,25 +140,35 @@ mod tests {
     }
 
     #[test]
-    fn what_was_chosen_is_chosen_again_where_the_agent_has_forgotten() {
+    fn choices_are_restored_only_where_the_agent_lost_them() {
         let mut offer = Offer::default();
         offer.attached(&opened("code", "small", "low"), false);
-        assert_eq!(offer.forgotten(&opened("plan", "large", "high")), []);
-        let plan = Choice::Mode("plan".to_owned());
-        let large = Choice::Option {
+        assert_eq!(
+            offer.choices_to_restore(&opened("plan", "large", "high")),
+            []
+        );
+        let plan = ConfigChoice::Mode("plan".to_owned());
+        let large = ConfigChoice::Option {
             id: "model".to_owned(),
             value: json!("large"),
         };
-        offer.chose(&plan, &Value::Null);
-        offer.chose(&large, &opened("plan", "large", "low"));
-        assert_eq!(offer.forgotten(&opened("plan", "large", "low")), []);
+        offer.choice_accepted(&plan, &Value::Null);
+        offer.choice_accepted(&large, &opened("plan", "large", "low"));
+        assert_eq!(
+            offer.choices_to_restore(&opened("plan", "large", "low")),
+            []
+        );
         let other = opened("code", "small", "high");
-        assert_eq!(offer.forgotten(&other), [plan, large.clone()]);
-        assert_eq!(offer.forgotten(&json!({})), [], "no longer offered");
-        // The agent left the mode by itself.
+        assert_eq!(offer.choices_to_restore(&other), [plan, large.clone()]);
+        assert_eq!(
+            offer.choices_to_restore(&json!({})),
+            [],
+            "no longer offered"
+        );
+        // The agent changed the mode itself.
         offer.change(SessionChange::Mode("code".to_owned()));
-        assert!(offer.follow());
-        assert!(!offer.follow());
-        assert_eq!(offer.forgotten(&other), [large]);
+        assert!(offer.sync_choices());
+        assert!(!offer.sync_choices());
+        assert_eq!(offer.choices_to_restore(&other), [large]);
     }
 }

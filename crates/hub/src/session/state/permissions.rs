@@ -1,4 +1,4 @@
-//! What the agent may do only when it is let to.
+//! Permission requests of the agent: answered by the approval policy or by the user.
 
 use wire::{ErrorCode, PermissionOption, PermissionPolicy, PermissionQuestion, TurnPhase};
 
@@ -6,7 +6,7 @@ use super::{Effect, Now, Refused, State, stamp};
 use conversation::{ToolCallPatch, Update};
 
 impl State {
-    pub(super) fn asked(
+    pub(super) fn permission_requested(
         &mut self,
         permission_id: String,
         mut patch: ToolCallPatch,
@@ -17,7 +17,7 @@ impl State {
     ) {
         let tool_call_id = patch.tool_call_id.clone();
         let title = patch.title.clone().unwrap_or_default();
-        // What the agent wants to do now is no call of an earlier turn.
+        // A permission request is for a tool call of the current turn, never of an earlier one.
         patch.announces = true;
         self.update(Update::ToolCall(Box::new(patch)), now, effects);
         if matches!(self.phase(), None | Some(TurnPhase::Cancelling)) {
@@ -30,7 +30,7 @@ impl State {
         }
         if self.policy == PermissionPolicy::Allow
             && !guarded
-            && let Some(option) = least_that_allows(&options)
+            && let Some(option) = narrowest_allowing_option(&options)
         {
             effects.push(Effect::AnswerPermission {
                 permission_id,
@@ -39,7 +39,7 @@ impl State {
             });
             return;
         }
-        self.permissions.push(PermissionQuestion {
+        self.permission_requests.push(PermissionQuestion {
             permission_id,
             tool_call_id,
             title,
@@ -50,18 +50,18 @@ impl State {
         effects.push(Effect::Info);
     }
 
-    pub(super) fn permission_answered(
+    pub(super) fn answer_permission(
         &mut self,
         permission_id: String,
         option_id: String,
         effects: &mut Vec<Effect>,
     ) -> Result<(), Refused> {
-        let asked = self
-            .permissions
+        let open = self
+            .permission_requests
             .iter()
-            .position(|question| question.permission_id == permission_id);
-        let chosen = asked.and_then(|at| {
-            let options = &self.permissions[at].options;
+            .position(|request| request.permission_id == permission_id);
+        let chosen = open.and_then(|at| {
+            let options = &self.permission_requests[at].options;
             let option = options
                 .iter()
                 .find(|option| option.option_id == option_id)?;
@@ -70,11 +70,11 @@ impl State {
         let Some((at, name)) = chosen else {
             return Err(Refused::new(
                 ErrorCode::SessionBusy,
-                "That question has been answered, or is no longer asked.",
+                "Cannot answer the permission request: it was answered or cancelled already.",
             ));
         };
-        let question = self.permissions.remove(at);
-        let change = self.entries.answered(&question.tool_call_id, name);
+        let request = self.permission_requests.remove(at);
+        let change = self.entries.answered(&request.tool_call_id, name);
         effects.extend(change.map(Effect::Change));
         effects.push(Effect::AnswerPermission {
             permission_id,
@@ -85,10 +85,10 @@ impl State {
         Ok(())
     }
 
-    pub(super) fn drop_questions(&mut self, effects: &mut Vec<Effect>) {
-        for question in self.permissions.drain(..) {
+    pub(super) fn cancel_permission_requests(&mut self, effects: &mut Vec<Effect>) {
+        for request in self.permission_requests.drain(..) {
             effects.push(Effect::AnswerPermission {
-                permission_id: question.permission_id,
+                permission_id: request.permission_id,
                 option_id: None,
                 by_policy: false,
             });
@@ -96,7 +96,7 @@ impl State {
     }
 }
 
-fn least_that_allows(options: &[PermissionOption]) -> Option<&PermissionOption> {
+fn narrowest_allowing_option(options: &[PermissionOption]) -> Option<&PermissionOption> {
     let of_kind = |kind: &str| options.iter().find(|option| option.kind == kind);
     of_kind("allow_once").or_else(|| of_kind("allow_always"))
 }

@@ -1,4 +1,5 @@
-//! What the agent has asked the person, until it is answered or nobody wants to know any more, and what follows from it.
+//! Elicitations of the agent, from the request until they are answered, cancelled or withdrawn. On the wire they are
+//! called questions.
 
 use serde_json::{Map, Value};
 use wire::{
@@ -11,25 +12,26 @@ use super::{Now, State, stamp};
 use agents::elicitation;
 use conversation::EntryChange;
 
-/// What a list shows of a question; the entry has all of it.
+/// Maximum characters of the message in `SessionInfo`; the entry has the whole message.
 const SHOWN_CHARS: usize = 500;
-/// Visits that we remember for the agent to say that they are over.
+/// Maximum accepted URL elicitations whose completion the agent can still report.
 const VISITS_MAX: usize = 16;
 
 #[derive(Debug, Clone, Default)]
-pub(super) struct Questions {
+pub(super) struct Elicitations {
     open: Vec<Open>,
-    /// Pages the person went to, the agent still waits for.
+    /// Accepted URL elicitations whose completion the agent has not reported.
     visits: Vec<Open>,
 }
 
 #[derive(Debug, Clone)]
 struct Open {
     entry: QuestionEntry,
+    /// The agent's id, if it is a URL elicitation.
     elicitation_id: Option<String>,
 }
 
-impl Questions {
+impl Elicitations {
     pub(super) fn push(&mut self, entry: QuestionEntry, elicitation_id: Option<String>) {
         self.open.push(Open {
             entry,
@@ -42,32 +44,32 @@ impl Questions {
     }
 
     pub(super) fn find(&self, question_id: &str) -> Option<&QuestionEntry> {
-        let mut entries = self.open.iter().map(|asked| &asked.entry);
+        let mut entries = self.open.iter().map(|open| &open.entry);
         entries.find(|entry| entry.question_id == question_id)
     }
 
     pub(super) fn all(&self) -> Vec<QuestionEntry> {
-        self.open.iter().map(|asked| asked.entry.clone()).collect()
+        self.open.iter().map(|open| open.entry.clone()).collect()
     }
 
-    pub(super) fn shown(&self) -> Vec<OpenQuestion> {
-        let shown = |Open { entry, .. }: &Open| OpenQuestion {
+    pub(super) fn summaries(&self) -> Vec<OpenQuestion> {
+        let summary = |Open { entry, .. }: &Open| OpenQuestion {
             question_id: entry.question_id.clone(),
             entry_id: entry.entry_id.clone(),
             message: entry.message.chars().take(SHOWN_CHARS).collect(),
             asked_at: entry.timestamp.clone(),
         };
-        self.open.iter().map(shown).collect()
+        self.open.iter().map(summary).collect()
     }
 
-    /// Ends one question; `None` if it is not open.
+    /// Closes an elicitation; `None` if it is not open.
     pub(super) fn close(
         &mut self,
         question_id: &str,
         outcome: QuestionOutcome,
         answers: Option<Map<String, Value>>,
     ) -> Option<QuestionEntry> {
-        let is_it = |asked: &Open| asked.entry.question_id == question_id;
+        let is_it = |open: &Open| open.entry.question_id == question_id;
         let at = self.open.iter().position(is_it)?;
         let mut asked = self.open.remove(at);
         asked.entry.outcome = Some(outcome);
@@ -75,13 +77,13 @@ impl Questions {
         let entry = asked.entry.clone();
         if outcome == QuestionOutcome::Accepted && asked.elicitation_id.is_some() {
             self.visits.push(asked);
-            let forgotten = self.visits.len().saturating_sub(VISITS_MAX);
-            self.visits.drain(..forgotten);
+            let excess = self.visits.len().saturating_sub(VISITS_MAX);
+            self.visits.drain(..excess);
         }
         Some(entry)
     }
 
-    /// Ends all of them.
+    /// Closes all open elicitations.
     pub(super) fn close_all(&mut self, outcome: QuestionOutcome) -> Vec<QuestionEntry> {
         let ids: Vec<String> = self.all().into_iter().map(|it| it.question_id).collect();
         ids.iter()
@@ -89,18 +91,18 @@ impl Questions {
             .collect()
     }
 
-    /// The id of the open question that this visit was asked for by.
-    pub(super) fn asked_as(&self, elicitation_id: &str) -> Option<String> {
-        let is_it = |asked: &&Open| asked.elicitation_id.as_deref() == Some(elicitation_id);
+    /// The question id of the open elicitation with this id of the agent.
+    pub(super) fn open_with_acp_id(&self, elicitation_id: &str) -> Option<String> {
+        let is_it = |open: &&Open| open.elicitation_id.as_deref() == Some(elicitation_id);
         self.open
             .iter()
             .find(is_it)
-            .map(|asked| asked.entry.question_id.clone())
+            .map(|open| open.entry.question_id.clone())
     }
 
-    /// The agent says that the person is done there.
-    pub(super) fn visited(&mut self, elicitation_id: &str) -> Option<EntryChange> {
-        let is_it = |asked: &Open| asked.elicitation_id.as_deref() == Some(elicitation_id);
+    /// Marks an accepted URL elicitation as completed.
+    pub(super) fn complete_visit(&mut self, elicitation_id: &str) -> Option<EntryChange> {
+        let is_it = |open: &Open| open.elicitation_id.as_deref() == Some(elicitation_id);
         let at = self.visits.iter().position(is_it)?;
         let mut entry = self.visits.remove(at).entry;
         if let Ask::Link { finished, .. } = &mut entry.ask {
@@ -109,24 +111,23 @@ impl Questions {
         Some(EntryChange::Replace(ChatEntry::Question(entry)))
     }
 
-    /// Nobody will say of a visit that it is over.
+    /// Forgets accepted URL elicitations: the agent process that would report their completion has ended.
     pub(super) fn forget_visits(&mut self) {
         self.visits.clear();
     }
 }
 
 impl State {
-    pub(super) fn question(
+    pub(super) fn elicitation_requested(
         &mut self,
         question_id: String,
         asked: elicitation::Asked,
         now: Now,
         effects: &mut Vec<Effect>,
     ) {
-        // While the agent tells everything again, what is asked has no place; while it stops, no use. Nor has one more after
-        // far too many.
+        // Cancelled at once during a replay, after a flood of output, and while the turn is being cancelled.
         if self.is_flooded() || self.is_attaching() || self.phase() == Some(TurnPhase::Cancelling) {
-            effects.push(Effect::AnswerQuestion {
+            effects.push(Effect::AnswerElicitation {
                 question_id,
                 outcome: QuestionOutcome::Cancelled,
                 answers: None,
@@ -144,21 +145,21 @@ impl State {
         };
         let changes = self.entries.ask(&mut entry);
         self.change(changes, effects);
-        self.questions.push(entry, asked.elicitation_id);
+        self.elicitations.push(entry, asked.elicitation_id);
         effects.push(Effect::Info);
     }
 
-    pub(super) fn answer_question(
+    pub(super) fn answer_elicitation(
         &mut self,
         question_id: &str,
         action: QuestionAction,
         content: Option<Map<String, Value>>,
         effects: &mut Vec<Effect>,
     ) -> Result<(), Refused> {
-        let Some(question) = self.questions.find(question_id) else {
+        let Some(question) = self.elicitations.find(question_id) else {
             return Err(Refused::new(
                 ErrorCode::SessionBusy,
-                "That question has been answered, or is no longer asked.",
+                "Cannot answer the question: it was answered or cancelled already.",
             ));
         };
         let (outcome, answers) = match (action, &question.ask) {
@@ -172,30 +173,34 @@ impl State {
             (QuestionAction::Decline, _) => (QuestionOutcome::Declined, None),
             (QuestionAction::Cancel, _) => (QuestionOutcome::Cancelled, None),
         };
-        self.close_question(question_id, outcome, answers, effects);
+        self.close_elicitation(question_id, outcome, answers, effects);
         Ok(())
     }
 
-    pub(super) fn close_question(
+    pub(super) fn close_elicitation(
         &mut self,
         question_id: &str,
         outcome: QuestionOutcome,
         answers: Option<Map<String, Value>>,
         effects: &mut Vec<Effect>,
     ) {
-        let closed = self.questions.close(question_id, outcome, answers);
-        effects.extend(closed.into_iter().flat_map(told_to_all));
+        let closed = self.elicitations.close(question_id, outcome, answers);
+        effects.extend(closed.into_iter().flat_map(closing_effects));
     }
 
-    pub(super) fn close_questions(&mut self, outcome: QuestionOutcome, effects: &mut Vec<Effect>) {
-        let closed = self.questions.close_all(outcome);
-        effects.extend(closed.into_iter().flat_map(told_to_all));
+    pub(super) fn close_elicitations(
+        &mut self,
+        outcome: QuestionOutcome,
+        effects: &mut Vec<Effect>,
+    ) {
+        let closed = self.elicitations.close_all(outcome);
+        effects.extend(closed.into_iter().flat_map(closing_effects));
     }
 }
 
-/// First to those who watch, then to the agent.
-fn told_to_all(closed: QuestionEntry) -> [Effect; 3] {
-    let answer = Effect::AnswerQuestion {
+/// Effects of closing an elicitation: subscribers first, then the agent.
+fn closing_effects(closed: QuestionEntry) -> [Effect; 3] {
+    let answer = Effect::AnswerElicitation {
         question_id: closed.question_id.clone(),
         outcome: closed.outcome.unwrap_or(QuestionOutcome::Cancelled),
         answers: closed.answers.clone(),

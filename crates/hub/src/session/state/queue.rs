@@ -1,4 +1,4 @@
-//! Messages that wait for the turn before them, and which requests were accepted.
+//! The queue of messages that wait for the running turn, and the ids of accepted requests.
 //!
 //! Invariant: a request id that was accepted is never accepted again.
 
@@ -8,9 +8,9 @@ use wire::{ErrorCode, QueuedMessage};
 
 use super::inputs::Refused;
 
-/// Request ids that are remembered.
+/// Maximum accepted request ids that are remembered.
 const ACCEPTED_MAX: usize = 1000;
-/// Messages that may wait.
+/// Maximum queued messages.
 const QUEUE_MAX: usize = 100;
 
 #[derive(Debug, Clone)]
@@ -22,9 +22,9 @@ pub(super) struct Queue {
 }
 
 impl Queue {
-    /// What waits from before is held: much may have happened since.
+    /// Restores the queue, paused if it is not empty: the user may no longer want the messages.
     pub(super) fn new(waiting: Vec<QueuedMessage>, accepted: Vec<String>) -> Self {
-        // One that became a turn just before the end of the process was not taken out any more.
+        // A message that began a turn just before the server ended is still in the saved queue.
         let sent = |message: &QueuedMessage| {
             let id = message.request_id.as_ref();
             id.is_some_and(|id| accepted.contains(id))
@@ -75,7 +75,7 @@ impl Queue {
         Ok(())
     }
 
-    /// Pauses what waits. An empty queue is not paused.
+    /// Pauses the queue unless it is empty.
     pub(super) fn hold(&mut self) {
         self.held = !self.waiting.is_empty();
     }
@@ -84,7 +84,7 @@ impl Queue {
         self.held = false;
     }
 
-    /// What waits belongs to no request any more: those have ended. True if anything waits.
+    /// Removes the request ids of queued messages: their runs have ended. True if the queue is not empty.
     pub(super) fn disown(&mut self) -> bool {
         for message in &mut self.waiting {
             message.request_id = None;
@@ -96,7 +96,7 @@ impl Queue {
         self.held
     }
 
-    /// The next one, if it may go.
+    /// Takes the next message unless the queue is paused.
     pub(super) fn next(&mut self) -> Option<QueuedMessage> {
         match self.held {
             true => None,
@@ -115,7 +115,7 @@ impl Queue {
             .ok_or_else(|| {
                 Refused::new(
                     ErrorCode::SessionBusy,
-                    "That message is no longer waiting: it was sent or removed.",
+                    "Cannot change the queued message: it was sent or removed already.",
                 )
             })
     }
@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn what_waited_before_is_held_and_what_was_sent_is_not_there_twice() {
+    fn restored_queue_is_paused_and_omits_sent_messages() {
         let mut queue = Queue::new(vec![message("sent"), message("waits")], vec!["sent".into()]);
         assert_eq!(queue.waiting(), [message("waits")]);
         assert_eq!(queue.next(), None);

@@ -20,11 +20,11 @@ pub(super) struct Turn {
     pub(super) quiet_since: Option<Timestamp>,
     /// The text entries of this turn that the agent wrote.
     pub(super) texts: Vec<String>,
-    /// What to name when there are none.
+    /// The entry to report as final if there are no text entries.
     pub(super) last_entry: String,
-    /// The agent said that it fails, before it answered.
+    /// The agent reported a failure before it answered the prompt.
     pub(super) failing: bool,
-    /// Why it is being stopped, if there was far too much of it. Nothing more of it is heard.
+    /// Why the turn is being stopped, if it had too much output. Further output is ignored.
     pub(super) flood: Option<String>,
 }
 
@@ -40,12 +40,12 @@ impl State {
             return Ok(vec![]);
         }
         if message.images.is_empty() {
-            message.content = said(message.content)?;
+            message.content = require_text(message.content)?;
         }
         if self.turn.is_some() && self.queue.is_full() {
             return Err(Refused::new(
                 ErrorCode::SessionBusy,
-                "A hundred messages are waiting already. Let some be sent first.",
+                "Cannot queue the message: 100 messages are queued already. Wait until some are sent, or remove some.",
             ));
         }
         if let Some(request_id) = &message.request_id {
@@ -87,7 +87,7 @@ impl State {
         let number = self.next_number;
         self.next_number += 1;
         self.failed = false;
-        self.said = 0;
+        self.text_bytes = 0;
         let attached = self.attachment == Attachment::Attached;
         let phase = match attached {
             true => TurnPhase::Working,
@@ -113,13 +113,13 @@ impl State {
         effects.push(Effect::Info);
     }
 
-    /// Cancels the turn and pauses the queue. A message sent after this is not part of what is paused.
+    /// Cancels the turn and pauses the queue. A message sent after this to an empty queue is not paused.
     pub(super) fn cancel(&mut self, now: Now, effects: &mut Vec<Effect>) {
         if self.turn.is_some() {
             self.queue.hold();
         }
         match self.phase() {
-            // Nothing was sent yet.
+            // The prompt was not sent yet.
             Some(TurnPhase::Starting) => {
                 self.end_turn(TurnOutcome::Cancelled, None, None, now, effects);
             }
@@ -128,8 +128,8 @@ impl State {
                     turn.phase = TurnPhase::Cancelling;
                 }
                 effects.push(Effect::CancelPrompt);
-                self.drop_questions(effects);
-                self.close_questions(QuestionOutcome::Cancelled, effects);
+                self.cancel_permission_requests(effects);
+                self.close_elicitations(QuestionOutcome::Cancelled, effects);
                 effects.push(Effect::Info);
             }
             Some(TurnPhase::Cancelling) => effects.push(Effect::Info),
@@ -152,8 +152,8 @@ impl State {
             Some(why) => (TurnOutcome::Failed, Some(why)),
             None => (outcome, message),
         };
-        self.drop_questions(effects);
-        self.close_questions(
+        self.cancel_permission_requests(effects);
+        self.close_elicitations(
             match outcome {
                 TurnOutcome::Interrupted => QuestionOutcome::Interrupted,
                 _ => QuestionOutcome::Cancelled,
@@ -161,7 +161,7 @@ impl State {
             effects,
         );
         effects.extend(self.entries.end_turn().into_iter().map(Effect::Change));
-        let spent = now.spent.saturating_sub(turn.started.spent).as_millis();
+        let spent = now.elapsed.saturating_sub(turn.started.elapsed).as_millis();
         effects.push(Effect::Change(self.entries.close_turn(TurnEntry {
             entry_id: String::new(),
             outcome,
@@ -178,7 +178,7 @@ impl State {
         });
         effects.extend([Effect::Fold, Effect::Touch]);
         self.failed = outcome.is_failure();
-        // A cancel of ours has paused the queue when it was requested.
+        // A cancel by the user or the server has paused the queue already.
         let agent_cancelled = outcome == TurnOutcome::Cancelled && turn.phase == TurnPhase::Working;
         if self.failed || agent_cancelled {
             self.queue.hold();
@@ -191,23 +191,25 @@ impl State {
     pub(super) fn next_queued(&mut self, now: Now, effects: &mut Vec<Effect>) {
         if let Some(message) = self.queue.next() {
             self.begin_turn(message, now, effects);
-            // Afterwards: should we end in between, it is there twice, and known to be; the other way it were lost.
+            // Saved after the turn began: if the server ends in between, the message is on disk twice, which is
+            // detected by its request id; in the other order it would be lost.
             effects.push(Effect::SaveQueue);
         }
     }
 }
 
-pub(super) fn said(content: String) -> Result<String, Refused> {
+pub(super) fn require_text(content: String) -> Result<String, Refused> {
     match content.trim().is_empty() {
         true => Err(Refused::new(
             ErrorCode::InvalidMessage,
-            "There is nothing in that message.",
+            "Cannot send the message: it is empty. Type some text or add a picture.",
         )),
         false => Ok(content),
     }
 }
 
-/// How a turn ended, by the agent's own answer. An unknown reason is shown, never fatal.
+/// The outcome of a turn from the agent's answer to the prompt, with message and tokens. An unknown stop reason is
+/// shown to the user.
 pub(super) fn outcome(result: Result<Value, String>) -> (TurnOutcome, Option<String>, Option<u64>) {
     let answer = match result {
         Ok(answer) => answer,
