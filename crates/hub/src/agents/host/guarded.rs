@@ -1,7 +1,7 @@
-//! Files by which other programs are told what to run: hooks, and the configuration of agents and editors.
+//! Sensitive paths: files that cause code to run later, such as git hooks and the configuration of agents and editors.
 //!
-//! Writing one looks like any other edit and runs something later, outside of everything that is confined and asked
-//! here. So a person is asked each time, whatever the policy. Pure.
+//! Code started by such a file runs outside of all limits and approvals of this server. So each write needs the user's
+//! approval, whatever the approval policy. Pure.
 
 use std::path::{Component, Path};
 
@@ -9,7 +9,7 @@ use wire::{ToolContent, ToolKind};
 
 use crate::agents::from_acp::ToolCallPatch;
 
-/// Everything below a folder of this name. In lower case.
+/// Directory names, in lower case; all paths below such a directory are sensitive.
 const FOLDERS: &[&str] = &[
     ".aider",
     ".claude",
@@ -32,7 +32,7 @@ const FOLDERS: &[&str] = &[
     ".zed",
 ];
 
-/// A file of this name, wherever it is. In lower case.
+/// File names, in lower case; such a file is sensitive in any directory.
 const FILES: &[&str] = &[
     ".aider.conf.yml",
     ".claude.json",
@@ -52,9 +52,9 @@ const FILES: &[&str] = &[
     "opencode.json",
 ];
 
-/// Whether a path below the project is such a file, or lies in such a folder. Links have to be followed before.
-pub(super) fn is_guarded(below: &Path) -> bool {
-    // Not every file system tells capitals apart, and some drop what is at a name's end.
+/// Whether a path relative to the project is sensitive. Links must be resolved before.
+pub(super) fn is_sensitive(below: &Path) -> bool {
+    // Some file systems ignore case, and some drop dots and spaces at the end of a name.
     let folded = |part: Component| {
         let name = part.as_os_str().to_string_lossy().to_lowercase();
         name.trim_end_matches(['.', ' ']).to_owned()
@@ -64,11 +64,11 @@ pub(super) fn is_guarded(below: &Path) -> bool {
     names.iter().any(|name| FOLDERS.contains(&name.as_str())) || FILES.contains(&file)
 }
 
-/// Whether a tool call that an agent asks permission for would write such a file, as far as it says.
+/// Whether a tool call of a permission request would write to a sensitive path, according to its own fields.
 pub fn would_write(patch: &ToolCallPatch, project: &Path) -> bool {
-    let guarded = |path: &str| {
+    let sensitive = |path: &str| {
         let path = Path::new(path);
-        is_guarded(path.strip_prefix(project).unwrap_or(path))
+        is_sensitive(path.strip_prefix(project).unwrap_or(path))
     };
     let only_looks = matches!(
         patch.kind,
@@ -76,10 +76,10 @@ pub fn would_write(patch: &ToolCallPatch, project: &Path) -> bool {
     );
     let named = patch.locations.iter().flatten();
     let changed = patch.content.iter().flatten();
-    let is_guarded_change =
-        |part: &ToolContent| matches!(part, ToolContent::Diff { path, .. } if guarded(path));
-    changed.into_iter().any(is_guarded_change)
-        || (!only_looks && named.into_iter().any(|location| guarded(&location.path)))
+    let is_sensitive_change =
+        |part: &ToolContent| matches!(part, ToolContent::Diff { path, .. } if sensitive(path));
+    changed.into_iter().any(is_sensitive_change)
+        || (!only_looks && named.into_iter().any(|location| sensitive(&location.path)))
 }
 
 #[cfg(test)]
@@ -87,7 +87,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn hooks_and_configuration_are_guarded_in_any_folder_and_spelling() {
+    fn hooks_and_configuration_are_sensitive_in_any_folder_and_case() {
         for path in [
             ".git/hooks/pre-commit",
             ".git/config",
@@ -110,7 +110,7 @@ mod tests {
             ".envrc",
             ".exrc",
         ] {
-            assert!(is_guarded(Path::new(path)), "{path}");
+            assert!(is_sensitive(Path::new(path)), "{path}");
         }
         for path in [
             "src/main.rs",
@@ -123,7 +123,7 @@ mod tests {
             ".git-notes.md",
             "notes/.gitkeep",
         ] {
-            assert!(!is_guarded(Path::new(path)), "{path}");
+            assert!(!is_sensitive(Path::new(path)), "{path}");
         }
     }
 }
