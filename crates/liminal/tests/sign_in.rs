@@ -215,7 +215,7 @@ async fn ctrl_c_and_closing_end_it_and_all_it_started() -> Result<()> {
         given_up["message"]
             .as_str()
             .unwrap_or_default()
-            .contains("given up"),
+            .contains("the sign-in was cancelled"),
         "{given_up}"
     );
     until_logins(&setup, 0).await?;
@@ -267,7 +267,10 @@ async fn only_what_the_agent_offers_runs() -> Result<()> {
         begin(&mut person, method).await?;
         let refused = outcome(&mut person, method).await?;
         let message = refused["message"].as_str().context("a message")?;
-        assert!(message.contains("offers no such way"), "{refused}");
+        assert!(
+            message.contains("offers no such sign-in method"),
+            "{refused}"
+        );
     }
     let typed = json!({"type": "agent:sign-in-type", "cliType": AGENT, "text": "x"});
     let refused = person.socket.ask(typed).await?;

@@ -1,7 +1,6 @@
-//! From the text of a `session/update` to an [`Update`] of ours. Pure.
+//! Conversion of ACP messages, first of all `session/update`, to [`Update`] and types of `wire`. Pure.
 //!
-//! This is the one place that knows how the protocol writes things down. What an update does to a
-//! conversation is decided in `entries`.
+//! Only this module knows the format of these messages. `entries` decides how an update changes a conversation.
 
 use agent_client_protocol_schema::v1 as acp;
 use serde::Deserialize;
@@ -13,13 +12,13 @@ use wire::{
     ToolKind, ToolStatus,
 };
 
-/// Said by agents in the person's name when they tell a conversation again.
-const NOT_THE_PERSON: [&str; 2] = [
+/// User messages that agents insert themselves when they replay a conversation.
+const INTERRUPTION_TEXTS: [&str; 2] = [
     "[Request interrupted by user]",
     "[Request interrupted by user for tool use]",
 ];
 
-/// One thing an agent said about a session.
+/// One update of a session.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Update {
     Text {
@@ -38,13 +37,13 @@ pub enum Update {
         title: String,
         description: Option<String>,
     },
-    /// Told in the person's name, who did not say it: what comes after it is another message.
+    /// A marker of an interrupted turn that the agent replays as a user message. Text after it is a new message.
     Interruption,
-    /// About the session rather than in the conversation.
+    /// A change of the session's properties.
     Session(SessionChange),
-    /// One we know and have no use for.
+    /// A known kind of update that is not used.
     Ignored,
-    /// A kind of update we do not know.
+    /// An update of an unknown kind.
     Unknown {
         kind: String,
     },
@@ -54,16 +53,16 @@ pub enum Update {
 pub enum SessionChange {
     Commands(Vec<SlashCommand>),
     Mode(String),
-    /// As the protocol writes them.
+    /// The options in ACP's format.
     ConfigOptions(Vec<Value>),
     Usage(ContextUsage),
     Title(String),
-    /// The turn fails, whatever its answer will say.
+    /// The turn will fail, even if its response reports success.
     Failing,
 }
 
 impl Update {
-    /// Takes in what comes next if it is more of the same text; gives it back otherwise.
+    /// Appends the next update if it continues the same text; returns it otherwise.
     pub fn merge(&mut self, next: Self) -> Option<Self> {
         match (self, next) {
             (
@@ -86,11 +85,11 @@ impl Update {
     }
 }
 
-/// What an announcement or an update says of a tool call. Missing means unchanged.
+/// The fields of a `tool_call` or `tool_call_update`. `None` means unchanged.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct ToolCallPatch {
     pub tool_call_id: String,
-    /// A call begins with it, if none of this turn has the id.
+    /// Whether it is a `tool_call`, which begins a new call unless a call of this turn has the id.
     pub announces: bool,
     pub title: Option<String>,
     pub kind: Option<ToolKind>,
@@ -104,7 +103,7 @@ pub struct ToolCallPatch {
 }
 
 impl ToolCallPatch {
-    /// Nothing but whose it is.
+    /// A patch that changes nothing.
     pub fn new(tool_call_id: &str) -> Self {
         Self {
             tool_call_id: tool_call_id.to_owned(),
@@ -113,13 +112,13 @@ impl ToolCallPatch {
     }
 }
 
-/// Reads the `params` of a `session/update`: whose it is, and what it says. `Err` says why it is
-/// not even an update of an unknown kind.
+/// Reads the `params` of a `session/update`: the session id and the update. An error means that the params are invalid;
+/// an update of an unknown kind is not an error.
 pub fn read(params: &str) -> Result<(String, Update), String> {
     match serde_json::from_str::<acp::SessionNotification>(params) {
         Ok(notification) => Ok((
             notification.session_id.0.to_string(),
-            update(notification.update),
+            convert(notification.update),
         )),
         Err(error) => read_unknown(params).ok_or_else(|| error.to_string()),
     }
@@ -148,8 +147,8 @@ fn read_unknown(params: &str) -> Option<(String, Update)> {
     ))
 }
 
-fn update(said: acp::SessionUpdate) -> Update {
-    match said {
+fn convert(update: acp::SessionUpdate) -> Update {
+    match update {
         acp::SessionUpdate::UserMessageChunk(chunk) => chunk_update(Author::User, chunk),
         acp::SessionUpdate::AgentMessageChunk(chunk) => chunk_update(Author::Assistant, chunk),
         acp::SessionUpdate::AgentThoughtChunk(chunk) => chunk_update(Author::Thinking, chunk),
@@ -181,7 +180,9 @@ fn update(said: acp::SessionUpdate) -> Update {
         }
         acp::SessionUpdate::SessionInfoUpdate(info) => match info.title.value() {
             Some(title) => Update::Session(SessionChange::Title(title.clone())),
-            None if in_trouble(info.meta.as_ref()) => Update::Session(SessionChange::Failing),
+            None if reports_system_error(info.meta.as_ref()) => {
+                Update::Session(SessionChange::Failing)
+            }
             None => Update::Ignored,
         },
         acp::SessionUpdate::Notice(notice) => Update::Notice {
@@ -199,13 +200,13 @@ fn update(said: acp::SessionUpdate) -> Update {
     }
 }
 
-/// Codex ends a turn as usual when its provider refuses; it says only here that the turn failed.
-fn in_trouble(meta: Option<&acp::Meta>) -> bool {
+/// Whether Codex reports a failed turn. It does so only here: the turn itself ends as usual.
+fn reports_system_error(meta: Option<&acp::Meta>) -> bool {
     let status = meta.and_then(|meta| meta.get("codex"));
     status.is_some_and(|codex| codex["threadStatus"]["type"] == "systemError")
 }
 
-/// The name of an update that the schema knows and we have no use for.
+/// The kind of an update, as the protocol names it.
 fn kind_of(update: &acp::SessionUpdate) -> String {
     let kind = serde_json::to_value(update)
         .ok()
@@ -216,7 +217,9 @@ fn kind_of(update: &acp::SessionUpdate) -> String {
 fn chunk_update(author: Author, chunk: acp::ContentChunk) -> Update {
     let message_id = chunk.message_id.map(|id| id.0.to_string());
     match block(chunk.content) {
-        Block::Text(text) if author == Author::User && NOT_THE_PERSON.contains(&text.trim()) => {
+        Block::Text(text)
+            if author == Author::User && INTERRUPTION_TEXTS.contains(&text.trim()) =>
+        {
             Update::Interruption
         }
         Block::Text(text) => Update::Text {
@@ -286,7 +289,7 @@ fn announced(call: acp::ToolCall) -> ToolCallPatch {
     with_terminal(fields, call.meta)
 }
 
-/// What a `tool_call_update`, or the tool call of a permission request, says.
+/// The patch in a `tool_call_update` or in the tool call of a permission request.
 pub fn patch(update: acp::ToolCallUpdate) -> ToolCallPatch {
     let fields = ToolCallPatch {
         tool_call_id: update.tool_call_id.0.to_string(),
@@ -308,7 +311,7 @@ pub fn patch(update: acp::ToolCallUpdate) -> ToolCallPatch {
     with_terminal(fields, update.meta)
 }
 
-/// Adapters run commands themselves and stream their output beside the update, in `_meta`.
+/// Adds the output of commands that an adapter runs itself, which it streams in `_meta`.
 fn with_terminal(mut patch: ToolCallPatch, meta: Option<Map<String, Value>>) -> ToolCallPatch {
     let Some(meta) = meta else { return patch };
     let text = |of: &str, field: &str| Some(meta.get(of)?.get(field)?.as_str()?.to_owned());
@@ -338,7 +341,7 @@ fn command(command: acp::AvailableCommand) -> SlashCommand {
     }
 }
 
-/// The modes in the answer to opening a session, if it has any.
+/// The modes in the response to opening a session.
 pub fn modes(answer: &Value) -> Option<Modes> {
     let state: acp::SessionModeState = serde_json::from_value(answer["modes"].clone()).ok()?;
     let mode = |mode: acp::SessionMode| Mode {
@@ -352,10 +355,10 @@ pub fn modes(answer: &Value) -> Option<Modes> {
     })
 }
 
-/// The id of the option that stands for models offered in the form from before there were options.
+/// The id of the config option that represents models in the older format (`models`).
 pub const OLDER_MODEL: &str = "_model";
 
-/// The models in the answer to opening a session, where they are not among its options.
+/// The models in the older format in the response to opening a session, as a config option.
 pub fn older_models(answer: &Value) -> Option<Value> {
     let models = &answer["models"];
     let current = models["currentModelId"].as_str()?;
@@ -372,7 +375,7 @@ pub fn older_models(answer: &Value) -> Option<Value> {
     }))
 }
 
-/// A permission request: the tool call it is about, and what one can answer.
+/// The tool call and the options of a permission request.
 pub fn permission(params: &Value) -> Option<(ToolCallPatch, Vec<PermissionOption>)> {
     let call = serde_json::from_value(params["toolCall"].clone()).ok()?;
     let option = |option: &Value| {

@@ -1,4 +1,4 @@
-//! The agents people can talk to.
+//! ACP agents: the catalog, installation, processes, connections and what agents may do on this machine.
 
 mod agent_session;
 mod answers;

@@ -1,4 +1,4 @@
-//! How much memory what an agent said takes, about: enough to know when it is too much.
+//! Estimated memory use of an agent's output, accurate enough to enforce the limits per turn.
 
 use std::mem::size_of;
 
@@ -6,7 +6,7 @@ use wire::{Location, MediaBlock, QuestionEntry, ToolCallEntry, ToolContent};
 
 use crate::json_bytes::json_bytes;
 
-/// What a call shows in the end is its content once more, and not counted again.
+/// Bytes of a tool call. `result` and `error` repeat the content and are not counted.
 pub(super) fn call_bytes(call: &ToolCallEntry) -> usize {
     let content: usize = call.content.iter().map(content_bytes).sum();
     let locations: usize = call.locations.iter().map(location_bytes).sum();
@@ -56,7 +56,7 @@ fn location_bytes(location: &Location) -> usize {
     size_of::<Location>() + location.path.len()
 }
 
-/// How many values a line of JSON holds, about.
+/// Estimated number of JSON values in a line.
 pub(super) fn line_values(line: &str) -> usize {
     let marks = |text: &[u8]| {
         let mark = |byte: &&u8| matches!(byte, b',' | b':' | b'[' | b'{');
@@ -65,13 +65,13 @@ pub(super) fn line_values(line: &str) -> usize {
     let (mut rest, mut count) = (line.as_bytes(), 0);
     while let Some(at) = memchr::memchr(b'"', rest) {
         count += marks(&rest[..at]);
-        rest = after_text(&rest[at + 1..]);
+        rest = after_string(&rest[at + 1..]);
     }
     count + marks(rest)
 }
 
-/// What follows the text that has just begun.
-fn after_text(mut rest: &[u8]) -> &[u8] {
+/// The rest of a line after the closing quote of the string that begins it.
+fn after_string(mut rest: &[u8]) -> &[u8] {
     while let Some(at) = memchr::memchr2(b'"', b'\\', rest) {
         let escapes = rest[at] == b'\\';
         rest = rest
@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn a_call_is_counted_as_it_is_now() {
+    fn updated_tool_call_is_counted_with_its_current_content_only() {
         let text = |text: &str| ToolContent::Text {
             text: text.to_owned(),
         };
@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn what_stands_inside_a_text_is_one_value() {
+    fn line_values_counts_a_string_as_one_value() {
         for (line, values) in [
             ("", 0),
             ("7", 0),
@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn many_small_things_are_not_small() {
+    fn many_empty_locations_are_counted_with_their_overhead() {
         let small = ToolCallPatch {
             locations: Some(vec![
                 Location {
