@@ -1,4 +1,4 @@
-//! A session that an agent has open, as we use it.
+//! An agent session: a session the agent has open under its own id.
 
 use std::sync::{Arc, Mutex};
 
@@ -10,14 +10,14 @@ use super::connection::{AgentError, AgentEvent, Connection};
 use super::from_acp::OLDER_MODEL;
 use super::routes::{Expected, Routes, lock};
 
-/// A picture that goes with a prompt.
+/// A picture attached to a prompt.
 pub struct Picture {
     pub mime_type: String,
     /// Base64.
     pub data: String,
 }
 
-/// A session that an agent has open.
+/// A handle of an agent session, for prompts and settings. Clones share it.
 #[derive(Clone)]
 pub struct AgentSession {
     id: String,
@@ -41,8 +41,8 @@ impl AgentSession {
         }
     }
 
-    /// The agent has said what it calls the session.
-    pub(super) fn named(self, id: &str) -> Self {
+    /// The same session under the id the agent has given it.
+    pub(super) fn with_id(self, id: &str) -> Self {
         let id = id.to_owned();
         Self { id, ..self }
     }
@@ -51,27 +51,27 @@ impl AgentSession {
         &self.connection
     }
 
-    /// Different for each process.
+    /// Unique for each agent process.
     pub fn connection_id(&self) -> u64 {
         self.connection.id()
     }
 
-    /// Whether it was put to sleep: it can be asked nothing more.
+    /// Whether the agent process was ended for being idle. It accepts no more requests.
     pub fn is_asleep(&self) -> bool {
         self.connection.is_retired()
     }
 
-    /// When events of the agent were last handed on, for this session or another one: now, if some are waiting.
+    /// When events of the agent were last dispatched, for this session or another one; now, if events are waiting.
     pub fn last_event(&self) -> Option<Instant> {
         let routes = lock(&self.routes);
         let waiting = self.events.capacity() < self.events.max_capacity();
-        match routes.hands_on || waiting {
+        match routes.dispatching || waiting {
             true => Some(Instant::now()),
             false => routes.last_event,
         }
     }
 
-    /// The agent's own id for it.
+    /// The agent's own id of the session.
     pub fn id(&self) -> &str {
         &self.id
     }
@@ -81,8 +81,8 @@ impl AgentSession {
         capabilities.prompt_capabilities.image
     }
 
-    /// The answer comes to the inbox, after everything the agent said before it. From one that sleeps none comes:
-    /// the inbox hears of that instead.
+    /// Sends a prompt. The response arrives in the inbox after all events the agent sent before it. If the agent is
+    /// asleep, nothing is sent; the inbox gets `Asleep` instead.
     pub fn prompt(&self, turn: u64, text: &str, pictures: Vec<Picture>) {
         let pictures = pictures.into_iter().map(
             |picture| json!({"type": "image", "mimeType": picture.mime_type, "data": picture.data}),
@@ -115,7 +115,7 @@ impl AgentSession {
             .map(drop)
     }
 
-    /// Answers with the options as they are now.
+    /// Changes a configuration option and returns the options as they are afterwards.
     pub async fn set_option(&self, option_id: &str, value: Value) -> Result<Value, AgentError> {
         if option_id == OLDER_MODEL {
             let params = json!({"sessionId": self.id, "modelId": value});
@@ -131,7 +131,7 @@ impl AgentSession {
             .await
     }
 
-    /// Lets the agent forget what it holds of it, where it can.
+    /// Closes the session at the agent, if the agent supports that.
     pub async fn close(&self) {
         lock(&self.routes).sessions.remove(&self.id);
         let capabilities = &self.connection.initialized().agent_capabilities;

@@ -1,7 +1,7 @@
-//! What an agent asks of us, and what it is answered, bounded.
+//! Limits on the requests of one agent and on the responses it has not read.
 //!
-//! The protocol crate keeps whatever it is given to send until the agent has read it. So an agent may have asked only so
-//! much at once, and one that does not read what it is answered is not heard on.
+//! The protocol crate queues outgoing messages without a bound until the agent reads them. So the number of pending
+//! requests is limited, and input of an agent that does not read its responses is no longer read.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -11,66 +11,66 @@ use agent_client_protocol::{Agent, UntypedMessage};
 use serde_json::{Value, json};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 
-use super::room::Room;
-use super::tickets::Held;
+use super::room::BudgetPermit;
+use super::tickets::PendingGuard;
 
-/// Requests of one agent that may be open at once, of those that wait for a person or a command; and of the others.
+/// Maximum pending requests per agent, counted separately for long requests (see `is_long`) and for all others.
 const OPEN_MAX: usize = 256;
-/// Lines and bytes that may have gone through the crate since the agent last had read all that it was answered.
+/// Maximum lines and bytes of agent input that pass the crate before the agent must have read all its responses.
 const UNREAD_LINES_MAX: usize = 64;
 const UNREAD_BYTES_MAX: usize = 4 * 1024 * 1024;
-/// Goes the way of every answer and ends before the agent: what went before it is taken.
+/// A marker queued behind the responses and removed by the line writer: all lines before it were written to the agent.
 const TAKEN_METHOD: &str = "_liminal/taken";
-/// Longer than any such line.
+/// Upper bound for the length of a marker line.
 const TAKEN_BYTES_MAX: usize = 128;
 
-/// Where one agent's requests come in.
-pub(super) struct Desk {
-    /// For those that end only when somebody else does something. One more is refused.
-    waiting: Arc<Semaphore>,
-    /// For those that end by themselves, if the agent reads on. One more has to wait, and all that the agent says behind it.
-    working: Arc<Semaphore>,
+/// Limits the pending requests and unread responses of one agent.
+pub(super) struct InboundLimiter {
+    /// Slots for long requests. A request without a free slot is refused.
+    long: Arc<Semaphore>,
+    /// Slots for all other requests. A request without a free slot waits, and so does the agent input behind it.
+    short: Arc<Semaphore>,
     marks: AtomicU64,
     taken: watch::Receiver<u64>,
     line: Mutex<Line>,
 }
 
-/// What is inside the crate, and how much has been since the agent had read everything.
+/// The line inside the crate, and the input since the agent last had read all its responses.
 #[derive(Default)]
 struct Line {
-    room: Room,
+    permit: BudgetPermit,
     unread: usize,
     unread_bytes: usize,
 }
 
-impl Desk {
-    /// The desk, and who tells it how far the agent has read.
+impl InboundLimiter {
+    /// The limiter, and the sender by which the line writer reports the last marker it reached.
     pub(super) fn new() -> (Arc<Self>, watch::Sender<u64>) {
         let (taken, seen) = watch::channel(0);
-        let desk = Self {
-            waiting: Arc::new(Semaphore::new(OPEN_MAX)),
-            working: Arc::new(Semaphore::new(OPEN_MAX)),
+        let limiter = Self {
+            long: Arc::new(Semaphore::new(OPEN_MAX)),
+            short: Arc::new(Semaphore::new(OPEN_MAX)),
             marks: AtomicU64::new(0),
             taken: seen,
             line: Mutex::default(),
         };
-        (Arc::new(desk), taken)
+        (Arc::new(limiter), taken)
     }
 
-    /// A line is about to go through the crate. If it is a request, it takes up this room until it is answered.
-    pub(super) fn passes(&self, bytes: usize, room: Room) {
+    /// Announces the next line for the crate. If it is a request, its answer holds the byte budget permit.
+    pub(super) fn begin_line(&self, bytes: usize, permit: BudgetPermit) {
         let mut line = self.lock();
-        line.room = room;
+        line.permit = permit;
         line.unread += 1;
         line.unread_bytes += bytes;
     }
 
-    /// It has gone through, whatever it was. Waits, now and then, until the agent has read what it was answered: by us, or by
-    /// the crate, which answers what is no request by itself.
-    pub(super) async fn passed(&self, agent: &ConnectionTo<Agent>) {
+    /// Ends the announced line. At the limit of unread lines, waits until the agent has read all responses, both those
+    /// of the server and those that the crate sends to invalid messages.
+    pub(super) async fn end_line(&self, agent: &ConnectionTo<Agent>) {
         let full = {
             let mut line = self.lock();
-            line.room = Room::default();
+            line.permit = BudgetPermit::default();
             let full = line.unread >= UNREAD_LINES_MAX || line.unread_bytes >= UNREAD_BYTES_MAX;
             if full {
                 *line = Line::default();
@@ -78,41 +78,41 @@ impl Desk {
             full
         };
         if full {
-            self.until_taken(agent).await;
+            self.until_delivered(agent).await;
         }
     }
 
-    /// None if the agent waits for too much already; it is told so.
+    /// Admits a request. `None` if the agent has too many pending requests; the request is then refused.
     pub(super) async fn receive(
         self: &Arc<Self>,
         method: &str,
         responder: Responder<Value>,
         agent: ConnectionTo<Agent>,
-        owed: Option<Held>,
+        pending: Option<PendingGuard>,
     ) -> Option<Answer> {
-        let room = std::mem::take(&mut self.lock().room);
-        let open = match waits_for_somebody(method) {
-            true => self.waiting.clone().try_acquire_owned().ok(),
-            false => self.working.clone().acquire_owned().await.ok(),
+        let permit = std::mem::take(&mut self.lock().permit);
+        let open = match is_long(method) {
+            true => self.long.clone().try_acquire_owned().ok(),
+            false => self.short.clone().acquire_owned().await.ok(),
         };
         let too_many = open.is_none();
         let answer = Answer {
             responder: Box::new(responder),
             agent,
-            desk: self.clone(),
-            _owed: owed,
+            limiter: self.clone(),
+            _pending: pending,
             _open: open,
-            _room: room,
+            _permit: permit,
         };
         if too_many {
-            answer.refuse(-32603, "too many requests are open already");
+            answer.refuse(-32603, "too many pending requests");
             return None;
         }
         Some(answer)
     }
 
-    /// Until the agent has read all that it was told before, or never will.
-    async fn until_taken(&self, agent: &ConnectionTo<Agent>) {
+    /// Waits until all lines queued so far are written to the agent, or the connection has ended.
+    async fn until_delivered(&self, agent: &ConnectionTo<Agent>) {
         let mark = self.marks.fetch_add(1, Ordering::Relaxed) + 1;
         let sent = UntypedMessage::new(TAKEN_METHOD, json!({"mark": mark}))
             .and_then(|message| agent.send_notification(message));
@@ -126,15 +126,15 @@ impl Desk {
     }
 }
 
-/// Whether a request ends only when a person answers or a command ends.
-fn waits_for_somebody(method: &str) -> bool {
+/// Whether a request ends only when the user answers or a command exits.
+fn is_long(method: &str) -> bool {
     matches!(
         method,
         "session/request_permission" | "elicitation/create" | "terminal/wait_for_exit"
     )
 }
 
-/// The mark, if a line is not for the agent but for us.
+/// The marker number, if an outgoing line is a delivery marker and not meant for the agent.
 pub(super) fn mark(line: &str) -> Option<u64> {
     if line.len() > TAKEN_BYTES_MAX || !line.contains(TAKEN_METHOD) {
         return None;
@@ -144,24 +144,24 @@ pub(super) fn mark(line: &str) -> Option<u64> {
     message["params"]["mark"].as_u64().filter(|_| is_one)
 }
 
-/// The answer to an agent's request. Dropping it answers with an error.
+/// The response to an agent's request. Dropping it responds with an error.
 pub struct Answer {
     responder: Box<Responder<Value>>,
     agent: ConnectionTo<Agent>,
-    desk: Arc<Desk>,
-    /// As long as it is owed, the agent has something to do.
-    _owed: Option<Held>,
+    limiter: Arc<InboundLimiter>,
+    /// Keeps the agent from being idle while the request is pending.
+    _pending: Option<PendingGuard>,
     _open: Option<OwnedSemaphorePermit>,
-    _room: Room,
+    _permit: BudgetPermit,
 }
 
 impl Answer {
     pub fn succeed(self, result: Value) {
-        // An agent that is gone needs no answer.
+        // An agent that has exited needs no response.
         let _ = self.responder.respond(result);
     }
 
-    /// Until the agent no longer wants it; for ever, if it always does.
+    /// Resolves when the agent cancels the request; never if it does not.
     pub fn withdrawn(&self) -> impl Future<Output = ()> + Send + 'static {
         let cancellation = self.responder.cancellation();
         async move { cancellation.cancelled().await }
@@ -172,10 +172,10 @@ impl Answer {
         let _ = self.responder.respond_with_error(error);
     }
 
-    /// Once it has been given: until the agent has read it, and all before it.
+    /// Resolves when the response and all lines before it are written to the agent. To be awaited after responding.
     pub fn taken(&self) -> impl Future<Output = ()> + Send + 'static {
-        let (desk, agent) = (self.desk.clone(), self.agent.clone());
-        async move { desk.until_taken(&agent).await }
+        let (limiter, agent) = (self.limiter.clone(), self.agent.clone());
+        async move { limiter.until_delivered(&agent).await }
     }
 }
 
@@ -184,10 +184,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_our_own_mark_is_kept_from_the_agent() {
+    fn delivery_marker_is_recognised_and_text_naming_it_is_not() {
         let line = r#"{"jsonrpc":"2.0","method":"_liminal/taken","params":{"mark":7}}"#;
         assert_eq!(mark(line), Some(7));
-        let told = r#"{"jsonrpc":"2.0","id":1,"result":{"content":"_liminal/taken"}}"#;
-        assert_eq!(mark(told), None);
+        let quoted = r#"{"jsonrpc":"2.0","id":1,"result":{"content":"_liminal/taken"}}"#;
+        assert_eq!(mark(quoted), None);
     }
 }

@@ -1,7 +1,7 @@
-//! Which agents there are, and how each would be started on this machine.
+//! The catalog of agents: which can be chosen, and how each is started on this machine.
 //!
-//! Nothing is started here: an entry is looked up in the data directory and on `PATH` each time somebody asks, so an
-//! agent that was installed a moment ago is found without a restart.
+//! The catalog starts nothing and caches no lookups: an agent is searched in the data directory and on `PATH` each
+//! time, so that a newly installed one is found without a restart.
 
 use std::ffi::OsString;
 use std::os::unix::fs::PermissionsExt;
@@ -10,37 +10,37 @@ use std::sync::Arc;
 
 use wire::{AgentReadiness, AgentSummary};
 
-use super::obtain::{Listed, Node, Plan, Refreshed, Shelf, plan};
+use super::obtain::{AgentStore, Listed, Node, Plan, Refreshed, plan};
 
-/// One agent people can choose.
+/// One agent of the catalog.
 #[derive(Debug, Clone)]
 pub struct AgentEntry {
-    /// The first half of a session's canonical id.
+    /// The agent's id, also the first part of the canonical id of its sessions.
     pub cli_type: String,
     pub name: String,
-    /// Two letters, or three, for narrow places.
+    /// An abbreviation of two or three letters.
     pub badge: String,
-    /// A command line that wins over everything we would look for.
+    /// The command line from the settings, which takes precedence over every lookup.
     pub chosen: Option<Vec<String>>,
-    /// Variables it gets besides its usual environment.
+    /// Additional environment variables.
     pub env: Vec<(String, String)>,
-    /// Where its process is started, if not in the home directory. Sessions have a folder of their own.
+    /// Working directory of its process if not the home directory. Sessions have their own.
     pub cwd: Option<PathBuf>,
-    /// What to look for when no command line was chosen.
+    /// The adapter to search if the settings have no command line.
     known: Option<KnownAdapter>,
-    /// One that people find under "more agents", until it is here.
+    /// The entry of the list of agents, for one that is not built in.
     listed: Option<Arc<Listed>>,
 }
 
-/// An adapter we know how to find and install.
+/// A built-in ACP adapter of an agent.
 #[derive(Debug, Clone, Copy)]
 struct KnownAdapter {
-    /// Names it has had, newest first.
+    /// Current and former program names, newest first.
     programs: &'static [&'static str],
     npm_package: &'static str,
 }
 
-/// How an agent would be started.
+/// The command that starts an agent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Launch {
     pub program: PathBuf,
@@ -48,7 +48,7 @@ pub struct Launch {
 }
 
 impl Launch {
-    /// It may have to be fetched before it starts.
+    /// Whether the command may download the agent before starting it.
     pub fn may_fetch(&self) -> bool {
         self.program.ends_with("npx")
     }
@@ -58,8 +58,8 @@ impl Launch {
 pub struct Catalog {
     entries: Vec<AgentEntry>,
     search_path: OsString,
-    /// Agents that can be brought here, and those that were.
-    shelf: Option<Arc<Shelf>>,
+    /// The agents that can be installed in the data directory.
+    store: Option<Arc<AgentStore>>,
     node: Arc<Node>,
 }
 
@@ -68,7 +68,7 @@ impl Catalog {
     pub const CODEX: &'static str = "codex";
     pub const LIMINAL: &'static str = "liminal";
 
-    /// `search_path` is a `PATH`; the command lines are those a person has set, split into words.
+    /// `search_path` is the value of `PATH`; the command lines are those of the settings, split into words.
     pub fn new(
         search_path: OsString,
         claude_code: Option<Vec<String>>,
@@ -105,7 +105,7 @@ impl Catalog {
         Self {
             entries,
             search_path,
-            shelf: None,
+            store: None,
             node: Arc::default(),
         }
     }
@@ -116,19 +116,19 @@ impl Catalog {
         self
     }
 
-    /// The same catalog with the agents that can be brought into this data directory.
+    /// The same catalog with the agents that can be installed in this data directory.
     pub fn with_more(mut self, data_dir: &Path) -> Self {
-        self.shelf = Some(Arc::new(Shelf::new(data_dir)));
+        self.store = Some(Arc::new(AgentStore::new(data_dir)));
         self
     }
 
-    /// Those always known and those of the settings first, then the list, by name.
+    /// All agents: the built-in ones, those of the settings, then the listed ones by name.
     pub fn entries(&self) -> Vec<AgentEntry> {
         let mut entries = self.entries.clone();
-        let Some(shelf) = &self.shelf else {
+        let Some(store) = &self.store else {
             return entries;
         };
-        for listed in shelf.listed().iter() {
+        for listed in store.listed().iter() {
             if self.own(listed.our_id()).is_none() {
                 entries.push(AgentEntry::listed(listed.clone()));
             }
@@ -138,7 +138,7 @@ impl Catalog {
 
     pub fn entry(&self, cli_type: &str) -> Option<AgentEntry> {
         let listed = || {
-            let listed = self.shelf.as_ref()?.find(cli_type)?;
+            let listed = self.store.as_ref()?.find(cli_type)?;
             Some(AgentEntry::listed(listed))
         };
         self.own(cli_type).cloned().or_else(listed)
@@ -148,8 +148,8 @@ impl Catalog {
         self.entries.iter().find(|entry| entry.cli_type == cli_type)
     }
 
-    /// How this agent would be started now, if anything to start it with was found. What was brought here goes before
-    /// what is on `PATH`: somebody asked for it.
+    /// The command that would start the agent now, if one was found. An agent installed in the data directory takes
+    /// precedence over one on `PATH`, because the user asked for it.
     pub fn launch(&self, entry: &AgentEntry) -> Option<Launch> {
         if let Some([program, args @ ..]) = entry.chosen.as_deref() {
             return Some(Launch {
@@ -158,10 +158,10 @@ impl Catalog {
             });
         }
         let listed = self.listed(entry);
-        if let (Some(shelf), Some(listed)) = (&self.shelf, &listed)
-            && let Some(here) = shelf.here(listed)
+        if let (Some(store), Some(listed)) = (&self.store, &listed)
+            && let Some(installed) = store.installed(listed)
         {
-            let (program, args) = (here.program, here.args);
+            let (program, args) = (installed.program, installed.args);
             return Some(Launch { program, args });
         }
         let Some(known) = entry.known else {
@@ -184,21 +184,21 @@ impl Catalog {
     }
 
     fn listed(&self, entry: &AgentEntry) -> Option<Arc<Listed>> {
-        let find = || self.shelf.as_ref()?.find(&entry.cli_type);
+        let find = || self.store.as_ref()?.find(&entry.cli_type);
         let ours = entry.known.is_some() || entry.listed.is_some();
         entry.listed.clone().or_else(|| ours.then(find).flatten())
     }
 
-    /// How it would be brought here, or why it cannot be; nothing for one that is not ours to bring.
+    /// How to install the agent, or why that is impossible; `None` for one that cannot be installed by this server.
     pub(super) fn plan(&self, entry: &AgentEntry) -> Option<Result<Plan, String>> {
         if entry.chosen.is_some() {
             return None;
         }
-        let (shelf, listed) = (self.shelf.as_ref()?, self.listed(entry)?);
-        Some(plan(&listed, shelf, &|program| self.find(program)))
+        let (store, listed) = (self.store.as_ref()?, self.listed(entry)?);
+        Some(plan(&listed, store, &|program| self.find(program)))
     }
 
-    /// What to type to install it, if we know.
+    /// The shell command that installs the agent, if known.
     pub fn install_command(&self, entry: &AgentEntry) -> Option<String> {
         match self.plan(entry) {
             Some(plan) => plan.ok().map(|plan| plan.shown),
@@ -209,37 +209,40 @@ impl Catalog {
         }
     }
 
-    /// What is missing to bring it here, and how to get that.
+    /// Why the agent cannot be installed, and how to change that.
     pub fn cannot_install(&self, entry: &AgentEntry) -> Option<String> {
         self.plan(entry)?.err()
     }
 
-    /// Takes a newer list of agents in place of the one before.
+    /// Replaces the fetched list of agents by a newer one.
     pub fn take_list(&self, text: &str) -> Result<Refreshed, String> {
-        let shelf = self.shelf.as_ref().ok_or("there is no data directory")?;
-        shelf.keep(text)
+        let store = self.store.as_ref().ok_or("there is no data directory")?;
+        store.replace_list(text)
     }
 
-    /// Asks this machine's Node for its version. True if something new was learnt.
+    /// Determines the installed version of Node. True if the result has changed.
     pub async fn look_at_node(&self) -> bool {
         self.node.look(self.find("node").as_deref()).await
     }
 
-    /// That this machine's Node is too old for it, in words; `look_at_node` comes first.
+    /// A message if the installed Node is too old for the agent. Requires a call of `look_at_node` before.
     pub fn node_trouble(&self, entry: &AgentEntry) -> Option<String> {
         if entry.chosen.is_some() {
             return None;
         }
         let listed = self.listed(entry)?;
-        let here = self.shelf.as_ref().and_then(|shelf| shelf.here(&listed));
-        let range = match here {
-            Some(here) => here.node,
+        let installed = self
+            .store
+            .as_ref()
+            .and_then(|store| store.installed(&listed));
+        let range = match installed {
+            Some(installed) => installed.node,
             None => listed.node().map(str::to_owned),
         };
         self.node.too_old(&entry.name, &range?)
     }
 
-    /// What the browser is told.
+    /// The summaries of all agents, for clients.
     pub fn summaries(&self) -> Vec<AgentSummary> {
         self.entries()
             .iter()
@@ -284,20 +287,20 @@ impl Catalog {
             return is_executable(&path).then_some(path);
         }
         std::env::split_paths(&self.search_path)
-            // An empty element would mean the current directory, which nobody means.
+            // An empty or relative element would mean the current directory.
             .filter(|folder| folder.is_absolute())
             .map(|folder| folder.join(program))
             .find(|path| is_executable(path))
     }
 
-    /// Where a program is that we use ourselves.
+    /// The path of a program on `PATH` that the server itself uses.
     pub fn tool(&self, program: &str) -> Option<PathBuf> {
         self.find(program)
     }
 }
 
 impl AgentEntry {
-    /// An agent that is started by the command line it brings.
+    /// An agent from the settings, started by its own command line.
     pub fn own(cli_type: &str, name: &str, badge: &str, command: Vec<String>) -> Self {
         Self {
             cli_type: cli_type.to_owned(),
@@ -364,7 +367,7 @@ mod tests {
     }
 
     #[test]
-    fn the_newest_adapter_name_wins() {
+    fn newest_adapter_program_takes_precedence() {
         let (_dir, path) = machine_with(&["claude-code-acp", "claude-agent-acp", "npx"]);
         assert_eq!(
             claude(path, None),
@@ -373,13 +376,13 @@ mod tests {
     }
 
     #[test]
-    fn the_older_adapter_name_is_found_too() {
+    fn former_adapter_program_is_found() {
         let (_dir, path) = machine_with(&["claude-code-acp", "npx"]);
         assert_eq!(claude(path, None), Some(("claude-code-acp".into(), vec![])));
     }
 
     #[test]
-    fn npx_stands_in_for_an_adapter_that_is_not_installed() {
+    fn npx_starts_an_adapter_that_is_not_installed() {
         let (_dir, path) = machine_with(&["npx"]);
         let args = vec![
             "-y".to_owned(),
@@ -389,7 +392,7 @@ mod tests {
     }
 
     #[test]
-    fn a_chosen_command_wins_and_a_missing_one_is_not_replaced_by_a_guess() {
+    fn configured_command_takes_precedence_even_if_it_is_missing() {
         let (_dir, path) = machine_with(&["mine", "claude-agent-acp"]);
         let found = claude(path.clone(), Some(&["mine", "--flag"]));
         assert_eq!(found, Some(("mine".into(), vec!["--flag".to_owned()])));
@@ -397,7 +400,7 @@ mod tests {
     }
 
     #[test]
-    fn an_agent_of_ones_own_is_found_by_its_command_and_has_nothing_to_install() {
+    fn configured_agent_is_found_by_its_command_without_install() {
         let (_dir, path) = machine_with(&["gemini"]);
         let words = |text: &str| text.split(' ').map(str::to_owned).collect();
         let own = |catalog: Catalog, id: &str, command: &str| {
@@ -413,7 +416,7 @@ mod tests {
     }
 
     #[test]
-    fn a_machine_without_anything_says_what_to_install() {
+    fn catalog_without_programs_on_path_shows_install_commands() {
         let (dir, path) = machine_with(&[]);
         fs::write(dir.path().join("codex-acp"), "not executable").unwrap();
         let summaries = Catalog::new(path, None, None).summaries();

@@ -1,13 +1,12 @@
 //! One agent process and the ACP connection to it.
 //!
-//! The official crate speaks the protocol; its handlers run inside its dispatch loop and only enqueue
-//! here, as far as `answers` lets an agent ask. Below it sits a gate that reads the agent's lines: `session/update` takes a short road,
-//! straight to our queue; every other line goes through the crate, and the gate waits until it has
-//! been dispatched before it reads on. So whatever the agent said comes out of one queue in the order
-//! in which it stood on the wire, at most one line is inside the crate's unbounded queues, and an
-//! agent that talks faster than we listen is held up by its own pipe.
+//! The official crate implements the protocol. Its handlers run inside its dispatch loop and only enqueue events,
+//! within the limits of `answers`. Below the crate, `gate` reads the agent's lines: `session/update` goes straight to
+//! the event queue; every other line goes through the crate, and the reader waits until it was dispatched. So all
+//! events leave one queue in wire order, at most one line is inside the crate's unbounded queues, and an agent that
+//! writes faster than its events are processed is slowed down by its own pipe.
 //!
-//! Invariant: each ticket is answered exactly once, also when the process dies.
+//! Invariant: each ticket is answered exactly once, also when the process ends unexpectedly.
 
 use std::ffi::OsString;
 use std::os::unix::process::ExitStatusExt;
@@ -28,27 +27,27 @@ use tokio::sync::{mpsc, oneshot, watch};
 use wire::SignInMethod;
 
 use super::Launch;
-use super::answers::{Answer, Desk};
+use super::answers::{Answer, InboundLimiter};
 use super::error_reason;
-use super::gate::{self, Gate, Oddities};
+use super::gate::{self, LineReader, Oddities};
 use super::keeper::{Ender, Keepers, Kept};
-use super::room::Room;
+use super::room::BudgetPermit;
 use super::sign_in::Offers;
 use super::stderr_tail::StderrTail;
-use super::tickets::{Ticket, Tickets};
+use super::tickets::{PendingRequests, Ticket};
 use super::wire_tap::WireTap;
 use conversation::Update;
 
-/// How long an agent may take to leave once its input is closed.
+/// Maximum time an agent may take to exit after its input was closed.
 const CLOSE_DEADLINE: Duration = Duration::from_secs(5);
-/// What the keeper, like a shell, answers for a command it could not start.
+/// Exit code of the keeper, as of a shell, for a command that could not be started.
 const COULD_NOT_START: i32 = 127;
-/// Lines on their way to the agent.
+/// Maximum lines queued for the agent.
 const OUTGOING_MAX: usize = 256;
 
 /// How to start an agent.
 pub struct Start {
-    /// As people know it, for messages.
+    /// The display name, for messages.
     pub name: String,
     pub launch: Launch,
     pub keepers: Keepers,
@@ -57,11 +56,11 @@ pub struct Start {
     pub cwd: PathBuf,
     pub timeout: Duration,
     pub capabilities: acp::ClientCapabilities,
-    /// Where its lines can be seen.
+    /// Receives a copy of the lines in both directions.
     pub tap: Arc<WireTap>,
 }
 
-/// What went wrong between us and an agent. Each sentence can be shown to a person.
+/// An error of an agent or of the connection to it. Each message can be shown to the user.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum AgentError {
     #[error("Could not start {name}. Check that it's installed.{}", detail(.reason))]
@@ -90,39 +89,38 @@ fn detail(reason: &str) -> String {
     }
 }
 
-/// What comes from an agent, in the order in which it stood on the wire.
+/// An event of an agent, delivered in wire order.
 pub enum AgentEvent {
     Update {
         connection: u64,
         session_id: String,
         update: Update,
-        room: Room,
+        permit: BudgetPermit,
     },
-    /// The answer to what `Connection::send` sent.
+    /// The response to a request sent with `Connection::send`.
     Answered {
         ticket: Ticket,
         result: Result<Value, AgentError>,
     },
-    /// The agent wants something of us.
+    /// A request of the agent.
     Request {
         connection: u64,
         method: String,
         params: Value,
         answer: Answer,
     },
-    /// A page that the agent sent the person to is done with.
+    /// The agent reports that the user has completed the URL of an elicitation (`elicitation/complete`).
     Visited {
         connection: u64,
         elicitation_id: String,
     },
-    /// The process behind this connection was sent away with nothing left to do. What is asked of it now never
-    /// reaches it.
+    /// The process of this connection was idle and is being ended. No further request reaches it.
     Asleep { connection: u64 },
-    /// The process behind this connection is gone. Nothing of it follows.
+    /// The process of this connection has ended. This is its last event.
     Exited { connection: u64, reason: String },
 }
 
-/// A running agent. Clones share it.
+/// The connection to a running agent process. Clones share it.
 #[derive(Clone)]
 pub struct Connection {
     inner: Arc<Inner>,
@@ -131,11 +129,11 @@ pub struct Connection {
 struct Inner {
     id: u64,
     name: String,
-    /// What its own greeting says about signing in.
+    /// The sign-in methods the agent has offered.
     sign_in: Arc<Offers>,
     rpc: ConnectionTo<Agent>,
     initialized: acp::InitializeResponse,
-    open: Arc<Tickets>,
+    pending: Arc<PendingRequests>,
     /// Whether the agent's output has ended.
     ended: Arc<AtomicBool>,
     stop: watch::Sender<bool>,
@@ -146,7 +144,7 @@ struct Inner {
     stderr: StderrTail,
 }
 
-/// Starts the agent and shakes hands. What it says from then on goes to `events`.
+/// Starts the agent and initializes the connection. Its events go to `events`.
 pub async fn connect(
     start: Start,
     events: mpsc::Sender<AgentEvent>,
@@ -162,7 +160,7 @@ pub async fn connect(
         Ok(Ok(result)) => result,
         Ok(Err(_)) => Err(AgentError::NotConnected {
             name,
-            reason: "it went away during the handshake".to_owned(),
+            reason: "it exited during the handshake".to_owned(),
         }),
         Err(_) => {
             let reason = format!("no answer within {} s", timeout.as_secs_f32());
@@ -176,7 +174,7 @@ impl Connection {
         &self.inner.name
     }
 
-    /// Different for each process.
+    /// Unique for each agent process.
     pub fn id(&self) -> u64 {
         self.inner.id
     }
@@ -185,7 +183,7 @@ impl Connection {
         &self.inner.initialized
     }
 
-    /// The ways to sign in it has named so far.
+    /// The sign-in methods the agent has offered so far.
     pub(super) fn sign_in(&self) -> &Offers {
         &self.inner.sign_in
     }
@@ -198,37 +196,38 @@ impl Connection {
         self.inner.keeper_pid
     }
 
-    /// The last lines of its standard error.
+    /// The last lines of the agent's standard error.
     pub fn stderr(&self) -> String {
         self.inner.stderr.text()
     }
 
-    /// Sends a request whose answer arrives as `AgentEvent::Answered`, in its place among the updates. Nothing is
-    /// sent to one that is asleep.
+    /// Sends a request whose response arrives as `AgentEvent::Answered`, in wire order with the updates. Returns `None`
+    /// if the agent is asleep.
     pub fn send(
         &self,
         events: &mpsc::Sender<AgentEvent>,
         method: &str,
         params: impl serde::Serialize,
     ) -> Option<Ticket> {
-        let ticket = self.inner.open.issue()?;
-        let (open, ended) = (self.inner.open.clone(), self.inner.ended.clone());
+        let ticket = self.inner.pending.issue()?;
+        let (pending, ended) = (self.inner.pending.clone(), self.inner.ended.clone());
         let (name, answers) = (self.inner.name.clone(), events.clone());
         let sign_in = self.inner.sign_in.clone();
         let sent = UntypedMessage::new(method, params).and_then(|message| {
             let request = self.inner.rpc.prepare_request(message);
             request.on_receiving_result(async move |result| {
-                // The crate fails what is pending when the agent's output ends; why it ended, `run` knows.
+                // When the agent's output ends, the crate fails all pending requests; `run` then reports the actual
+                // reason.
                 let lost = result.is_err() && ended.load(Ordering::Acquire);
-                if !lost && open.claim(ticket) {
+                if !lost && pending.claim(ticket) {
                     let result = result.map_err(|error| refused(&name, &sign_in, error));
                     let _ = answers.send(AgentEvent::Answered { ticket, result }).await;
                 }
                 Ok(())
             })
         });
-        // The agent is gone, and with it whoever would have answered.
-        if sent.is_err() && self.inner.open.claim(ticket) {
+        // The connection has ended, so the callback above is never called.
+        if sent.is_err() && self.inner.pending.claim(ticket) {
             let (result, events) = (Err(self.lost()), events.clone());
             tokio::spawn(async move { events.send(AgentEvent::Answered { ticket, result }).await });
         }
@@ -246,7 +245,7 @@ impl Connection {
         }
     }
 
-    /// Sends a request and waits for its answer, which may overtake updates that came before it.
+    /// Sends a request and waits for its response, which may overtake updates the agent sent before it.
     pub async fn request(
         &self,
         method: &str,
@@ -254,7 +253,7 @@ impl Connection {
     ) -> Result<Value, AgentError> {
         let name = || self.inner.name.clone();
         let asleep = || AgentError::Asleep { name: name() };
-        let _asked = self.inner.open.hold().ok_or_else(asleep)?;
+        let _asked = self.inner.pending.hold().ok_or_else(asleep)?;
         let (answer, answered) = oneshot::channel();
         let message = UntypedMessage::new(method, params).map_err(|error| self.refused(error))?;
         self.inner
@@ -275,41 +274,41 @@ impl Connection {
         }
     }
 
-    /// Sends a notification; `session/cancel` is one.
+    /// Sends a notification such as `session/cancel`.
     pub fn notify(&self, method: &str, params: impl serde::Serialize) {
         let sent = UntypedMessage::new(method, params)
             .and_then(|message| self.inner.rpc.send_notification(message));
         if let Err(error) = sent {
-            tracing::debug!(%error, method, "could not send");
+            tracing::debug!(%error, method, "could not send a notification to the agent");
         }
     }
 
-    /// Since when nothing is asked of it; not at all while a turn runs, or anything else.
+    /// When the agent became idle; `None` while a turn runs or another request is pending.
     pub fn idle_since(&self) -> Option<Instant> {
-        self.inner.open.idle_since()
+        self.inner.pending.idle_since()
     }
 
-    /// Asks nothing of it any more, if nothing has been asked for so long.
+    /// Stops sending requests if none was pending for `idle_for`, and returns whether that was the case.
     pub(super) fn retire(&self, idle_for: Duration) -> bool {
-        self.inner.open.retire(idle_for)
+        self.inner.pending.retire(idle_for)
     }
 
     pub(super) fn is_retired(&self) -> bool {
-        self.inner.open.is_retired()
+        self.inner.pending.is_retired()
     }
 
-    /// Whether its output has ended: nothing can be asked of it any more, though its process may still run.
+    /// Whether the agent's output has ended. No request can be sent any more, although the process may still run.
     pub(super) fn has_ended(&self) -> bool {
         self.inner.ended.load(Ordering::Acquire)
     }
 
-    /// Until the process has ended.
+    /// Waits until the process has ended.
     pub async fn gone(&self) {
         let mut gone = self.inner.gone.clone();
         let _ = gone.wait_for(|gone| *gone).await;
     }
 
-    /// Closes its input, gives it five seconds, then ends it and everything it started.
+    /// Closes the agent's input and, if it has not exited within five seconds, ends it and everything it started.
     pub async fn close(&self) {
         self.inner.stop.send_replace(true);
         let mut gone = self.inner.gone.clone();
@@ -323,7 +322,7 @@ impl Connection {
         let _ = gone.wait_for(|gone| *gone).await;
     }
 
-    /// Ends it and everything it started, at once.
+    /// Ends the agent and everything it started, without waiting.
     pub fn kill(&self) {
         self.inner.keeper.end();
     }
@@ -340,7 +339,7 @@ fn refused(name: &str, sign_in: &Offers, error: agent_client_protocol::Error) ->
         } else {
             listed
         };
-        let methods = methods.iter().map(in_a_line).collect();
+        let methods = methods.iter().map(one_line).collect();
         return AgentError::SignInNeeded { name, methods };
     }
     AgentError::Refused {
@@ -351,7 +350,7 @@ fn refused(name: &str, sign_in: &Offers, error: agent_client_protocol::Error) ->
     }
 }
 
-fn in_a_line(method: &SignInMethod) -> String {
+fn one_line(method: &SignInMethod) -> String {
     match &method.command {
         Some(command) => format!("{}: run `{command}`", method.name),
         None => method.name.clone(),
@@ -360,7 +359,7 @@ fn in_a_line(method: &SignInMethod) -> String {
 
 type Ready = oneshot::Sender<Result<Connection, AgentError>>;
 
-/// The life of one agent process.
+/// Runs one agent process from its start to its exit.
 async fn run(id: u64, start: Start, events: mpsc::Sender<AgentEvent>, ready: Ready) {
     let name = start.name.clone();
     let mut keeper = match spawn(&start) {
@@ -382,34 +381,34 @@ async fn run(id: u64, start: Start, events: mpsc::Sender<AgentEvent>, ready: Rea
     let (stop, stopping) = watch::channel(false);
     let (gone, is_gone) = watch::channel(false);
     let oddities = Arc::new(Oddities::default());
-    let open = Arc::new(Tickets::default());
+    let pending = Arc::new(PendingRequests::default());
 
     let (outgoing, to_agent) = lines::channel(OUTGOING_MAX);
-    let (desk, taken) = Desk::new();
+    let (limiter, delivered) = InboundLimiter::new();
     let writing = tokio::spawn(gate::write_lines(
         stdin,
         to_agent,
         stopping,
         start.tap.clone(),
-        taken,
+        delivered,
     ));
-    let (gate, from_agent) = Gate::new(
+    let (reader, from_agent) = LineReader::new(
         id,
         events.clone(),
         oddities.clone(),
         start.tap.clone(),
-        desk.clone(),
+        limiter.clone(),
     );
-    let passed = gate.passed();
-    let ended = gate.ended();
-    let reading = tokio::spawn(gate.read_lines(stdout, keeper.wait()));
+    let on_dispatched = reader.on_dispatched();
+    let ended = reader.ended();
+    let reading = tokio::spawn(reader.read_lines(stdout, keeper.wait()));
 
     let outgoing = outgoing.sink_map_err(std::io::Error::other);
     let transport = Lines::new(outgoing, from_agent.map(Ok::<String, std::io::Error>));
     let shared = Shared {
         id,
         name: name.clone(),
-        open: open.clone(),
+        pending: pending.clone(),
         ended,
         stop,
         is_gone,
@@ -419,21 +418,21 @@ async fn run(id: u64, start: Start, events: mpsc::Sender<AgentEvent>, ready: Rea
         stderr: stderr.clone(),
     };
     let capabilities = start.capabilities;
-    let (wanted, owed) = (events.clone(), open.clone());
-    let noticed = events.clone();
+    let (requests, pending_inbound) = (events.clone(), pending.clone());
+    let completions = events.clone();
     let connected = Client
         .v1()
         .name("liminal")
         .on_receive_request(
             async move |request: UntypedMessage, responder: Responder<Value>, agent| {
                 let (method, params) = request.into_parts();
-                let receive = desk.receive(&method, responder, agent, owed.hold());
+                let receive = limiter.receive(&method, responder, agent, pending_inbound.hold());
                 let Some(answer) = receive.await else {
                     return Ok(());
                 };
                 match SERVED.contains(&method.as_str()) {
                     true => drop(
-                        wanted
+                        requests
                             .send(AgentEvent::Request {
                                 connection: id,
                                 method,
@@ -457,9 +456,9 @@ async fn run(id: u64, start: Start, events: mpsc::Sender<AgentEvent>, ready: Rea
                             connection: id,
                             elicitation_id: elicitation_id.to_owned(),
                         };
-                        let _ = noticed.send(visited).await;
+                        let _ = completions.send(visited).await;
                     }
-                    _ => passed.notice(method, params, &agent).await,
+                    _ => on_dispatched.notice(method, params, &agent).await,
                 }
                 Ok(())
             },
@@ -467,12 +466,12 @@ async fn run(id: u64, start: Start, events: mpsc::Sender<AgentEvent>, ready: Rea
         )
         .connect_with(transport, async move |rpc| {
             let mut ready = ready;
-            let greeted = tokio::select! {
-                greeted = shake_hands(rpc.clone(), capabilities, shared) => greeted,
-                // Whoever wanted it has given up waiting.
+            let initialized = tokio::select! {
+                initialized = initialize(rpc.clone(), capabilities, shared) => initialized,
+                // The caller of `connect` has timed out.
                 () = ready.closed() => Err("no answer in time".to_owned()),
             };
-            match greeted {
+            match initialized {
                 Ok(connection) => {
                     let _ = ready.send(Ok(connection));
                     rpc.incoming_closed().await;
@@ -494,16 +493,16 @@ async fn run(id: u64, start: Start, events: mpsc::Sender<AgentEvent>, ready: Rea
         }));
         return;
     }
-    // Nobody listens to it any more. One that still runs has broken the protocol, or is on its way out.
-    let trouble = reading.await.unwrap_or(None);
-    if trouble.is_some() {
+    // The connection has ended. A process that still runs has violated the protocol or is exiting.
+    let violation = reading.await.unwrap_or(None);
+    if violation.is_some() {
         keeper.end();
     }
     let status = keeper.wait().await;
-    // A process that is none of the agent's may still hold the other end of its input.
+    // An unrelated process may still hold the other end of the agent's input.
     writing.abort();
-    let reason = trouble.unwrap_or_else(|| ending(status, &stderr.text()));
-    for ticket in open.claim_all() {
+    let reason = violation.unwrap_or_else(|| ending(status, &stderr.text()));
+    for ticket in pending.claim_all() {
         let result = Err(AgentError::Lost {
             name: name.clone(),
             reason: reason.clone(),
@@ -518,7 +517,7 @@ async fn run(id: u64, start: Start, events: mpsc::Sender<AgentEvent>, ready: Rea
     let _ = events.send(exited).await;
 }
 
-/// What agents may ask of us. Anything else is refused at once.
+/// The requests an agent may send. All others are refused.
 const SERVED: [&str; 9] = [
     "session/request_permission",
     "elicitation/create",
@@ -543,7 +542,8 @@ fn spawn(start: &Start) -> std::io::Result<Kept> {
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
-        // Out of reach of a Ctrl+C in our terminal: we stop it ourselves, in order.
+        // A group of its own, so that Ctrl+C in the server's terminal does not reach it: the server ends agents in
+        // order.
         .process_group(0)
         .spawn()?;
     Ok(start.keepers.take(child))
@@ -552,7 +552,7 @@ fn spawn(start: &Start) -> std::io::Result<Kept> {
 struct Shared {
     id: u64,
     name: String,
-    open: Arc<Tickets>,
+    pending: Arc<PendingRequests>,
     ended: Arc<AtomicBool>,
     stop: watch::Sender<bool>,
     is_gone: watch::Receiver<bool>,
@@ -562,15 +562,15 @@ struct Shared {
     stderr: StderrTail,
 }
 
-/// A connection, or why there is none.
-async fn shake_hands(
+/// Sends `initialize` and returns the connection, or the reason of the failure.
+async fn initialize(
     rpc: ConnectionTo<Agent>,
     capabilities: acp::ClientCapabilities,
     shared: Shared,
 ) -> Result<Connection, String> {
     let client = json!({"name": "liminal-builder", "title": "Liminal Builder", "version": env!("CARGO_PKG_VERSION")});
-    // Always 1: adapters that are asked for 2 answer with a draft that can neither load nor read files.
-    // The crate refuses any other version in the answer.
+    // Always 1: adapters that are asked for 2 answer with a draft that can neither load sessions nor read files. The
+    // crate refuses any other version in the response.
     let params =
         json!({"protocolVersion": 1, "clientInfo": client, "clientCapabilities": capabilities});
     let message = UntypedMessage::new("initialize", params).map_err(|error| error.message)?;
@@ -578,13 +578,13 @@ async fn shake_hands(
         .send_request(message)
         .block_task()
         .await
-        .map_err(in_words)?;
+        .map_err(crate_error_reason)?;
     let sign_in = Arc::new(Offers::default());
     sign_in.take(&answer["authMethods"]);
-    // Until now it has been starting, not idling.
-    shared.open.touch();
+    // The idle time begins now, not at the start of the process.
+    shared.pending.touch();
     let initialized: acp::InitializeResponse = serde_json::from_value(answer)
-        .map_err(|error| format!("its greeting was not understood: {error}"))?;
+        .map_err(|error| format!("its response to `initialize` is invalid: {error}"))?;
     Ok(Connection {
         inner: Arc::new(Inner {
             id: shared.id,
@@ -592,7 +592,7 @@ async fn shake_hands(
             sign_in,
             rpc,
             initialized,
-            open: shared.open,
+            pending: shared.pending,
             ended: shared.ended,
             stop: shared.stop,
             gone: shared.is_gone,
@@ -604,23 +604,23 @@ async fn shake_hands(
     })
 }
 
-/// The crate puts what is wrong into the data, beside a message as general as "Invalid request".
-fn in_words(error: agent_client_protocol::Error) -> String {
+/// The reason of an error of the crate, which puts it into `data` beside a general message such as "Invalid request".
+fn crate_error_reason(error: agent_client_protocol::Error) -> String {
     let text = error.data.as_ref().filter(|data| data.is_string());
     let detail = text.and_then(error_reason::reason);
     detail.unwrap_or_else(|| error_reason::in_words(&error.message, error.data.as_ref()))
 }
 
-/// How a process that was sent SIGKILL or SIGTERM ends, as a shell and our keeper tell it.
+/// Exit codes by which a shell and the keeper report a process ended by SIGKILL or SIGTERM.
 const KILLED: i32 = 128 + 9;
 const TERMINATED: i32 = 128 + 15;
 
-/// How the process ended, with its last words if it had any.
+/// How the process ended, with the last line of its standard error if there is one.
 fn ending(status: Option<std::process::ExitStatus>, stderr: &str) -> String {
     let code =
         status.and_then(|status| status.code().or(status.signal().map(|signal| 128 + signal)));
     let how = match code {
-        // Somebody else's doing: what it wrote before that has nothing to do with it.
+        // The signal came from outside, so standard error does not explain it.
         Some(code @ (KILLED | TERMINATED)) => return format!("ended by signal {}", code - 128),
         Some(code) if code > 128 => format!("ended by signal {}", code - 128),
         Some(code) => format!("exit code {code}"),

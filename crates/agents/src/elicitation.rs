@@ -1,7 +1,6 @@
-//! What agents ask people: from an `elicitation/create` to a form of ours, and from what was filled in to
-//! an answer. Pure.
+//! Elicitations: conversion of `elicitation/create` to a form, and of the user's input to the response. Pure.
 //!
-//! A form that cannot be shown as it is meant is refused whole: an answer to half of it would mislead.
+//! A form with a field that cannot be shown is refused as a whole, because a partial answer would mislead the agent.
 
 use agent_client_protocol_schema::v1 as acp;
 use regex::Regex;
@@ -10,32 +9,32 @@ use wire::{Ask, FieldInput, FieldOption, FormField, QuestionOutcome, TextFormat}
 
 use conversation::json_bytes;
 
-/// What one question may have, in bytes and in number. Far more than anybody would fill in.
+/// Limits of one elicitation, far above what a user would fill in.
 const REQUEST_BYTES_MAX: usize = 128 * 1024;
 const FIELDS_MAX: usize = 64;
 const OPTIONS_MAX: usize = 256;
 const URL_BYTES_MAX: usize = 4096;
-/// What may be written into one field.
+/// Maximum length of one text answer in characters.
 const TEXT_CHARS_MAX: usize = 100_000;
 
-/// A question as the agent put it.
+/// A valid elicitation of an agent.
 #[derive(Debug, PartialEq)]
 pub struct Asked {
     pub message: String,
     pub ask: Ask,
-    /// By which the agent says later that a visit is over.
+    /// The id by which `elicitation/complete` refers to a URL elicitation.
     pub elicitation_id: Option<String>,
 }
 
-/// Reads the `params` of an `elicitation/create`. `Err` says to the agent why it cannot be asked.
+/// Reads the `params` of an `elicitation/create`. The error is a message for the agent.
 pub fn read(params: &Value) -> Result<Asked, String> {
     let bytes = json_bytes(params);
     if bytes > REQUEST_BYTES_MAX {
         return Err(format!(
-            "the question is too large to be shown: {bytes} bytes, at most {REQUEST_BYTES_MAX}"
+            "the elicitation is too large: {bytes} bytes, at most {REQUEST_BYTES_MAX}"
         ));
     }
-    // The typed request forgets the order of the fields; this is it.
+    // The order of the fields, which the typed request does not keep.
     let order: Vec<String> = params["requestedSchema"]["properties"]
         .as_object()
         .map(|fields| fields.keys().cloned().collect())
@@ -46,14 +45,14 @@ pub fn read(params: &Value) -> Result<Asked, String> {
         return Err("the schema of a form must be of type `object`".to_owned());
     }
     let request: acp::CreateElicitationRequest = serde_json::from_value(params.clone())
-        .map_err(|error| format!("the question was not understood: {error}"))?;
+        .map_err(|error| format!("the elicitation is invalid: {error}"))?;
     let (ask, elicitation_id) = match request.mode {
         acp::ElicitationMode::Form(form) => (form_of(form.requested_schema, order)?, None),
         acp::ElicitationMode::Url(link) => {
             let id = link.elicitation_id.0.to_string();
             (link_of(link.url)?, Some(id))
         }
-        _ => return Err("only the modes `form` and `url` can be shown".to_owned()),
+        _ => return Err("only the modes `form` and `url` are supported".to_owned()),
     };
     Ok(Asked {
         message: request.message,
@@ -63,9 +62,9 @@ pub fn read(params: &Value) -> Result<Asked, String> {
 }
 
 fn link_of(url: String) -> Result<Ask, String> {
-    let of_the_web = url.starts_with("https://") || url.starts_with("http://");
+    let is_web_url = url.starts_with("https://") || url.starts_with("http://");
     let clean = !url.chars().any(|c| c.is_whitespace() || c.is_control());
-    if !of_the_web || !clean || url.len() > URL_BYTES_MAX {
+    if !is_web_url || !clean || url.len() > URL_BYTES_MAX {
         return Err(format!(
             "the URL must be an http or https address of at most {URL_BYTES_MAX} bytes"
         ));
@@ -162,7 +161,11 @@ fn field_of(
                 acp::MultiSelectItems::Titled(items) => {
                     items.options.into_iter().map(titled_option).collect()
                 }
-                _ => return Err("a list can only be of given texts".to_owned()),
+                _ => {
+                    return Err(
+                        "the items of an array must be an enumeration of strings".to_owned()
+                    );
+                }
             };
             let small = |count: u64| u32::try_from(count).unwrap_or(u32::MAX);
             let input = FieldInput::Choices {
@@ -173,8 +176,8 @@ fn field_of(
             };
             (several.title, several.description, input)
         }
-        P::Other(other) => return Err(format!("`{}` cannot be asked in a form", other.type_)),
-        _ => return Err("it cannot be asked in a form".to_owned()),
+        P::Other(other) => return Err(format!("the type `{}` is not supported", other.type_)),
+        _ => return Err("its type is not supported".to_owned()),
     };
     let field = FormField {
         name,
@@ -189,7 +192,7 @@ fn field_of(
     })
 }
 
-/// One that could not be answered with is none.
+/// The field's input without its default, if that is not a valid answer.
 fn with_a_valid_default(field: &FormField) -> FieldInput {
     let mut input = field.input.clone();
     let valid = |value: Value| value_of(field, value).is_ok();
@@ -210,9 +213,9 @@ fn with_a_valid_default(field: &FormField) -> FieldInput {
 
 fn some_options(options: Vec<FieldOption>) -> Result<Vec<FieldOption>, String> {
     match options.len() {
-        0 => Err("there is nothing to choose from".to_owned()),
+        0 => Err("it has no options".to_owned()),
         1..=OPTIONS_MAX => Ok(options),
-        _ => Err(format!("there may be at most {OPTIONS_MAX} options")),
+        _ => Err(format!("it may have at most {OPTIONS_MAX} options")),
     }
 }
 
@@ -242,7 +245,7 @@ fn format_of(format: acp::StringFormat) -> Option<TextFormat> {
     }
 }
 
-/// What the agent is answered.
+/// The result of an `elicitation/create`.
 pub fn answer(outcome: QuestionOutcome, answers: Option<&Map<String, Value>>) -> Value {
     match (outcome, answers) {
         (QuestionOutcome::Accepted, Some(answers)) => {
@@ -256,7 +259,7 @@ pub fn answer(outcome: QuestionOutcome, answers: Option<&Map<String, Value>>) ->
     }
 }
 
-/// What was filled in, as the agent may have it. `Err` says to the person what to change.
+/// Validates the user's input and returns it in the types of the fields. The error tells the user what to change.
 pub fn check(
     fields: &[FormField],
     mut content: Map<String, Value>,
@@ -307,7 +310,7 @@ fn value_of(field: &FormField, value: Value) -> Result<Value, String> {
             if let Some(format) = format {
                 has_format(text, *format)?;
             }
-            // One of another dialect is left to the agent, which will judge the answer anyway.
+            // A pattern in an unsupported regex dialect is left to the agent, which validates the answer anyway.
             let pattern = pattern
                 .as_deref()
                 .and_then(|pattern| Regex::new(pattern).ok());
@@ -334,7 +337,7 @@ fn value_of(field: &FormField, value: Value) -> Result<Value, String> {
             if maximum.is_some_and(|most| number > most) {
                 return Err(format!("must be at most {}", maximum.unwrap_or_default()));
             }
-            // `3.0` is whole, but not to every agent.
+            // Not every agent accepts `3.0` as an integer.
             if *whole && !value.is_i64() && !value.is_u64() {
                 return Ok(json!(number as i64));
             }
@@ -371,7 +374,7 @@ fn value_of(field: &FormField, value: Value) -> Result<Value, String> {
                 return Err(format!("may have at most {most} of its options"));
             }
         }
-        _ => return Err("has a value of another kind".to_owned()),
+        _ => return Err("has a value of the wrong type".to_owned()),
     }
     Ok(value)
 }

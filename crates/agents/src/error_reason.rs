@@ -1,16 +1,17 @@
-//! The reason in an agent's error, as one sentence for people. Pure.
+//! Extraction of a readable one-line reason from an agent's JSON-RPC error. Pure.
 //!
-//! Agents put it into the message, into `data` (as text, `details`, `message`, `error`), or pass on what their provider
-//! sent, as JSON inside a text.
+//! Agents put the reason into `message`, into `data` (as a string or in fields such as `details`, `message`, `error`),
+//! or forward the error of their provider as JSON inside a string.
 
 use serde_json::Value;
 
+/// Maximum length of a reason in characters.
 const CHARS_MAX: usize = 1000;
-/// How deep in `data` the reason may be.
+/// Maximum nesting depth in `data` at which a reason is searched.
 const DEPTH_MAX: usize = 5;
-/// The name of the code -32603, which says nothing to a person.
+/// The standard message of code -32603, which carries no reason.
 const INTERNAL: &str = "Internal error";
-/// Where agents and providers put a reason, the most telling first.
+/// Fields in which agents and providers put a reason, most specific first.
 const FIELDS: [&str; 7] = [
     "details",
     "detail",
@@ -21,7 +22,7 @@ const FIELDS: [&str; 7] = [
     "reason",
 ];
 
-/// The message and what `data` adds to it.
+/// The error message, extended by the reason in `data` if that adds something.
 pub(super) fn in_words(message: &str, data: Option<&Value>) -> String {
     let message = match message.strip_prefix(INTERNAL) {
         Some("" | ".") => "",
@@ -30,7 +31,7 @@ pub(super) fn in_words(message: &str, data: Option<&Value>) -> String {
     };
     let message = one_line(&from_provider(message));
     let details = data.and_then(reason).unwrap_or_default();
-    let said = match (message.as_str(), details.as_str()) {
+    let combined = match (message.as_str(), details.as_str()) {
         ("", "") => INTERNAL.to_owned(),
         (message, "") => message.to_owned(),
         ("", details) => details.to_owned(),
@@ -38,10 +39,10 @@ pub(super) fn in_words(message: &str, data: Option<&Value>) -> String {
         (message, details) if details.contains(message) => details.to_owned(),
         (message, details) => format!("{}: {details}", message.trim_end_matches(['.', ':'])),
     };
-    bounded(&said)
+    bounded(&combined)
 }
 
-/// What `data` says of the reason, as one line.
+/// The reason in an error's `data`, as one line.
 pub(super) fn reason(data: &Value) -> Option<String> {
     let text = find(data, DEPTH_MAX)?;
     let text = one_line(&text);
@@ -55,7 +56,7 @@ fn find(value: &Value, depth: usize) -> Option<String> {
         Value::String(text) => Some(from_provider(text)),
         Value::Array(values) => values.iter().find_map(|value| find(value, depth)),
         Value::Object(fields) => {
-            // Beside an error that is an object, a message is general; beside one that is a word, it is the reason.
+            // If `error` is an object, it is more specific than `message`; if it is a string, `message` is.
             let nested = fields.get("error").filter(|error| error.is_object());
             let named = FIELDS.iter().filter_map(|name| fields.get(*name));
             nested
@@ -67,25 +68,25 @@ fn find(value: &Value, depth: usize) -> Option<String> {
     }
 }
 
-/// Replaces what a provider sent, inside a text, by what it says.
+/// Replaces a provider's JSON error inside a text by the reason in it.
 fn from_provider(text: &str) -> String {
     let Some(start) = text.find('{') else {
         return text.to_owned();
     };
     let (before, sent) = text.split_at(start);
     let json = serde_json::Deserializer::from_str(sent).into_iter().next();
-    let said = match json {
+    let reason = match json {
         Some(Ok(json)) => find(&json, DEPTH_MAX),
-        _ => in_python(sent),
+        _ => in_python_literal(sent),
     };
-    match said {
-        Some(said) => [before.trim(), said.trim()].join(" ").trim().to_owned(),
+    match reason {
+        Some(reason) => [before.trim(), reason.trim()].join(" ").trim().to_owned(),
         None => text.to_owned(),
     }
 }
 
-/// The message in a dictionary as Python prints it.
-fn in_python(text: &str) -> Option<String> {
+/// The value of `message` in a Python dictionary literal.
+fn in_python_literal(text: &str) -> Option<String> {
     let (_, after) = text.split_once("'message': ")?;
     let quote = after
         .chars()
@@ -105,7 +106,7 @@ fn in_python(text: &str) -> Option<String> {
     None
 }
 
-/// Without control characters: it may end up in a terminal.
+/// Collapses white space and removes control characters, because the text may be printed to a terminal.
 fn one_line(text: &str) -> String {
     let spaced = text.replace(char::is_whitespace, " ");
     let shown: String = spaced.chars().filter(|c| !c.is_control()).collect();
@@ -127,7 +128,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn reason_is_found_wherever_agents_put_it() {
+    fn reason_is_found_in_message_and_in_every_known_data_field() {
         let untrusted = "Cannot enable privileged approval modes in an untrusted folder";
         let overloaded =
             json!({"type": "error", "error": {"type": "overloaded", "message": "Overloaded"}});
@@ -192,14 +193,14 @@ mod tests {
                 "no such model",
             ),
         ] {
-            let said = in_words(message, Some(&data));
-            assert_eq!(said, expected, "{message} {data}");
+            let reason = in_words(message, Some(&data));
+            assert_eq!(reason, expected, "{message} {data}");
         }
         assert_eq!(in_words("Internal error", None), "Internal error");
         assert_eq!(in_words("", None), "Internal error");
     }
 
-    /// As recorded from fast-agent.
+    /// The error was recorded from fast-agent.
     #[test]
     fn provider_error_printed_by_python_is_reduced_to_its_message() {
         let details = "Error code: 400 - {'type': 'error', 'error': {'type': 'invalid_request_error', 'message': 'stub bad request', 'code': 'bad'}}";

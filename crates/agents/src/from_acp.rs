@@ -1,7 +1,6 @@
-//! From the text of a `session/update` to an [`Update`] of ours. Pure.
+//! Conversion of ACP messages, first of all `session/update`, to [`Update`] and types of `wire`. Pure.
 //!
-//! This is the one place that knows how the protocol writes things down. What an update does to a
-//! conversation is decided in `entries`.
+//! Only this module knows the format of these messages. `entries` decides how an update changes a conversation.
 
 use agent_client_protocol_schema::v1 as acp;
 use conversation::{SessionChange, ToolCallPatch, Update};
@@ -14,19 +13,19 @@ use wire::{
     ToolKind, ToolStatus,
 };
 
-/// Said by agents in the person's name when they tell a conversation again.
-const NOT_THE_PERSON: [&str; 2] = [
+/// User messages that agents insert themselves when they replay a conversation.
+const INTERRUPTION_TEXTS: [&str; 2] = [
     "[Request interrupted by user]",
     "[Request interrupted by user for tool use]",
 ];
 
-/// Reads the `params` of a `session/update`: whose it is, and what it says. `Err` says why it is
-/// not even an update of an unknown kind.
+/// Reads the `params` of a `session/update`: the session id and the update. An error means that the params are invalid;
+/// an update of an unknown kind is not an error.
 pub fn read(params: &str) -> Result<(String, Update), String> {
     match serde_json::from_str::<acp::SessionNotification>(params) {
         Ok(notification) => Ok((
             notification.session_id.0.to_string(),
-            update(notification.update),
+            convert(notification.update),
         )),
         Err(error) => read_unknown(params).ok_or_else(|| error.to_string()),
     }
@@ -55,8 +54,8 @@ fn read_unknown(params: &str) -> Option<(String, Update)> {
     ))
 }
 
-fn update(said: acp::SessionUpdate) -> Update {
-    match said {
+fn convert(update: acp::SessionUpdate) -> Update {
+    match update {
         acp::SessionUpdate::UserMessageChunk(chunk) => chunk_update(Author::User, chunk),
         acp::SessionUpdate::AgentMessageChunk(chunk) => chunk_update(Author::Assistant, chunk),
         acp::SessionUpdate::AgentThoughtChunk(chunk) => chunk_update(Author::Thinking, chunk),
@@ -88,7 +87,9 @@ fn update(said: acp::SessionUpdate) -> Update {
         }
         acp::SessionUpdate::SessionInfoUpdate(info) => match info.title.value() {
             Some(title) => Update::Session(SessionChange::Title(title.clone())),
-            None if in_trouble(info.meta.as_ref()) => Update::Session(SessionChange::Failing),
+            None if reports_system_error(info.meta.as_ref()) => {
+                Update::Session(SessionChange::Failing)
+            }
             None => Update::Ignored,
         },
         acp::SessionUpdate::Notice(notice) => Update::Notice {
@@ -106,13 +107,13 @@ fn update(said: acp::SessionUpdate) -> Update {
     }
 }
 
-/// Codex ends a turn as usual when its provider refuses; it says only here that the turn failed.
-fn in_trouble(meta: Option<&acp::Meta>) -> bool {
+/// Whether Codex reports a failed turn. It does so only here: the turn itself ends as usual.
+fn reports_system_error(meta: Option<&acp::Meta>) -> bool {
     let status = meta.and_then(|meta| meta.get("codex"));
     status.is_some_and(|codex| codex["threadStatus"]["type"] == "systemError")
 }
 
-/// The name of an update that the schema knows and we have no use for.
+/// The kind of an update, as the protocol names it.
 fn kind_of(update: &acp::SessionUpdate) -> String {
     let kind = serde_json::to_value(update)
         .ok()
@@ -123,7 +124,9 @@ fn kind_of(update: &acp::SessionUpdate) -> String {
 fn chunk_update(author: Author, chunk: acp::ContentChunk) -> Update {
     let message_id = chunk.message_id.map(|id| id.0.to_string());
     match block(chunk.content) {
-        Block::Text(text) if author == Author::User && NOT_THE_PERSON.contains(&text.trim()) => {
+        Block::Text(text)
+            if author == Author::User && INTERRUPTION_TEXTS.contains(&text.trim()) =>
+        {
             Update::Interruption
         }
         Block::Text(text) => Update::Text {
@@ -193,7 +196,7 @@ fn announced(call: acp::ToolCall) -> ToolCallPatch {
     with_terminal(fields, call.meta)
 }
 
-/// What a `tool_call_update`, or the tool call of a permission request, says.
+/// The patch in a `tool_call_update` or in the tool call of a permission request.
 pub fn patch(update: acp::ToolCallUpdate) -> ToolCallPatch {
     let fields = ToolCallPatch {
         tool_call_id: update.tool_call_id.0.to_string(),
@@ -215,7 +218,7 @@ pub fn patch(update: acp::ToolCallUpdate) -> ToolCallPatch {
     with_terminal(fields, update.meta)
 }
 
-/// Adapters run commands themselves and stream their output beside the update, in `_meta`.
+/// Adds the output of commands that an adapter runs itself, which it streams in `_meta`.
 fn with_terminal(mut patch: ToolCallPatch, meta: Option<Map<String, Value>>) -> ToolCallPatch {
     let Some(meta) = meta else { return patch };
     let text = |of: &str, field: &str| Some(meta.get(of)?.get(field)?.as_str()?.to_owned());
@@ -245,7 +248,7 @@ fn command(command: acp::AvailableCommand) -> SlashCommand {
     }
 }
 
-/// The modes in the answer to opening a session, if it has any.
+/// The modes in the response to opening a session.
 pub fn modes(answer: &Value) -> Option<Modes> {
     let state: acp::SessionModeState = serde_json::from_value(answer["modes"].clone()).ok()?;
     let mode = |mode: acp::SessionMode| Mode {
@@ -259,10 +262,10 @@ pub fn modes(answer: &Value) -> Option<Modes> {
     })
 }
 
-/// The id of the option that stands for models offered in the form from before there were options.
+/// The id of the config option that represents models in the older format (`models`).
 pub const OLDER_MODEL: &str = "_model";
 
-/// The models in the answer to opening a session, where they are not among its options.
+/// The models in the older format in the response to opening a session, as a config option.
 pub fn older_models(answer: &Value) -> Option<Value> {
     let models = &answer["models"];
     let current = models["currentModelId"].as_str()?;
@@ -279,7 +282,7 @@ pub fn older_models(answer: &Value) -> Option<Value> {
     }))
 }
 
-/// A permission request: the tool call it is about, and what one can answer.
+/// The tool call and the options of a permission request.
 pub fn permission(params: &Value) -> Option<(ToolCallPatch, Vec<PermissionOption>)> {
     let call = serde_json::from_value(params["toolCall"].clone()).ok()?;
     let option = |option: &Value| {

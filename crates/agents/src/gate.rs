@@ -1,4 +1,6 @@
-//! Between the agent's pipes and the protocol crate: lines, bounded and in order.
+//! The line reader and the line writer between an agent's pipes and the protocol crate.
+//!
+//! Invariant: lines are bounded in length, and events leave in the order in which the agent wrote its lines.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -17,32 +19,32 @@ use tokio::process::{ChildStdin, ChildStdout};
 use tokio::sync::{mpsc, watch};
 use wire::TrafficSide;
 
-use super::answers::{self, Desk};
+use super::answers::{self, InboundLimiter};
 use super::connection::AgentEvent;
 use super::from_acp;
 use super::line_values::line_values;
-use super::room::{Room, Rooms};
+use super::room::{BudgetPermit, ByteBudget};
 use super::wire_tap::WireTap;
 use conversation::Update;
 
-/// The longest line an agent may send. Lines of half a megabyte are normal.
+/// Maximum length of a line from an agent. Lines of half a megabyte are normal.
 const LINE_BYTES_MAX: usize = 16 * 1024 * 1024;
 const READ_BYTES: usize = 64 * 1024;
-/// What may still lie in the agent's output when its keeper has ended: the largest pipe an ordinary user gets.
+/// Maximum bytes read after the keeper has ended: the largest pipe buffer an unprivileged user can get.
 const LEFT_IN_PIPE_MAX: usize = 1024 * 1024;
-/// How long a pipe whose keeper has ended may stay open without more in it. Then a process that is none of the agent's
-/// holds it.
+/// Maximum wait for output after the keeper has ended. A pipe still open then is held by an unrelated process.
 const LEFT_DEADLINE: Duration = Duration::from_secs(1);
-/// The most values that a line may hold: each takes much more room than its text. What is shorter than this holds fewer.
+/// Maximum JSON values in a line, because a parsed value takes much more memory than its text.
 const LINE_VALUES_MAX: usize = 1_000_000;
+/// Lines up to this size are not checked against `LINE_VALUES_MAX`: they cannot exceed it.
 const WIDE_BYTES: usize = 1024 * 1024;
-/// A line that comes after another to find out when that one has been dispatched. No agent can send
-/// one: the gate lets none through.
+/// A marker sent through the crate behind each line, to learn when that line was dispatched. The reader drops a marker
+/// that comes from the agent.
 const MARK_METHOD: &str = "_liminal/dispatched";
-/// How most agents begin an update; such a line is read in one go.
-const UPDATE_BEGINS: &[u8] = br#"{"jsonrpc":"2.0","method":"session/update","params":"#;
+/// The prefix with which most agents write a `session/update`. Such a line needs no separate parse of its envelope.
+const UPDATE_PREFIX: &[u8] = br#"{"jsonrpc":"2.0","method":"session/update","params":"#;
 
-/// What an agent sent that we could not use. Each kind is logged once and counted ever after.
+/// Counters of agent messages that the server could not use. Only the first of each kind is logged.
 #[derive(Debug, Default)]
 pub struct Oddities {
     pub malformed_lines: AtomicU64,
@@ -61,42 +63,42 @@ impl Oddities {
             tracing::warn!(
                 what,
                 detail,
-                "an agent sent something we do not understand; more of it is only counted"
+                "ignoring a message of the agent; further ones of this kind are only counted"
             );
         }
     }
 }
 
-/// Reads the agent's lines and sends each on its road.
-pub(super) struct Gate {
+/// Reads the agent's lines. Updates go straight to the event queue, all other lines through the crate.
+pub(super) struct LineReader {
     connection: u64,
     events: mpsc::Sender<AgentEvent>,
     to_crate: lines::Sender<String>,
-    passed: Passed,
+    on_dispatched: Dispatched,
     dispatched: watch::Receiver<u64>,
     oddities: Arc<Oddities>,
     tap: Arc<WireTap>,
     ended: Arc<AtomicBool>,
     marks: u64,
-    rooms: Rooms,
-    desk: Arc<Desk>,
-    /// Updates of the bytes just read, sent on together.
+    budget: ByteBudget,
+    limiter: Arc<InboundLimiter>,
+    /// Updates parsed from the last read, sent together.
     parsed: Vec<AgentEvent>,
 }
 
-/// Told of every notification that has come out of the crate.
+/// Receives the notifications that the crate dispatches, among them the markers.
 #[derive(Clone)]
-pub(super) struct Passed {
+pub(super) struct Dispatched {
     dispatched: watch::Sender<u64>,
-    desk: Arc<Desk>,
+    limiter: Arc<InboundLimiter>,
     oddities: Arc<Oddities>,
 }
 
-impl Passed {
+impl Dispatched {
     pub(super) async fn notice(&self, method: &str, params: &Value, agent: &ConnectionTo<Agent>) {
         match (method, params["mark"].as_u64()) {
             (MARK_METHOD, Some(mark)) => {
-                self.desk.passed(agent).await;
+                self.limiter.end_line(agent).await;
                 self.dispatched.send_replace(mark);
             }
             _ => Oddities::count(
@@ -108,23 +110,23 @@ impl Passed {
     }
 }
 
-/// The next lines could not be received: nobody is there to take them.
+/// The receiver of the lines or events is gone.
 struct Closed;
 
-impl Gate {
-    /// The gate, and the lines that go through the crate.
+impl LineReader {
+    /// The reader, and the lines that go through the crate.
     pub(super) fn new(
         connection: u64,
         events: mpsc::Sender<AgentEvent>,
         oddities: Arc<Oddities>,
         tap: Arc<WireTap>,
-        desk: Arc<Desk>,
+        limiter: Arc<InboundLimiter>,
     ) -> (Self, lines::Receiver<String>) {
         let (to_crate, from_agent) = lines::channel(2);
         let (mark, dispatched) = watch::channel(0);
-        let passed = Passed {
+        let on_dispatched = Dispatched {
             dispatched: mark,
-            desk: desk.clone(),
+            limiter: limiter.clone(),
             oddities: oddities.clone(),
         };
         (
@@ -132,39 +134,39 @@ impl Gate {
                 connection,
                 events,
                 to_crate,
-                passed,
+                on_dispatched,
                 dispatched,
                 oddities,
                 tap,
                 ended: Arc::default(),
                 marks: 0,
-                rooms: Rooms::default(),
-                desk,
+                budget: ByteBudget::default(),
+                limiter,
                 parsed: Vec::new(),
             },
             from_agent,
         )
     }
 
-    /// True once the agent's output has ended, before the crate learns of it.
+    /// Becomes true when the agent's output has ended, before the crate notices it.
     pub(super) fn ended(&self) -> Arc<AtomicBool> {
         self.ended.clone()
     }
 
-    pub(super) fn passed(&self) -> Passed {
-        self.passed.clone()
+    pub(super) fn on_dispatched(&self) -> Dispatched {
+        self.on_dispatched.clone()
     }
 
-    /// Until the end of the agent's output, which follows the end of its keeper whatever holds the pipe. Says what was
-    /// wrong with it, if that is why it ended.
+    /// Reads until the agent's output ends, at the latest shortly after its keeper has ended, even if another process
+    /// holds the pipe. Returns the reason if a line broke a limit.
     pub(super) async fn read_lines<T>(
         mut self,
         stdout: ChildStdout,
         keeper: impl Future<Output = T>,
     ) -> Option<String> {
-        let trouble = self.read(stdout, keeper).await;
+        let violation = self.read(stdout, keeper).await;
         self.ended.store(true, Ordering::Release);
-        trouble
+        violation
     }
 
     async fn read<T>(
@@ -172,13 +174,13 @@ impl Gate {
         mut stdout: ChildStdout,
         keeper: impl Future<Output = T>,
     ) -> Option<String> {
-        // Only the handlers inside the crate may hold this: with them gone, no mark will ever come back.
+        // Only the handlers inside the crate may hold this sender: once they are gone, waiting for a marker must fail.
         let (detached, _) = watch::channel(0);
-        self.passed.dispatched = detached;
+        self.on_dispatched.dispatched = detached;
         let mut buffer = Vec::with_capacity(READ_BYTES);
         let mut searched = 0;
         let mut keeper = std::pin::pin!(keeper);
-        // Known once the keeper has ended.
+        // Bytes that may still be read; set when the keeper has ended.
         let mut left = None;
         loop {
             buffer.reserve(READ_BYTES);
@@ -221,7 +223,7 @@ impl Gate {
                     LINE_BYTES_MAX / 1024 / 1024
                 ));
             }
-            // One huge line must not keep its memory for the rest of a long life.
+            // Memory of one huge line is not kept for the lifetime of the connection.
             if buffer.is_empty() && buffer.capacity() > 16 * READ_BYTES {
                 buffer = Vec::with_capacity(READ_BYTES);
             }
@@ -230,14 +232,14 @@ impl Gate {
 
     async fn pass(&mut self, line: &str) -> Result<(), Closed> {
         self.tap.line(TrafficSide::Agent, line);
-        let mut room = Room::default();
-        if Rooms::are_needed(line.len()) {
-            // What holds room must be on its way before more is waited for.
+        let mut permit = BudgetPermit::default();
+        if ByteBudget::applies_to(line.len()) {
+            // Parsed updates hold permits; they must be sent before waiting for another, or the wait would never end.
             self.flush().await?;
-            room = self.rooms.take(line.len()).await;
+            permit = self.budget.acquire(line.len()).await;
         }
-        if let Some((session_id, update)) = short_road(line) {
-            self.update(session_id, update, room);
+        if let Some((session_id, update)) = parse_update_line(line) {
+            self.update(session_id, update, permit);
             return Ok(());
         }
         #[derive(Deserialize)]
@@ -264,7 +266,7 @@ impl Gate {
         match (envelope.method.as_deref(), envelope.id) {
             (Some("session/update"), None) => {
                 match from_acp::read(envelope.params.map_or("null", RawValue::get)) {
-                    Ok((session_id, update)) => self.update(session_id, update, room),
+                    Ok((session_id, update)) => self.update(session_id, update, permit),
                     Err(error) => {
                         Oddities::count(&self.oddities.malformed_lines, "malformed update", &error);
                     }
@@ -279,11 +281,11 @@ impl Gate {
                 );
                 Ok(())
             }
-            _ => self.through_the_crate(line, room).await,
+            _ => self.through_the_crate(line, permit).await,
         }
     }
 
-    fn update(&mut self, session_id: String, update: Update, room: Room) {
+    fn update(&mut self, session_id: String, update: Update, permit: BudgetPermit) {
         match update {
             Update::Unknown { kind } => {
                 Oddities::count(&self.oddities.unknown_updates, "unknown update", &kind);
@@ -293,12 +295,12 @@ impl Gate {
                 connection: self.connection,
                 session_id,
                 update,
-                room,
+                permit,
             }),
         }
     }
 
-    /// Sends on what has been parsed, as fast as whoever listens takes it.
+    /// Sends the parsed updates, waiting for capacity in the event queue.
     async fn flush(&mut self) -> Result<(), Closed> {
         while !self.parsed.is_empty() {
             let count = self.parsed.len().min(self.events.max_capacity());
@@ -310,11 +312,11 @@ impl Gate {
         Ok(())
     }
 
-    /// Hands a line to the crate and waits until it has been dealt with, so that what comes after it
-    /// on the wire comes after it in the queue.
-    async fn through_the_crate(&mut self, line: &str, room: Room) -> Result<(), Closed> {
+    /// Passes a line to the crate and waits until the crate has dispatched it, so that no later line overtakes it in
+    /// the event queue.
+    async fn through_the_crate(&mut self, line: &str, permit: BudgetPermit) -> Result<(), Closed> {
         self.flush().await?;
-        self.desk.passes(line.len(), room);
+        self.limiter.begin_line(line.len(), permit);
         self.marks += 1;
         let mark = self.marks;
         let marker =
@@ -332,24 +334,24 @@ impl Gate {
     }
 }
 
-/// An update, if the line is one and begins as most do.
-fn short_road(line: &str) -> Option<(String, Update)> {
+/// The update in a line that begins with `UPDATE_PREFIX`.
+fn parse_update_line(line: &str) -> Option<(String, Update)> {
     let params = line
         .as_bytes()
-        .strip_prefix(UPDATE_BEGINS)?
+        .strip_prefix(UPDATE_PREFIX)?
         .strip_suffix(b"}")?;
-    let params = &line[UPDATE_BEGINS.len()..UPDATE_BEGINS.len() + params.len()];
+    let params = &line[UPDATE_PREFIX.len()..UPDATE_PREFIX.len() + params.len()];
     from_acp::read(params).ok()
 }
 
-/// Writes what is waiting together, and flushes when nothing more is. Closes the agent's input at
-/// the end, or as soon as it is asked to.
+/// Writes queued lines to the agent and flushes when the queue is empty. Returning closes the agent's input: at the end
+/// of the queue, or when `stop` becomes true.
 pub(super) async fn write_lines(
     stdin: ChildStdin,
     mut to_agent: lines::Receiver<String>,
     mut stop: watch::Receiver<bool>,
     tap: Arc<WireTap>,
-    taken: watch::Sender<u64>,
+    delivered: watch::Sender<u64>,
 ) {
     let mut stdin = BufWriter::with_capacity(READ_BYTES, stdin);
     loop {
@@ -372,7 +374,7 @@ pub(super) async fn write_lines(
                 return;
             }
             if let Some(mark) = mark {
-                taken.send_modify(|seen| *seen = mark.max(*seen));
+                delivered.send_modify(|seen| *seen = mark.max(*seen));
             }
             match to_agent.try_recv() {
                 Ok(next) => line = next,

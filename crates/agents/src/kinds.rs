@@ -1,4 +1,4 @@
-//! Every kind of agent there is, as sessions use it and as people are told of it.
+//! All agents of the catalog: what sessions and clients can do with each, and its published state.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -14,31 +14,32 @@ use super::connection::{AgentError, AgentEvent, Connection, Start};
 use super::lifecycle::{AgentHandle, Life, Status};
 use super::memory;
 use super::obtain::{Ended, Installs, News, NotInstalled, Refreshed, fetch};
-use super::routes::{Attach, Expected, FromAgent, Inbox, Route, Routed, Routes, hand_on, lock};
+use super::routes::{Attach, Expected, FromAgent, Inbox, Route, Routed, Routes, dispatch, lock};
 use super::sign_in::{Attempts, Incoming, TYPED_BYTES_MAX};
 use super::start::{AgentSetup, environment, start};
 use super::wire_tap::WireTap;
 use super::{AgentEntry, Catalog};
 
-/// Events of one agent that may wait to be handed on.
+/// Maximum events of one agent that wait to be dispatched.
 pub(super) const EVENTS_MAX: usize = 4096;
-/// How much later than we an agent may have written its own last word about a turn we saw.
+/// How much later than the transcript an agent may have dated the end of a turn that both know.
 const SAME_TURN: SignedDuration = SignedDuration::from_secs(5);
+/// Maximum pages of `session/list` that are searched for a session.
 const LIST_PAGES_MAX: usize = 20;
-/// Of what an agent said before it failed to start.
+/// Maximum lines of a start failure that are state_of.
 const PROBLEM_LINES_MAX: usize = 12;
 
 pub struct Agents {
     setup: Arc<AgentSetup>,
     publish: Publish,
-    /// Those somebody has wanted so far; the list of all grows while we run.
+    /// The agents used so far. The catalog may grow while the server runs.
     kinds: Mutex<HashMap<String, AgentKind>>,
     installs: Installs,
 }
 
 type Publish = Arc<dyn Fn(&str, AgentState, Option<String>) + Send + Sync>;
 
-/// One kind of agent, as sessions use it. Clones share it.
+/// One agent of the catalog and its process. Clones share it.
 #[derive(Clone)]
 pub struct AgentKind {
     inner: Arc<Kind>,
@@ -49,25 +50,25 @@ struct Kind {
     handle: AgentHandle,
     events: mpsc::Sender<AgentEvent>,
     routes: Arc<Mutex<Routes>>,
-    seen: Arc<Mutex<Seen>>,
+    seen: Arc<Mutex<Published>>,
     attempts: Attempts,
-    /// How it would be started now.
+    /// Returns the current start parameters.
     start: Arc<dyn Fn() -> Result<Start, AgentError> + Send + Sync>,
     tap: Arc<WireTap>,
 }
 
-/// What people are told of a kind.
-struct Seen {
+/// The published state of an agent.
+struct Published {
     status: AgentState,
     version: Option<String>,
-    /// The last one there was.
+    /// The most recent connection, which may have ended.
     connection: Option<Connection>,
-    /// Why it did not start when it was last tried.
+    /// Why the last start failed.
     problem: Option<String>,
 }
 
 impl Agents {
-    /// `publish` is told of each change of a kind's state, with why it is away.
+    /// `publish` is called on each change of an agent's state, with the reason if a start failed.
     pub fn new(
         setup: AgentSetup,
         publish: impl Fn(&str, AgentState, Option<String>) + Send + Sync + 'static,
@@ -84,7 +85,7 @@ impl Agents {
         &self.setup.catalog
     }
 
-    /// Must be called within a tokio runtime.
+    /// The agent with this id, if the catalog has it. Must be called within a tokio runtime.
     pub fn kind(&self, cli_type: &str) -> Option<AgentKind> {
         let mut kinds = lock(&self.kinds);
         if let Some(kind) = kinds.get(cli_type) {
@@ -96,7 +97,7 @@ impl Agents {
         Some(kind)
     }
 
-    /// What the browser is told.
+    /// The state of every agent in the catalog, for clients.
     pub fn summaries(&self) -> Vec<AgentSummary> {
         let mut summaries = self.catalog().summaries();
         let kinds = lock(&self.kinds);
@@ -109,12 +110,12 @@ impl Agents {
         summaries
     }
 
-    /// Brings an agent of the list here. `tell` hears how it goes; the answer is what has been said so far, of one that
-    /// is under way already.
+    /// Starts the installation of a listed agent. `report` receives its progress. If the installation is already
+    /// running, its output so far is returned.
     pub fn install(
         &self,
         cli_type: &str,
-        tell: impl Fn(News) + Send + Sync + 'static,
+        report: impl Fn(News) + Send + Sync + 'static,
     ) -> Result<String, NotInstalled> {
         let impossible = |reason: String| Err(NotInstalled::Impossible(reason));
         let catalog = self.catalog();
@@ -126,33 +127,38 @@ impl Agents {
             Some(Err(missing)) => return impossible(missing),
             None => {
                 return impossible(format!(
-                    "{} is started by a command that was set for it; there is nothing to install.",
+                    "{} has a command of its own in the settings; there is nothing to install.",
                     entry.name
                 ));
             }
         };
         let env = environment(&self.setup.env);
         let kind = lock(&self.kinds).get(cli_type).cloned();
-        let told = move |news: News| {
+        let report_and_reset = move |news: News| {
             if let (News::Ended(Ended::Installed), Some(kind)) = (&news, &kind) {
                 lock(&kind.inner.seen).problem = None;
             }
-            tell(news);
+            report(news);
         };
-        self.installs
-            .begin(cli_type, plan, self.setup.keepers.clone(), env, told)
+        self.installs.begin(
+            cli_type,
+            plan,
+            self.setup.keepers.clone(),
+            env,
+            report_and_reset,
+        )
     }
 
     pub fn cancel_install(&self, cli_type: &str) {
         self.installs.cancel(cli_type);
     }
 
-    /// Fetches a newer list of agents: from an https address, or from a file.
+    /// Fetches a newer list of agents from an https URL or a file.
     pub async fn refresh(&self, from: &str) -> Result<Refreshed, String> {
         refresh(self.catalog(), from).await
     }
 
-    /// What those that run take, with everything they started.
+    /// Memory use of the running agents, each with everything it started.
     pub async fn memory(&self) -> Vec<AgentMemory> {
         let running: Vec<(String, u32)> = lock(&self.kinds)
             .iter()
@@ -169,7 +175,7 @@ impl Agents {
         reading.await.unwrap_or_default()
     }
 
-    /// Ends every agent and everything they started, all at once.
+    /// Ends all agents and everything they started, in parallel.
     pub async fn shut_down(&self) {
         self.installs.cancel_all();
         let kinds: Vec<AgentKind> = lock(&self.kinds).values().cloned().collect();
@@ -182,12 +188,12 @@ impl Agents {
         }
     }
 
-    /// Ends whatever still runs for agents, commands, installs and sign-ins.
+    /// Ends all remaining processes of agents, commands, installations and sign-ins.
     pub async fn end_processes(&self) {
         self.setup.keepers.end_all().await;
     }
 
-    /// The same at once. It blocks, for half a second at most.
+    /// Kills all remaining processes. Blocks for at most half a second.
     pub fn kill_processes(&self) {
         self.setup.keepers.kill_all();
     }
@@ -201,14 +207,14 @@ impl AgentKind {
             attempts: attempts.clone(),
             ..Routes::default()
         }));
-        tokio::spawn(hand_on(queue, Arc::clone(&routes)));
-        let seen = Arc::new(Mutex::new(Seen {
+        tokio::spawn(dispatch(queue, Arc::clone(&routes)));
+        let seen = Arc::new(Mutex::new(Published {
             status: AgentState::Idle,
             version: None,
             connection: None,
             problem: None,
         }));
-        let (noted, cli_type) = (seen.clone(), entry.cli_type.clone());
+        let (published, cli_type) = (seen.clone(), entry.cli_type.clone());
         let entry = entry.clone();
         let name = entry.name.clone();
         let (backoff, sleeps_after) = (setup.backoff, setup.sleeps_after);
@@ -222,9 +228,9 @@ impl AgentKind {
         let handle = AgentHandle::new(Life {
             start: Box::new(move || starts()),
             events: events.clone(),
-            publish: Box::new(move |status, came_to| {
-                let reason = note(&noted, status, came_to);
-                publish(&cli_type, shown(status), reason);
+            publish: Box::new(move |status, result| {
+                let reason = note(&published, status, result);
+                publish(&cli_type, state_of(status), reason);
             }),
             backoff,
             sleeps_after,
@@ -243,7 +249,7 @@ impl AgentKind {
         }
     }
 
-    /// What goes between us and it, for those sessions that are watched.
+    /// The recorded ACP traffic of the sessions that are being watched.
     pub fn tap(&self) -> &WireTap {
         &self.inner.tap
     }
@@ -252,7 +258,8 @@ impl AgentKind {
         &self.inner.name
     }
 
-    /// Signs in by one of the agent's own methods. What is to be seen of it goes to `show`; dropped, it is given up.
+    /// Signs in with one of the methods the agent offers. Progress goes to `show`. Dropping the future cancels the
+    /// sign-in.
     pub async fn authenticate(
         &self,
         method_id: &str,
@@ -266,13 +273,13 @@ impl AgentKind {
             data: None,
         };
         let run = connection.sign_in().find(method_id);
-        let run = run.ok_or_else(|| refused("it offers no such way to sign in"))?;
+        let run = run.ok_or_else(|| refused("it offers no such sign-in method"))?;
         let attempt = self.inner.attempts.begin();
         let Some(run) = run else {
             let asked = connection.request("authenticate", json!({"methodId": method_id}));
             let asked = async { asked.await.map(drop) };
-            let given_up = || refused("it was given up");
-            attempt.by_the_agent(asked, &show, given_up).await?;
+            let cancelled = || refused("the sign-in was cancelled");
+            attempt.by_the_agent(asked, &show, cancelled).await?;
             lock(&self.inner.routes).locked = None;
             return Ok(());
         };
@@ -280,19 +287,19 @@ impl AgentKind {
             .in_a_terminal((self.inner.start)()?, run, &show)
             .await?;
         lock(&self.inner.routes).locked = None;
-        // What it signed in with it reads when it starts; one that works for somebody is left alone.
+        // An agent reads new credentials when it starts. One with pending requests is not interrupted.
         if connection.idle_since().is_some() {
             self.inner.handle.reconnect().await?;
         }
         Ok(())
     }
 
-    /// Into the terminal in which somebody signs in.
+    /// Sends input to the terminal of the sign-in in progress.
     pub fn type_in(&self, text: String) -> Result<(), AgentError> {
         self.pass(Incoming::Typed(text))
     }
 
-    /// Whether the person goes where the agent sent them to sign in.
+    /// Answers the agent's request to open a URL for the sign-in in progress.
     pub fn answer_sign_in(&self, action: QuestionAction) -> Result<(), AgentError> {
         self.pass(Incoming::Answered(action))
     }
@@ -307,12 +314,12 @@ impl AgentKind {
         passed.then_some(()).ok_or_else(|| AgentError::Refused {
             name: self.inner.name.clone(),
             code: 0,
-            message: "nobody signs in just now, or that was too much at once".to_owned(),
+            message: "no sign-in is in progress, or its input is too large".to_owned(),
             data: None,
         })
     }
 
-    /// What people are told of it, beside what the catalog knows.
+    /// Completes a summary of the catalog by the state of the process.
     fn describe(&self, summary: &mut AgentSummary) {
         let seen = lock(&self.inner.seen);
         summary.status = seen.status;
@@ -330,7 +337,7 @@ impl AgentKind {
         }
     }
 
-    /// Its keeper's, while it runs.
+    /// The process id of the keeper, while the agent is connected.
     fn process(&self) -> Option<u32> {
         let seen = lock(&self.inner.seen);
         let runs = seen.status == AgentState::Connected;
@@ -342,17 +349,17 @@ impl AgentKind {
         self.inner.handle.warm().await;
     }
 
-    /// Starts the agent anew.
+    /// Restarts the agent.
     pub async fn restart(&self) -> Result<(), AgentError> {
         self.inner.handle.reconnect().await.map(drop)
     }
 
-    /// Ends the process; what it was doing counts as crashed.
+    /// Kills the process, which then counts as crashed.
     pub async fn kill(&self) {
         self.inner.handle.kill().await;
     }
 
-    /// The last lines of its standard error.
+    /// The last lines of the agent's standard error.
     pub fn stderr(&self) -> String {
         let seen = lock(&self.inner.seen);
         seen.connection
@@ -361,7 +368,7 @@ impl AgentKind {
             .unwrap_or_default()
     }
 
-    /// A new session in this folder. What the agent says of it goes to `inbox` from the first word on.
+    /// Opens a new agent session in this folder. All its events go to `inbox`.
     pub async fn new_session(
         &self,
         cwd: &Path,
@@ -372,7 +379,7 @@ impl AgentKind {
             let connection = self.inner.handle.connection().await?;
             let mut routes = lock(&self.inner.routes);
             let params = json!({"cwd": cwd, "mcpServers": []});
-            // It fell asleep just now; asked for again, it is woken.
+            // The agent fell asleep just now; the next request for a connection starts it again.
             let Some(ticket) = connection.send(&self.inner.events, "session/new", params) else {
                 continue;
             };
@@ -388,9 +395,9 @@ impl AgentKind {
         answered.await.unwrap_or_else(|_| Err(self.gone()))
     }
 
-    /// Gives the agent a session it had before. `FromAgent::Opening` names the connection, before anything else comes
-    /// from it; `FromAgent::Attached` says what became of it. `since` is the last we know to have happened in it: an
-    /// agent that knows of something later is asked to say everything again.
+    /// Opens an existing agent session again. `inbox` gets `FromAgent::Opening` with the connection before any other
+    /// event of it, and `FromAgent::Attached` with the result. `since` is the time of the last entry in the transcript:
+    /// an agent whose session is newer is asked to replay the conversation.
     pub async fn attach(
         &self,
         session_id: &str,
@@ -401,12 +408,14 @@ impl AgentKind {
     ) -> Result<(), AgentError> {
         loop {
             let connection = self.inner.handle.connection().await?;
-            // The process is on its way out; the next one is asked instead.
+            // The process is exiting; the request goes to the next one.
             if connection.has_ended() {
                 connection.gone().await;
                 continue;
             }
-            let how = self.how(&connection, session_id, cwd, since).await?;
+            let how = self
+                .attach_method(&connection, session_id, cwd, since)
+                .await?;
             let method = match how {
                 Attach::Resume => "session/resume",
                 Attach::Load => "session/load",
@@ -415,13 +424,13 @@ impl AgentKind {
                 connection: connection.id(),
                 event: FromAgent::Opening { attempt },
             };
-            // Without a session to receive it there is nothing to open.
+            // The session that asked is gone.
             if inbox.send(opening).await.is_err() {
                 return Ok(());
             }
             let params = json!({"sessionId": session_id, "cwd": cwd, "mcpServers": []});
             let mut routes = lock(&self.inner.routes);
-            // It fell asleep just now; asked for again, it is woken.
+            // The agent fell asleep just now; the next request for a connection starts it again.
             let Some(ticket) = connection.send(&self.inner.events, method, params) else {
                 continue;
             };
@@ -441,7 +450,7 @@ impl AgentKind {
         }
     }
 
-    async fn how(
+    async fn attach_method(
         &self,
         connection: &Connection,
         session_id: &str,
@@ -451,7 +460,7 @@ impl AgentKind {
         let capabilities = &connection.initialized().agent_capabilities;
         let can_resume = capabilities.session_capabilities.resume.is_some();
         match (can_resume, capabilities.load_session) {
-            (true, true) if knows_more(connection, session_id, cwd, since).await => {
+            (true, true) if agent_is_newer(connection, session_id, cwd, since).await => {
                 Ok(Attach::Load)
             }
             (true, _) => Ok(Attach::Resume),
@@ -459,8 +468,8 @@ impl AgentKind {
             (false, false) => Err(AgentError::Refused {
                 name: self.inner.name.clone(),
                 code: -32601,
-                message: "it cannot go on with a session from before it was started. \
-                          The conversation stays readable; start a new session to go on."
+                message: "it cannot reopen a session of an earlier process. \
+                          The conversation stays readable; start a new session to continue."
                     .to_owned(),
                 data: None,
             }),
@@ -480,8 +489,8 @@ impl AgentKind {
     }
 }
 
-/// Whether the agent lists the session with something later than what we have.
-async fn knows_more(
+/// Whether the agent lists the session with a later update than `since`.
+async fn agent_is_newer(
     connection: &Connection,
     session_id: &str,
     cwd: &Path,
@@ -517,14 +526,14 @@ async fn knows_more(
     false
 }
 
-/// Fetches a list of agents for a catalog, from an https address or from a file.
+/// Fetches a newer list of agents for a catalog from an https URL or a file.
 pub async fn refresh(catalog: &Catalog, from: &str) -> Result<Refreshed, String> {
     let text = fetch(from, catalog.tool("curl").as_deref()).await?;
     let taken = catalog.take_list(&text);
-    taken.map_err(|reason| format!("The list from {from} was not taken: {reason}."))
+    taken.map_err(|reason| format!("The list of agents from {from} was rejected: {reason}."))
 }
 
-/// The first line, which says what happened, and the last ones, which say why.
+/// The first line of an error, which says what failed, and the last lines, which say why.
 fn last_lines(text: &str) -> String {
     let lines: Vec<&str> = text.lines().collect();
     match lines.len() > PROBLEM_LINES_MAX {
@@ -536,15 +545,15 @@ fn last_lines(text: &str) -> String {
     }
 }
 
-/// Remembers what people are told of a kind, and says why it is away.
+/// Updates the published state after a change of status. Returns the reason of a failed start.
 fn note(
-    seen: &Mutex<Seen>,
+    seen: &Mutex<Published>,
     status: Status,
-    came_to: Option<&Result<Connection, AgentError>>,
+    result: Option<&Result<Connection, AgentError>>,
 ) -> Option<String> {
     let mut seen = lock(seen);
-    seen.status = shown(status);
-    match came_to {
+    seen.status = state_of(status);
+    match result {
         Some(Ok(connection)) => {
             let info = connection.initialized().agent_info.as_ref();
             seen.version = info.map(|info| info.version.clone());
@@ -560,7 +569,7 @@ fn note(
     }
 }
 
-fn shown(status: Status) -> AgentState {
+fn state_of(status: Status) -> AgentState {
     match status {
         Status::Idle => AgentState::Idle,
         Status::Starting => AgentState::Starting,

@@ -1,4 +1,4 @@
-//! Agents as processes: which there are, how they are installed, started and signed in to, and ACP translated into our types.
+//! ACP agents: the catalog, installation, processes, connections and what agents may do on this machine.
 
 mod agent_session;
 mod answers;

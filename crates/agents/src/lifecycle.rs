@@ -1,11 +1,11 @@
-//! The life of one kind of agent: started when it is wanted, kept, lost, and brought back.
+//! The lifecycle of one agent's process: start on demand, reconnect after a loss, end when idle.
 //!
-//! One task per kind owns its process. Everybody who wants the agent while it starts shares that one
-//! start. A lost agent is brought back after growing pauses, a few times; after that, or when its
-//! very first start fails, it waits until somebody asks. It may be started ahead of that, and is put to
-//! sleep when nobody has asked anything of it for long.
+//! One task per agent owns its process. All callers that need the agent while it starts share that one start. A lost
+//! process is restarted with backoff, a limited number of times; after that, or when the first start fails, it is
+//! started again on request only. It may be started ahead of its first use, and is ended when it has been idle for
+//! long.
 //!
-//! Invariant: at most one process per kind, and each change of state is published once.
+//! Invariant: at most one process per agent, and each change of status is published once.
 
 use std::pin::Pin;
 use std::time::Duration;
@@ -16,7 +16,7 @@ use tokio::time::Instant;
 
 use super::connection::{AgentError, AgentEvent, Connection, Start, connect};
 
-/// How many may wait for the task's attention.
+/// Maximum commands queued for the task.
 const COMMANDS_MAX: usize = 64;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -28,13 +28,13 @@ pub enum Status {
     Reconnecting,
 }
 
-/// When to try again.
+/// Pauses between attempts to restart a lost agent.
 #[derive(Debug, Clone, Copy)]
 pub struct Backoff {
     pub first: Duration,
     pub cap: Duration,
     pub tries: u32,
-    /// One that lived this long is forgiven its earlier deaths.
+    /// Run time after which the count of failed attempts starts at zero again.
     pub stable: Duration,
 }
 
@@ -50,30 +50,30 @@ impl Default for Backoff {
 }
 
 impl Backoff {
-    /// The pause before try number `tried` (from 0), or nothing if there have been enough.
+    /// The pause before attempt number `tried` (from 0), or `None` after the last attempt.
     fn pause(&self, tried: u32) -> Option<Duration> {
         let doubled = self.first.checked_mul(1_u32.checked_shl(tried)?)?;
         (tried < self.tries).then_some(doubled.min(self.cap))
     }
 }
 
-/// Takes a state and, when a start has ended, what came of it.
+/// Receives a status and, when a start has ended, its result.
 pub type Publish = Box<dyn Fn(Status, Option<&Result<Connection, AgentError>>) + Send>;
 
-/// What a kind needs to live.
+/// What the lifecycle of an agent needs.
 pub struct Life {
-    /// How to start it, or why it cannot be, asked anew each time.
+    /// Returns the start parameters, or why the agent cannot be started; called for each start.
     pub start: Box<dyn Fn() -> Result<Start, AgentError> + Send>,
-    /// Where what it says goes.
+    /// Receives the agent's events.
     pub events: mpsc::Sender<AgentEvent>,
-    /// Told of each change of state, with what it came to, if it came to anything.
+    /// Called on each change of status.
     pub publish: Publish,
     pub backoff: Backoff,
-    /// How long it is kept with nothing to do, if not for ever.
+    /// Idle time after which the process is ended; `None` keeps it running.
     pub sleeps_after: Option<Duration>,
 }
 
-/// One kind of agent. Clones share it.
+/// A handle of an agent's lifecycle task. Clones share it.
 #[derive(Clone)]
 pub struct AgentHandle {
     commands: mpsc::Sender<Command>,
@@ -88,10 +88,10 @@ enum Command {
 
 #[derive(PartialEq, Eq)]
 enum Wants {
-    /// A connection, to use it.
-    It,
-    /// A fresh round of tries, because a person asked for one.
-    AnotherTry,
+    /// A connection; the running one is fine.
+    Connection,
+    /// A restart, because the user asked for one.
+    Restart,
 }
 
 type Waiter = oneshot::Sender<Result<Connection, AgentError>>;
@@ -115,22 +115,22 @@ impl AgentHandle {
         Self { commands }
     }
 
-    /// The agent's connection, after starting it if need be.
+    /// The agent's connection. Starts the agent if it is not running.
     pub async fn connection(&self) -> Result<Connection, AgentError> {
-        self.connect(Wants::It).await
+        self.connect(Wants::Connection).await
     }
 
-    /// Starts it anew: ends it if it runs, and tries at once, whatever was tried before.
+    /// Restarts the agent: ends it if it runs, and starts it without waiting for the backoff.
     pub async fn reconnect(&self) -> Result<Connection, AgentError> {
-        self.connect(Wants::AnotherTry).await
+        self.connect(Wants::Restart).await
     }
 
-    /// Starts it ahead of its first use. Should that fail, it is as if it had not been tried.
+    /// Starts the agent ahead of its first use. A failure is only logged.
     pub async fn warm(&self) {
         let _ = self.commands.send(Command::Warm).await;
     }
 
-    /// Ends the process, as if it had crashed.
+    /// Kills the process, which then counts as crashed.
     pub async fn kill(&self) {
         let _ = self.commands.send(Command::Kill).await;
     }
@@ -146,7 +146,7 @@ impl AgentHandle {
         answered.await.map_err(|_| stopping())?
     }
 
-    /// Ends the agent and everything it started, and with it this kind's life.
+    /// Ends the agent, everything it started, and the lifecycle task.
     pub async fn shut_down(&self) {
         let (done, finished) = oneshot::channel();
         if self.commands.send(Command::ShutDown { done }).await.is_ok() {
@@ -155,19 +155,19 @@ impl AgentHandle {
     }
 }
 
-/// The task's own state.
+/// The state of the lifecycle task.
 struct Kind {
     life: Life,
     status: Status,
     connection: Option<Connection>,
     connected_at: Instant,
     starting: Option<JoinHandle<Result<Connection, AgentError>>>,
-    /// Nobody has asked for the start under way.
+    /// Whether the start in progress is ahead of the first use.
     ahead: bool,
-    /// The process that was put to sleep and has not ended yet.
+    /// The idle process that is being ended.
     leaving: Option<JoinHandle<()>>,
     waiters: Vec<Waiter>,
-    /// Tries since it was last well.
+    /// Failed attempts since the agent last ran stably.
     tried: u32,
     retry_at: Option<Instant>,
 }
@@ -177,7 +177,7 @@ impl Kind {
         loop {
             tokio::select! {
                 command = commands.recv() => match command {
-                    Some(Command::Connect { wants, answer }) => self.wanted(&wants, answer),
+                    Some(Command::Connect { wants, answer }) => self.connection_requested(&wants, answer),
                     Some(Command::Warm) => self.warm(),
                     Some(Command::Kill) => {
                         if let Some(connection) = &self.connection {
@@ -210,21 +210,21 @@ impl Kind {
 
     fn sleep(&mut self) {
         let idle_for = self.life.sleeps_after.unwrap_or(Duration::MAX);
-        // Somebody may have asked something of it in this very moment; and whoever does so from now on is told.
+        // Fails if a request was sent just now; later requests get an error.
         let Some(connection) = self.connection.take_if(|it| it.retire(idle_for)) else {
             return;
         };
-        tracing::info!(agent = connection.name(), "put to sleep");
+        tracing::info!(agent = connection.name(), "ending an idle agent");
         let events = self.life.events.clone();
         self.leaving = Some(tokio::spawn(async move {
-            // Its sessions learn of it now, not when the process has taken its leave.
+            // Sessions must know now, not only when the process has exited.
             let asleep = AgentEvent::Asleep {
                 connection: connection.id(),
             };
             let _ = events.send(asleep).await;
             connection.close().await;
         }));
-        self.become_now(Status::Idle, None);
+        self.set_status(Status::Idle, None);
     }
 
     fn left(&mut self) {
@@ -234,17 +234,17 @@ impl Kind {
         }
     }
 
-    fn wanted(&mut self, wants: &Wants, answer: Waiter) {
+    fn connection_requested(&mut self, wants: &Wants, answer: Waiter) {
         self.ahead = false;
         if self.leaving.is_some() {
             self.waiters.push(answer);
             return;
         }
-        if *wants == Wants::AnotherTry {
+        if *wants == Wants::Restart {
             self.tried = 0;
             if let Some(connection) = &self.connection {
                 connection.kill();
-                // It goes down first; `lost` begins anew for whoever waits.
+                // When the process has ended, `lost` starts it again for the waiters.
                 self.waiters.push(answer);
                 return;
             }
@@ -266,7 +266,7 @@ impl Kind {
 
     fn begin(&mut self, status: Status) {
         self.retry_at = None;
-        self.become_now(status, None);
+        self.set_status(status, None);
         let start = (self.life.start)();
         let events = self.life.events.clone();
         self.starting = Some(tokio::spawn(async { connect(start?, events).await }));
@@ -278,17 +278,17 @@ impl Kind {
             Ok(connection) => {
                 self.connection = Some(connection.clone());
                 self.connected_at = Instant::now();
-                self.become_now(Status::Connected, Some(&started));
+                self.set_status(Status::Connected, Some(&started));
             }
             Err(error) if self.ahead => {
-                tracing::info!(%error, "could not be started ahead");
-                self.become_now(Status::Idle, None);
+                tracing::info!(%error, "could not start an agent ahead of its first use");
+                self.set_status(Status::Idle, None);
             }
             Err(_) => {
-                let was_up_before = self.status == Status::Reconnecting;
-                self.become_now(Status::Disconnected, Some(&started));
-                if was_up_before {
-                    self.try_later();
+                let was_reconnecting = self.status == Status::Reconnecting;
+                self.set_status(Status::Disconnected, Some(&started));
+                if was_reconnecting {
+                    self.schedule_retry();
                 }
             }
         }
@@ -303,29 +303,29 @@ impl Kind {
         if self.connected_at.elapsed() >= self.life.backoff.stable {
             self.tried = 0;
         }
-        self.become_now(Status::Disconnected, None);
+        self.set_status(Status::Disconnected, None);
         if self.waiters.is_empty() {
-            self.try_later();
+            self.schedule_retry();
         } else {
             self.begin(Status::Reconnecting);
         }
     }
 
-    fn try_later(&mut self) {
+    fn schedule_retry(&mut self) {
         if let Some(pause) = self.life.backoff.pause(self.tried) {
             self.tried += 1;
             self.retry_at = Some(Instant::now() + pause);
         }
     }
 
-    fn become_now(&mut self, status: Status, came_to: Option<&Result<Connection, AgentError>>) {
+    fn set_status(&mut self, status: Status, result: Option<&Result<Connection, AgentError>>) {
         self.status = status;
-        (self.life.publish)(status, came_to);
+        (self.life.publish)(status, result);
     }
 
     async fn shut_down(&mut self) {
         if let Some(starting) = self.starting.take() {
-            // Nobody waits for it any more, which is how it learns that it is to end.
+            // Aborting drops the receiver of the handshake, which makes the connection's task end the process.
             starting.abort();
         }
         if let Some(connection) = self.connection.take() {
@@ -337,7 +337,7 @@ impl Kind {
     }
 }
 
-/// The result of the start under way; never, if there is none.
+/// Resolves with the result of the start in progress; never if there is none.
 async fn finished(
     starting: &mut Option<JoinHandle<Result<Connection, AgentError>>>,
 ) -> Result<Connection, AgentError> {
@@ -352,7 +352,7 @@ async fn finished(
     }
 }
 
-/// When the process has ended; never, if there is none.
+/// Resolves when the process has ended; never if there is none.
 async fn gone(connection: Option<&Connection>) {
     match connection {
         Some(connection) => connection.gone().await,
@@ -360,7 +360,7 @@ async fn gone(connection: Option<&Connection>) {
     }
 }
 
-/// When nobody has asked anything of it for that long; never, if there is none.
+/// Resolves when the agent has been idle for `sleeps_after`; never if there is no process.
 async fn idle(connection: Option<&Connection>, sleeps_after: Option<Duration>) {
     let (Some(connection), Some(sleeps_after)) = (connection, sleeps_after) else {
         return std::future::pending().await;
@@ -377,7 +377,7 @@ async fn idle(connection: Option<&Connection>, sleeps_after: Option<Duration>) {
     }
 }
 
-/// When the process that was put to sleep has ended; never, if there is none.
+/// Resolves when the idle process that is being ended has exited; never if there is none.
 async fn left(leaving: &mut Option<JoinHandle<()>>) {
     match leaving {
         Some(leaving) => drop(Pin::new(leaving).await),
@@ -397,7 +397,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_pauses_double_up_to_a_cap_and_end() {
+    fn backoff_pauses_double_up_to_the_cap_and_end_after_the_last_try() {
         let seconds = |tried| Backoff::default().pause(tried).map(|pause| pause.as_secs());
         assert_eq!(
             [0, 1, 2, 3, 4, 5, 99].map(seconds),

@@ -1,6 +1,6 @@
 //! The number of values in a line of JSON, without parsing it.
 
-/// About how many values a line of JSON holds.
+/// Estimated number of JSON values in a line.
 pub(super) fn line_values(line: &str) -> usize {
     let marks = |text: &[u8]| {
         let mark = |byte: &&u8| matches!(byte, b',' | b':' | b'[' | b'{');
@@ -9,13 +9,13 @@ pub(super) fn line_values(line: &str) -> usize {
     let (mut rest, mut count) = (line.as_bytes(), 0);
     while let Some(at) = memchr::memchr(b'"', rest) {
         count += marks(&rest[..at]);
-        rest = after_text(&rest[at + 1..]);
+        rest = after_string(&rest[at + 1..]);
     }
     count + marks(rest)
 }
 
-/// What follows the text that has just begun.
-fn after_text(mut rest: &[u8]) -> &[u8] {
+/// The rest of a line after the closing quote of the string that begins it.
+fn after_string(mut rest: &[u8]) -> &[u8] {
     while let Some(at) = memchr::memchr2(b'"', b'\\', rest) {
         let escapes = rest[at] == b'\\';
         rest = rest
@@ -33,7 +33,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_stands_inside_a_text_is_one_value() {
+    fn line_values_counts_a_string_as_one_value() {
         for (line, values) in [
             ("", 0),
             ("7", 0),

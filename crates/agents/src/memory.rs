@@ -1,10 +1,10 @@
-//! What an agent and everything it started take of this machine's memory, read when somebody asks.
+//! Memory use of an agent and its descendant processes, read on request.
 
 use wire::AgentMemory;
 
 use super::keeper;
 
-/// Of everything below a keeper; nothing if it is gone.
+/// Memory use of all processes below a keeper; `None` if there are none.
 pub(super) fn below(keeper_pid: u32, cli_type: &str) -> Option<AgentMemory> {
     let found = processes(keeper_pid);
     let processes = u32::try_from(found.len()).unwrap_or(u32::MAX);
@@ -16,7 +16,7 @@ pub(super) fn below(keeper_pid: u32, cli_type: &str) -> Option<AgentMemory> {
     })
 }
 
-/// What each takes, where the system says so.
+/// Memory use in bytes of each process below a keeper; `None` for a process whose memory use cannot be read.
 #[cfg(target_os = "linux")]
 fn processes(keeper_pid: u32) -> Vec<Option<u64>> {
     let pid = i32::try_from(keeper_pid)
@@ -25,13 +25,13 @@ fn processes(keeper_pid: u32) -> Vec<Option<u64>> {
     let below = pid.map(keeper::descendants).unwrap_or_default();
     below
         .into_iter()
-        .map(|pid| of(pid.as_raw_nonzero().get()))
+        .map(|pid| memory_of(pid.as_raw_nonzero().get()))
         .collect()
 }
 
-/// Its share of what it has in common with others; what is resident where that is not told.
+/// Proportional set size of a process; its resident set size if the kernel does not report the former.
 #[cfg(target_os = "linux")]
-fn of(pid: i32) -> Option<u64> {
+fn memory_of(pid: i32) -> Option<u64> {
     let kilobytes = |file: &str, field: &str| -> Option<u64> {
         let text = std::fs::read_to_string(format!("/proc/{pid}/{file}")).ok()?;
         let line = text.lines().find_map(|line| line.strip_prefix(field))?;

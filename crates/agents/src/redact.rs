@@ -1,14 +1,14 @@
-//! Takes out of a message what looks like a secret. Pure.
+//! Redaction of likely secrets in ACP messages before they are shown. Pure.
 //!
-//! It would rather take too much: a value that is missing in a view can be looked up, one that was copied into an issue cannot be
-//! taken back. Numbers stay, so that counts of tokens do.
+//! When in doubt, a value is redacted: a missing value can be looked up elsewhere, but a secret that was copied into an
+//! issue cannot be taken back. Numbers are kept, so that token counts stay visible.
 
 use serde_json::Value;
 
 pub(super) const REDACTED: &str = "‹redacted›";
 
-/// Parts of a name, in small letters and without dashes, of something nobody else should read.
-const NAMES: [&str; 11] = [
+/// Parts of the names of secret fields, in lower case and without separators.
+const SECRET_NAME_PARTS: [&str; 11] = [
     "token",
     "secret",
     "password",
@@ -21,8 +21,8 @@ const NAMES: [&str; 11] = [
     "accesskey",
     "passphrase",
 ];
-/// How keys of well-known services begin.
-const BEGINNINGS: [&str; 20] = [
+/// Prefixes of the API keys of well-known services.
+const KEY_PREFIXES: [&str; 20] = [
     "sk-",
     "sk_",
     "pk_",
@@ -52,7 +52,7 @@ pub(super) fn redact(value: Value) -> Value {
         Value::String(text) => Value::String(scrub(&text)),
         Value::Array(values) => values.into_iter().map(redact).collect(),
         Value::Object(fields) => {
-            // As the protocol writes variables and headers.
+            // The protocol's format of environment variables and headers.
             let named =
                 fields.len() >= 2 && fields.contains_key("name") && fields.contains_key("value");
             let secret = named && fields["name"].as_str().is_some_and(is_secret_name);
@@ -73,7 +73,7 @@ pub(super) fn redact(value: Value) -> Value {
     }
 }
 
-/// Of variables and headers only the names stay.
+/// Redacts all values of environment variables and headers, and keeps their names.
 fn hide_values(value: Value) -> Value {
     match value {
         Value::Object(fields) => {
@@ -96,10 +96,12 @@ fn is_secret_name(name: &str) -> bool {
         .filter(|c| !"-_. ".contains(*c))
         .collect::<String>()
         .to_lowercase();
-    NAMES.iter().any(|secret| plain.contains(secret))
+    SECRET_NAME_PARTS
+        .iter()
+        .any(|secret| plain.contains(secret))
 }
 
-/// A text without keys, and without what stands after a name that says so.
+/// Redacts API keys in a text, and values that follow the name of a secret.
 fn scrub(text: &str) -> String {
     if let (Some(from), Some(to)) = (text.find("-----BEGIN"), text.rfind("PRIVATE KEY-----"))
         && from < to
@@ -142,7 +144,7 @@ fn is_word(c: char) -> bool {
 fn is_key(word: &str) -> bool {
     let long = word.len() >= KEY_LENGTH_MIN;
     let token = word.starts_with("eyJ") && word.matches('.').count() == 2;
-    long && (token || BEGINNINGS.iter().any(|begins| word.starts_with(begins)))
+    long && (token || KEY_PREFIXES.iter().any(|begins| word.starts_with(begins)))
 }
 
 #[cfg(test)]
@@ -152,7 +154,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_looks_like_a_secret_goes_and_everything_else_stays() {
+    fn secrets_in_a_message_are_redacted_and_other_values_are_kept() {
         let key = &format!("sk-{}", "abcdefghijkl".repeat(3));
         let token = "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxIn0.abc-def";
         let message = json!({
@@ -190,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn ordinary_text_is_left_as_it_is() {
+    fn text_without_secrets_is_unchanged() {
         for text in [
             "",
             "fn main() { let token = 1; }",

@@ -1,44 +1,46 @@
-//! Room in memory for what is on its way from an agent to a session. What is short is bounded by how many may wait; what is
-//! long takes room until the session has dealt with it, so that an agent whose session cannot go on is not read on.
+//! The byte budget for agent messages that wait for their session.
+//!
+//! Short messages are bounded by the length of the queues. Long messages hold a permit of the budget until the session
+//! has processed them, so that an agent is not read further while its session cannot keep up.
 
 use std::sync::Arc;
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-/// What is no longer than this takes none.
+/// Messages up to this size are not charged to the budget.
 const SHORT_BYTES: usize = 4 * 1024;
-/// For all that is long together; the longest line has to fit.
-const KIB: usize = 64 * 1024;
+/// The budget per agent in KiB (64 MiB). It must exceed the longest line.
+const BUDGET_KIB: usize = 64 * 1024;
 
-/// Given back when it is dropped.
+/// A part of the byte budget, released when it is dropped.
 #[derive(Debug, Default)]
-pub struct Room(Vec<OwnedSemaphorePermit>);
+pub struct BudgetPermit(Vec<OwnedSemaphorePermit>);
 
-impl Room {
+impl BudgetPermit {
     pub(super) fn join(&mut self, other: Self) {
         self.0.extend(other.0);
     }
 }
 
 #[derive(Debug)]
-pub(super) struct Rooms(Arc<Semaphore>);
+pub(super) struct ByteBudget(Arc<Semaphore>);
 
-impl Default for Rooms {
+impl Default for ByteBudget {
     fn default() -> Self {
-        Self(Arc::new(Semaphore::new(KIB)))
+        Self(Arc::new(Semaphore::new(BUDGET_KIB)))
     }
 }
 
-impl Rooms {
-    pub(super) fn are_needed(bytes: usize) -> bool {
+impl ByteBudget {
+    pub(super) fn applies_to(bytes: usize) -> bool {
         bytes > SHORT_BYTES
     }
 
-    /// Waits until there is room for so much.
-    pub(super) async fn take(&self, bytes: usize) -> Room {
-        let kib = bytes.div_ceil(1024).min(KIB) as u32;
+    /// Waits for this many bytes of the budget and takes them. A larger number than the budget takes the whole budget.
+    pub(super) async fn acquire(&self, bytes: usize) -> BudgetPermit {
+        let kib = bytes.div_ceil(1024).min(BUDGET_KIB) as u32;
         let taken = self.0.clone().acquire_many_owned(kib).await;
-        Room(taken.into_iter().collect())
+        BudgetPermit(taken.into_iter().collect())
     }
 }
 
@@ -47,10 +49,10 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn whoever_finds_no_room_waits_until_some_is_given_back() {
-        let rooms = Rooms::default();
-        let most = rooms.take(KIB * 1024 * 2).await;
-        let waiting = rooms.take(5000);
+    async fn acquire_waits_until_an_exhausted_budget_is_released() {
+        let budget = ByteBudget::default();
+        let most = budget.acquire(BUDGET_KIB * 1024 * 2).await;
+        let waiting = budget.acquire(5000);
         tokio::pin!(waiting);
         assert!(futures_util::poll!(&mut waiting).is_pending());
         drop(most);

@@ -1,9 +1,9 @@
-//! The way from what an agent says to the session it is about.
+//! Dispatch of agent events to the sessions they belong to.
 //!
-//! Each kind has one task that reads its queue and hands every event on to its session's inbox, in
-//! wire order. Inboxes are bounded: a session that cannot keep up holds up its agent.
+//! Each agent has one task that reads its event queue and sends every event to the inbox of its session, in wire order.
+//! Inboxes are bounded: a session that cannot keep up slows down its agent.
 //!
-//! Invariants: a session learns of its agent only through its inbox; each event there names its connection, and
+//! Invariants: a session receives agent events only through its inbox; each event there names its connection, and
 //! `Lost` or `Asleep` is the last event of a connection.
 
 use std::collections::HashMap;
@@ -17,7 +17,7 @@ use super::agent_session::AgentSession;
 use super::answers::Answer;
 use super::connection::{AgentError, AgentEvent};
 use super::elicitation;
-use super::room::Room;
+use super::room::BudgetPermit;
 use super::sign_in::{Attempts, Incoming};
 use super::tickets::Ticket;
 use conversation::Update;
@@ -30,19 +30,19 @@ pub struct Routed {
 
 /// Events of a session's agent.
 pub enum FromAgent {
-    /// The agent is asked to open the session, by this attempt.
+    /// The request to open the session is about to be sent, for this attempt.
     Opening {
         attempt: u64,
     },
-    Update(Update, Room),
-    /// The agent has the session open, or would not open it.
+    Update(Update, BudgetPermit),
+    /// The agent has opened the session, or refused to.
     Attached {
         attempt: u64,
         session: AgentSession,
         how: Attach,
         result: Result<Value, AgentError>,
     },
-    /// The answer to a prompt.
+    /// The response to a prompt.
     Answered {
         turn: u64,
         result: Result<Value, AgentError>,
@@ -52,13 +52,13 @@ pub enum FromAgent {
         params: Value,
         answer: Answer,
     },
-    /// A page that some session's person was sent to is done with.
+    /// The user has completed the URL of an elicitation, possibly one of another session.
     Visited {
         elicitation_id: String,
     },
-    /// The agent was put to sleep, with nothing open. What was asked of it since has not reached it.
+    /// The idle agent process was ended. Requests sent since then have not reached it.
     Asleep,
-    /// The process is gone.
+    /// The agent process has ended.
     Lost {
         reason: String,
     },
@@ -66,9 +66,9 @@ pub enum FromAgent {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Attach {
-    /// The agent goes on where it was.
+    /// The agent continues the session without replaying it.
     Resume,
-    /// The agent first says everything again.
+    /// The agent first replays the whole conversation.
     Load,
 }
 
@@ -80,15 +80,15 @@ pub(super) struct Routes {
     pub(super) sessions: HashMap<String, Route>,
     pub(super) expected: HashMap<Ticket, Expected>,
     pub(super) attempts: Attempts,
-    /// When events of the agent were last handed on, for whatever session.
+    /// When events of the agent were last dispatched, for any session.
     pub(super) last_event: Option<Instant>,
-    /// Events are being handed on.
-    pub(super) hands_on: bool,
-    /// What it would not do without a sign-in, when it was last asked.
+    /// Whether events are being dispatched right now.
+    pub(super) dispatching: bool,
+    /// What the agent last refused to do without a sign-in.
     pub(super) locked: Option<Locked>,
 }
 
-/// Some agents open sessions for anybody and refuse only to answer.
+/// What requires a sign-in: some agents open sessions without one and refuse only prompts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Locked {
     Session,
@@ -100,7 +100,7 @@ pub(super) struct Route {
     pub(super) connection: u64,
 }
 
-/// What an answer is for.
+/// The purpose of a pending response.
 pub(super) enum Expected {
     New {
         inbox: Inbox,
@@ -119,29 +119,29 @@ pub(super) enum Expected {
     },
 }
 
-/// Hands each event on to its session.
-pub(super) async fn hand_on(mut queue: mpsc::Receiver<AgentEvent>, routes: Arc<Mutex<Routes>>) {
+/// Sends each event to its session until the queue ends, merging consecutive text updates.
+pub(super) async fn dispatch(mut queue: mpsc::Receiver<AgentEvent>, routes: Arc<Mutex<Routes>>) {
     let mut batch = Vec::new();
     let mut text: Option<Text> = None;
     while queue.recv_many(&mut batch, 512).await > 0 {
-        lock(&routes).hands_on = true;
+        lock(&routes).dispatching = true;
         for event in batch.drain(..) {
             let event = match event {
                 AgentEvent::Update {
                     connection,
                     session_id,
                     update,
-                    room,
+                    permit,
                 } => {
-                    let of_it = |text: &&mut Text| {
+                    let matches = |text: &&mut Text| {
                         text.connection == connection && text.session_id == session_id
                     };
-                    let rest = match text.as_mut().filter(of_it) {
+                    let rest = match text.as_mut().filter(matches) {
                         Some(grown) => grown.update.merge(update),
                         None => Some(update),
                     };
                     match (rest, &mut text) {
-                        (None, Some(grown)) => grown.room.join(room),
+                        (None, Some(grown)) => grown.permit.join(permit),
                         (None, None) => {}
                         (Some(update), _) => {
                             flush(&routes, &mut text).await;
@@ -149,7 +149,7 @@ pub(super) async fn hand_on(mut queue: mpsc::Receiver<AgentEvent>, routes: Arc<M
                                 connection,
                                 session_id,
                                 update,
-                                room,
+                                permit,
                             });
                         }
                     }
@@ -184,7 +184,7 @@ pub(super) async fn hand_on(mut queue: mpsc::Receiver<AgentEvent>, routes: Arc<M
                         answer,
                     }) = deliver(&routes, connection, &session_id, request).await
                     {
-                        nobodys(&routes, &method, &params, answer);
+                        unrouted_request(&routes, &method, &params, answer);
                     }
                 }
                 AgentEvent::Visited {
@@ -193,7 +193,7 @@ pub(super) async fn hand_on(mut queue: mpsc::Receiver<AgentEvent>, routes: Arc<M
                 } => {
                     let attempts = lock(&routes).attempts.clone();
                     let _ = attempts.pass(Incoming::Visited(elicitation_id.clone()));
-                    // It does not say whose it was; whoever asked knows.
+                    // The notification names no session, so every session of the connection gets it.
                     for inbox in inboxes(&routes, connection) {
                         let elicitation_id = elicitation_id.clone();
                         let event = FromAgent::Visited { elicitation_id };
@@ -217,27 +217,27 @@ pub(super) async fn hand_on(mut queue: mpsc::Receiver<AgentEvent>, routes: Arc<M
         }
         flush(&routes, &mut text).await;
         let mut routes = lock(&routes);
-        routes.hands_on = false;
+        routes.dispatching = false;
         routes.last_event = Some(Instant::now());
     }
 }
 
-/// Text that may still grow before it is handed on.
+/// A text update that may still be merged with the next one.
 struct Text {
     connection: u64,
     session_id: String,
     update: Update,
-    room: Room,
+    permit: BudgetPermit,
 }
 
 async fn flush(routes: &Mutex<Routes>, text: &mut Option<Text>) {
     if let Some(text) = text.take() {
-        let update = FromAgent::Update(text.update, text.room);
+        let update = FromAgent::Update(text.update, text.permit);
         deliver(routes, text.connection, &text.session_id, update).await;
     }
 }
 
-/// Gives the event back if no session takes what comes from this connection.
+/// Sends an event to its session. Returns the event if no session is routed to this connection.
 async fn deliver(
     routes: &Mutex<Routes>,
     connection: u64,
@@ -267,7 +267,7 @@ async fn answered(routes: &Mutex<Routes>, expected: Expected, result: Result<Val
             reply,
         } => {
             let opened = result.and_then(|value| match value["sessionId"].as_str() {
-                Some(id) if !id.is_empty() => Ok((session.named(id), value)),
+                Some(id) if !id.is_empty() => Ok((session.with_id(id), value)),
                 _ => Err(AgentError::Refused {
                     name: session.connection().name().to_owned(),
                     code: 0,
@@ -307,8 +307,8 @@ async fn answered(routes: &Mutex<Routes>, expected: Expected, result: Result<Val
     }
 }
 
-/// A request that names no session of ours: whoever signs in may be meant.
-fn nobodys(routes: &Mutex<Routes>, method: &str, params: &Value, answer: Answer) {
+/// Handles a request that names no known session. An elicitation without a session belongs to the sign-in in progress.
+fn unrouted_request(routes: &Mutex<Routes>, method: &str, params: &Value, answer: Answer) {
     if method != "elicitation/create" || params["sessionId"].is_string() {
         return answer.refuse(-32602, "no such session");
     }
@@ -317,7 +317,7 @@ fn nobodys(routes: &Mutex<Routes>, method: &str, params: &Value, answer: Answer)
         Ok(asked) => {
             let asked = Incoming::Asked(Box::new((asked, answer)));
             if let Err(Incoming::Asked(asked)) = attempts.pass(asked) {
-                asked.1.refuse(-32602, "nobody signs in just now");
+                asked.1.refuse(-32602, "no sign-in is in progress");
             }
         }
         Err(reason) => answer.refuse(-32602, &reason),
@@ -326,9 +326,14 @@ fn nobodys(routes: &Mutex<Routes>, method: &str, params: &Value, answer: Answer)
 
 fn inboxes(routes: &Mutex<Routes>, connection: u64) -> Vec<Inbox> {
     let routes = lock(routes);
-    let of_it = |route: &&Route| route.connection == connection;
+    let matches = |route: &&Route| route.connection == connection;
     let inbox = |route: &Route| route.inbox.clone();
-    routes.sessions.values().filter(of_it).map(inbox).collect()
+    routes
+        .sessions
+        .values()
+        .filter(matches)
+        .map(inbox)
+        .collect()
 }
 
 fn note_lock(routes: &mut Routes, expected: &Expected, result: &Result<Value, AgentError>) {
@@ -338,7 +343,7 @@ fn note_lock(routes: &mut Routes, expected: &Expected, result: &Result<Value, Ag
     };
     match result {
         Err(AgentError::SignInNeeded { .. }) => routes.locked = Some(asked),
-        // A session says nothing about whether it would answer.
+        // An opened session does not prove that the agent would answer a prompt.
         Ok(_) if asked == Locked::Answer || routes.locked == Some(asked) => routes.locked = None,
         _ => {}
     }

@@ -1,11 +1,11 @@
-//! Signing in with an agent by a way it offered itself.
+//! Sign-in with a method the agent offers.
 //!
-//! Some agents do it when they are asked to, some name a command that does it in a terminal: their own, with
-//! other arguments. That one runs here, on a pseudo-terminal, below a keeper. What is typed into it goes to it
-//! and nowhere else.
+//! Some agents sign in on an `authenticate` request; some name a command that signs in interactively, often their own
+//! with other arguments. That command runs on a pseudo-terminal below a keeper. The user's input goes to that terminal
+//! and is neither logged nor stored.
 //!
-//! Invariants: nothing runs that the agent did not offer; at most one attempt per kind of agent; an attempt ends
-//! with whoever wanted it.
+//! Invariants: only a command the agent offered is run; at most one attempt per agent is in progress; an attempt ends
+//! when its caller drops it.
 
 use std::ffi::OsString;
 use std::sync::{Arc, Mutex};
@@ -23,41 +23,42 @@ use super::elicitation::{self, Asked};
 use super::host::Decoder;
 use super::routes::lock;
 
-/// Ways one agent may have.
+/// Maximum sign-in methods of one agent.
 const METHODS_MAX: usize = 32;
 const ROWS: u16 = 24;
 const COLUMNS: u16 = 80;
-/// What is read at once; with the pause it bounds what a command can make us send.
+/// Bytes per read of the command's output. Together with the pause it limits the rate at which output is sent.
 const READ_BYTES: usize = 4 * 1024;
 const PAUSE: Duration = Duration::from_millis(20);
-/// How long the last of what a command wrote is waited for.
+/// Maximum wait for remaining output after the command has exited.
 const REST: Duration = Duration::from_secs(1);
-/// What may be typed ahead, in pieces and in bytes of one.
+/// Maximum inputs waiting for the command.
 const TYPED_MAX: usize = 64;
+/// Maximum length of one input.
 pub(super) const TYPED_BYTES_MAX: usize = 16 * 1024;
 
-/// A way to sign in, with what only we need to know of it.
+/// A sign-in method, with the command that clients do not see.
 #[derive(Debug, Clone)]
 struct Offered {
     shown: SignInMethod,
     run: Option<Run>,
 }
 
-/// What a way in a terminal runs.
+/// The command of an interactive sign-in method.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Run {
-    /// Instead of the agent's own command.
+    /// The program; `None` for the agent's own command.
     program: Option<String>,
     args: Vec<String>,
     env: Vec<(OsString, OsString)>,
 }
 
-/// Every way the agent has offered so far.
+/// The sign-in methods the agent has offered so far.
 #[derive(Debug, Default)]
 pub(super) struct Offers(Mutex<Vec<Offered>>);
 
 impl Offers {
-    /// Takes in what the agent lists; gives back what of it can be shown.
+    /// Adds the methods in an agent's `authMethods`, and returns these for clients.
     pub(super) fn take(&self, listed: &Value) -> Vec<SignInMethod> {
         let listed = listed.as_array().into_iter().flatten();
         let listed: Vec<Offered> = listed.filter_map(offered).take(METHODS_MAX).collect();
@@ -79,7 +80,7 @@ impl Offers {
         known.iter().map(|method| method.shown.clone()).collect()
     }
 
-    /// Whether there is such a way, and what it runs if it runs something.
+    /// The method with this id, if there is one: its command, or `None` if the agent signs in itself.
     pub(super) fn find(&self, id: &str) -> Option<Option<Run>> {
         let known = lock(&self.0);
         let method = known.iter().find(|method| method.shown.id == id)?;
@@ -99,12 +100,12 @@ fn offered(method: &Value) -> Option<Offered> {
         let pair = |(name, value): (&String, &Value)| Some((name.into(), value.as_str()?.into()));
         pairs.filter_map(pair).collect()
     };
-    let older = &method["_meta"]["terminal-auth"];
-    let program = older["command"].as_str().map(str::to_owned);
-    // With a type it is its own command that runs, wherever that is.
-    let older_form = program.as_ref().filter(|_| method["type"].is_null());
-    let command = older_form.map(|program| {
-        [vec![program.clone()], words(&older["args"])]
+    let legacy = &method["_meta"]["terminal-auth"];
+    let program = legacy["command"].as_str().map(str::to_owned);
+    // A method with a type runs the agent's own command, so there is no command line to show.
+    let legacy_program = program.as_ref().filter(|_| method["type"].is_null());
+    let command = legacy_program.map(|program| {
+        [vec![program.clone()], words(&legacy["args"])]
             .concat()
             .join(" ")
     });
@@ -121,8 +122,8 @@ fn offered(method: &Value) -> Option<Offered> {
         (_, Some(program)) => {
             let run = Run {
                 program: Some(program),
-                args: words(&older["args"]),
-                env: pairs(&older["env"]),
+                args: words(&legacy["args"]),
+                env: pairs(&legacy["env"]),
             };
             (SignInKind::Terminal, Some(run))
         }
@@ -144,16 +145,16 @@ fn offered(method: &Value) -> Option<Offered> {
     })
 }
 
-/// What comes in while somebody signs in.
+/// An input of the sign-in in progress.
 pub(super) enum Incoming {
     Typed(String),
     Answered(QuestionAction),
-    /// The agent sends the person to a page; it is no session's.
+    /// An elicitation of the agent outside of any session.
     Asked(Box<(Asked, Answer)>),
     Visited(String),
 }
 
-/// The attempt under way, if there is one. Clones share it.
+/// The sign-in in progress, if there is one. Clones share it.
 #[derive(Clone, Default)]
 pub(super) struct Attempts(Arc<Mutex<Option<Running>>>);
 
@@ -163,7 +164,7 @@ struct Running {
     stop: watch::Sender<bool>,
 }
 
-/// One attempt, as whoever makes it holds it. Dropped, it is over.
+/// A sign-in in progress, as its caller holds it. Dropping it ends it.
 pub(super) struct Attempt {
     of: Attempts,
     number: u64,
@@ -172,7 +173,7 @@ pub(super) struct Attempt {
 }
 
 impl Attempts {
-    /// Begins one, and ends the one before.
+    /// Begins an attempt and ends the previous one.
     pub(super) fn begin(&self) -> Attempt {
         let (incoming, received) = mpsc::channel(TYPED_MAX);
         let (stop, stopped) = watch::channel(false);
@@ -200,7 +201,7 @@ impl Attempts {
         }
     }
 
-    /// Gives back what nobody waits for.
+    /// Passes an input to the attempt. Returns the input if there is no attempt or its queue is full.
     pub(super) fn pass(&self, incoming: Incoming) -> Result<(), Incoming> {
         match &*lock(&self.0) {
             Some(running) => running
@@ -222,19 +223,19 @@ impl Drop for Attempt {
 pub(super) type Show<'a> = &'a (dyn Fn(SignInShown) + Send + Sync);
 
 impl Attempt {
-    /// While the agent does it itself: it may send the person to a page.
+    /// Waits while the agent signs in itself. Meanwhile it may ask the user to open a URL.
     pub(super) async fn by_the_agent(
         mut self,
         done: impl Future<Output = Result<(), AgentError>>,
         show: Show<'_>,
-        given_up: impl Fn() -> AgentError,
+        cancelled: impl Fn() -> AgentError,
     ) -> Result<(), AgentError> {
         let mut done = std::pin::pin!(done);
         let mut open: Option<(Option<String>, Answer)> = None;
         loop {
             tokio::select! {
                 result = &mut done => return result,
-                () = stopped(&mut self.stop) => return Err(given_up()),
+                () = stopped(&mut self.stop) => return Err(cancelled()),
                 Some(incoming) = self.incoming.recv() => match incoming {
                     Incoming::Asked(asked) => {
                         let (asked, answer) = *asked;
@@ -244,7 +245,7 @@ impl Attempt {
                                 show(SignInShown::Link { message: asked.message, url });
                             }
                             Ask::Form { .. } => answer
-                                .refuse(-32602, "only a page can be shown while somebody signs in"),
+                                .refuse(-32602, "only a URL can be shown during a sign-in"),
                         }
                     }
                     Incoming::Answered(action) => {
@@ -269,7 +270,7 @@ impl Attempt {
         }
     }
 
-    /// In a terminal. Ok when its command ends with 0.
+    /// Runs the sign-in command in a terminal. It succeeds if the command exits with 0.
     pub(super) async fn in_a_terminal(
         mut self,
         start: Start,
@@ -283,7 +284,8 @@ impl Attempt {
             message,
             data: None,
         };
-        let no_terminal = |error: pty_process::Error| failed(format!("no terminal: {error}"));
+        let no_terminal =
+            |error: pty_process::Error| failed(format!("cannot open a terminal: {error}"));
         let (pty, pts) = pty_process::open().map_err(no_terminal)?;
         pty.resize(Size::new(ROWS, COLUMNS)).map_err(no_terminal)?;
         let child = command(&start, run)
@@ -297,26 +299,26 @@ impl Attempt {
             bytes: vec![0; READ_BYTES],
             show,
         };
-        // Beside everything else: a command that does not read what is typed must not keep it from being ended.
+        // Polled concurrently, so that a command that does not read its input can still be ended.
         let (_, none) = mpsc::channel(1);
         let incoming = std::mem::replace(&mut self.incoming, none);
         let mut typing = std::pin::pin!(pass_on_typed(incoming, write));
         let status = loop {
             tokio::select! {
-                // Whether there is more to come, the end of the command alone can say.
+                // The end of the output does not count: only the exit of the command ends the attempt.
                 _ = screen.more() => {}
                 status = keeper.wait() => break status,
-                () = stopped(&mut self.stop) => return Err(failed("it was given up".to_owned())),
+                () = stopped(&mut self.stop) => return Err(failed("the sign-in was cancelled".to_owned())),
                 () = &mut typing => {}
             }
         };
-        // What it wrote last is shown before its end is told.
+        // The remaining output is shown before the result.
         let rest = async { while screen.more().await {} };
         let _ = tokio::time::timeout(REST, rest).await;
         match status.and_then(|status| status.code()) {
             Some(0) => Ok(()),
             Some(code) => Err(failed(format!("its command ended with exit code {code}"))),
-            None => Err(failed("its command was ended".to_owned())),
+            None => Err(failed("its command was killed".to_owned())),
         }
     }
 }
@@ -325,20 +327,20 @@ async fn stopped(stop: &mut watch::Receiver<bool>) {
     let _ = stop.wait_for(|stop| *stop).await;
 }
 
-/// For as long as it is waited for.
+/// Writes the user's input to the terminal. Never resolves.
 async fn pass_on_typed(mut incoming: mpsc::Receiver<Incoming>, mut write: OwnedWritePty) {
     while let Some(incoming) = incoming.recv().await {
         match incoming {
-            // One that no longer reads has ended, or will be ended.
+            // A failed write is ignored: the command has exited or is being ended.
             Incoming::Typed(text) => drop(write.write_all(text.as_bytes()).await),
-            Incoming::Asked(asked) => asked.1.refuse(-32602, "nobody is asked just now"),
+            Incoming::Asked(asked) => asked.1.refuse(-32602, "the sign-in runs in a terminal"),
             Incoming::Answered(_) | Incoming::Visited(_) => {}
         }
     }
     std::future::pending().await
 }
 
-/// What the command shows.
+/// The output of the sign-in command.
 struct Screen<'a> {
     read: OwnedReadPty,
     decoder: Decoder,
@@ -347,7 +349,7 @@ struct Screen<'a> {
 }
 
 impl Screen<'_> {
-    /// Whether anything came. Nothing comes any more when everybody has let go of the terminal, which is an error there.
+    /// Reads and shows more output. False at its end, which a pseudo-terminal reports as an error.
     async fn more(&mut self) -> bool {
         let read = self.read.read(&mut self.bytes).await;
         let count = read.unwrap_or_default();

@@ -1,4 +1,4 @@
-//! How an agent is started: with which command, in which environment, and what it is told of us.
+//! The start parameters of an agent: command, environment and the client capabilities announced to it.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -15,23 +15,23 @@ use super::kinds::EVENTS_MAX;
 use super::lifecycle::Backoff;
 use super::{AgentEntry, Catalog};
 
-/// What every agent is started with.
+/// Settings shared by all agents.
 pub struct AgentSetup {
     pub catalog: Catalog,
     pub keepers: Keepers,
-    /// Our own environment; agents get what of it is theirs.
+    /// The server's own environment, filtered by `environment` before an agent gets it.
     pub env: Vec<(OsString, OsString)>,
-    /// Where processes are started.
+    /// Working directory of agent processes, unless the catalog entry names another one.
     pub home: PathBuf,
     pub start_timeout: Duration,
     pub backoff: Backoff,
-    /// How long an agent is kept with nothing to do, if not for ever.
+    /// Idle time after which an agent process is ended; `None` keeps it running.
     pub sleeps_after: Option<Duration>,
 }
 
-/// Starts an agent, asks it who it is, and ends it. `None` when it does not say.
+/// Starts an agent, returns its name and version, and ends it. `None` if the agent does not report them.
 pub async fn look_at(entry: &AgentEntry, setup: &AgentSetup) -> Result<Option<String>, AgentError> {
-    // Whatever it says besides is nobody's.
+    // There is no session that could use its events.
     let (events, mut queue) = mpsc::channel(EVENTS_MAX);
     let ignored = tokio::spawn(async move { while queue.recv().await.is_some() {} });
     let connection = connect(start(entry, setup)?, events).await?;
@@ -58,7 +58,7 @@ pub(super) fn start(entry: &AgentEntry, setup: &AgentSetup) -> Result<Start, Age
         .write_text_file(true);
     let mut meta = acp::Meta::new();
     meta.insert("terminal_output".to_owned(), Value::Bool(true));
-    // As it was written before it was part of the protocol.
+    // The name from before terminal sign-in became part of ACP.
     meta.insert("terminal-auth".to_owned(), Value::Bool(true));
     let elicitation = acp::ElicitationCapabilities::new()
         .form(acp::ElicitationFormCapabilities::new())
@@ -88,22 +88,22 @@ pub(super) fn start(entry: &AgentEntry, setup: &AgentSetup) -> Result<Start, Age
     })
 }
 
-/// What of our environment is an agent's business: all of it but our own settings, the token among
-/// them, and what cargo adds for the program it runs.
+/// The environment of agents: the server's, without its own settings (among them the token) and without the variables
+/// that cargo sets for the program it runs.
 pub fn environment(ours: &[(OsString, OsString)]) -> Vec<(OsString, OsString)> {
-    const CARGOS: [&str; 5] = [
+    const CARGO_PREFIXES: [&str; 5] = [
         "CARGO_PKG_",
         "CARGO_MANIFEST_",
         "CARGO_BIN_",
         "CARGO_CRATE_",
         "CARGO_PRIMARY_",
     ];
-    let theirs = |name: &str| {
+    let is_passed_on = |name: &str| {
         let own = name.starts_with("LIMINAL_") && !name.starts_with("LIMINAL_AGENT_");
-        !own && name != "CARGO" && !CARGOS.iter().any(|prefix| name.starts_with(prefix))
+        !own && name != "CARGO" && !CARGO_PREFIXES.iter().any(|prefix| name.starts_with(prefix))
     };
     ours.iter()
-        .filter(|(name, _)| name.to_str().is_none_or(theirs))
+        .filter(|(name, _)| name.to_str().is_none_or(is_passed_on))
         .cloned()
         .collect()
 }

@@ -1,4 +1,4 @@
-//! The last of what an agent wrote on its standard error, however much it writes.
+//! The last 8 KiB of an agent's standard error.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -8,8 +8,8 @@ use tokio::process::ChildStderr;
 use tokio::sync::watch;
 
 const KEPT_BYTES: usize = 8 * 1024;
-/// How long a process that just failed may take to say why.
-const LAST_WORDS: Duration = Duration::from_millis(500);
+/// Maximum wait for the remaining standard error of a process that has failed.
+const FINAL_OUTPUT_TIMEOUT: Duration = Duration::from_millis(500);
 
 #[derive(Clone)]
 pub(super) struct StderrTail {
@@ -18,7 +18,7 @@ pub(super) struct StderrTail {
 }
 
 impl StderrTail {
-    /// Reads until the end, so that the agent is never held up by its own complaints.
+    /// Reads standard error until its end, so that the agent never blocks on a full pipe.
     pub(super) fn drain(mut stderr: ChildStderr) -> Self {
         let kept = Arc::new(Mutex::new(Vec::new()));
         let (close, closed) = watch::channel(false);
@@ -37,7 +37,7 @@ impl StderrTail {
         tail
     }
 
-    /// As text, without control characters: it may end up in a terminal.
+    /// The kept text without control characters, because it may be printed to a terminal.
     pub(super) fn text(&self) -> String {
         let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         let text = String::from_utf8_lossy(&kept);
@@ -48,10 +48,10 @@ impl StderrTail {
             .to_owned()
     }
 
-    /// The same, once the process has had the time to say its last.
+    /// Like `text`, after waiting up to `FINAL_OUTPUT_TIMEOUT` for the end of standard error.
     pub(super) async fn settled(&self) -> String {
         let mut closed = self.closed.clone();
-        let _ = tokio::time::timeout(LAST_WORDS, closed.wait_for(|closed| *closed)).await;
+        let _ = tokio::time::timeout(FINAL_OUTPUT_TIMEOUT, closed.wait_for(|closed| *closed)).await;
         self.text()
     }
 }

@@ -1,29 +1,30 @@
-//! What is open between us and an agent: what we asked of it, and what it asked of us.
+//! Pending requests between the server and an agent, in both directions.
 //!
-//! Invariant: each ticket is claimed by exactly one, and an agent that was retired had none open and gets none.
+//! Invariant: each ticket is claimed exactly once; an agent is retired only while no request is pending, and no ticket
+//! is issued for it afterwards.
 
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Names a request whose answer comes as an event; each is issued once, whatever the connection.
+/// Identifies a pending request; unique across all connections of this process.
 pub type Ticket = u64;
 
 static LAST: AtomicU64 = AtomicU64::new(0);
 
-pub(super) struct Tickets {
+pub(super) struct PendingRequests {
     state: Mutex<State>,
 }
 
 struct State {
     open: HashSet<Ticket>,
-    /// When the last one was issued or claimed.
+    /// When a ticket was last issued or claimed.
     used: Instant,
     retired: bool,
 }
 
-impl Default for Tickets {
+impl Default for PendingRequests {
     fn default() -> Self {
         let state = State {
             open: HashSet::new(),
@@ -36,8 +37,8 @@ impl Default for Tickets {
     }
 }
 
-impl Tickets {
-    /// None once the agent is retired.
+impl PendingRequests {
+    /// Registers a pending request. `None` once the agent is retired.
     pub(super) fn issue(&self) -> Option<Ticket> {
         let mut state = self.lock();
         if state.retired {
@@ -49,14 +50,14 @@ impl Tickets {
         Some(ticket)
     }
 
-    /// One that is claimed when it is dropped.
-    pub(super) fn hold(self: &Arc<Self>) -> Option<Held> {
+    /// Registers a pending request that ends when the guard is dropped. `None` once the agent is retired.
+    pub(super) fn hold(self: &Arc<Self>) -> Option<PendingGuard> {
         let ticket = self.issue()?;
-        let tickets = Arc::clone(self);
-        Some(Held { tickets, ticket })
+        let pending = Arc::clone(self);
+        Some(PendingGuard { pending, ticket })
     }
 
-    /// True for the first who asks: only they may answer it.
+    /// Ends a pending request. True for the first caller only, who has to deliver the response.
     pub(super) fn claim(&self, ticket: Ticket) -> bool {
         let mut state = self.lock();
         state.used = Instant::now();
@@ -64,23 +65,23 @@ impl Tickets {
     }
 
     pub(super) fn claim_all(&self) -> Vec<Ticket> {
-        let mut tickets: Vec<Ticket> = self.lock().open.drain().collect();
-        tickets.sort_unstable();
-        tickets
+        let mut pending: Vec<Ticket> = self.lock().open.drain().collect();
+        pending.sort_unstable();
+        pending
     }
 
-    /// As if something had been asked just now.
+    /// Restarts the idle time.
     pub(super) fn touch(&self) {
         self.lock().used = Instant::now();
     }
 
-    /// Since when nothing is open; not at all while something is.
+    /// When the agent became idle; `None` while a request is pending.
     pub(super) fn idle_since(&self) -> Option<Instant> {
         let state = self.lock();
         state.open.is_empty().then_some(state.used)
     }
 
-    /// Issues no more, if nothing has been open for so long.
+    /// Stops issuing tickets if no request was pending for `idle_for`, and returns whether that was the case.
     pub(super) fn retire(&self, idle_for: Duration) -> bool {
         let mut state = self.lock();
         let idle = state.open.is_empty() && state.used.elapsed() >= idle_for;
@@ -97,14 +98,14 @@ impl Tickets {
     }
 }
 
-pub(super) struct Held {
-    tickets: Arc<Tickets>,
+pub(super) struct PendingGuard {
+    pending: Arc<PendingRequests>,
     ticket: Ticket,
 }
 
-impl Drop for Held {
+impl Drop for PendingGuard {
     fn drop(&mut self) {
-        self.tickets.claim(self.ticket);
+        self.pending.claim(self.ticket);
     }
 }
 
@@ -113,16 +114,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_agent_is_retired_only_with_nothing_open_and_gets_nothing_afterwards() {
-        let tickets = Arc::new(Tickets::default());
-        let asked = tickets.issue().unwrap();
-        let held = tickets.hold();
-        assert!(!tickets.retire(Duration::ZERO));
-        tickets.claim(asked);
-        assert!(!tickets.retire(Duration::ZERO));
-        drop(held);
-        assert!(!tickets.retire(Duration::from_secs(60)), "not yet");
-        assert!(tickets.retire(Duration::ZERO));
-        assert!(tickets.issue().is_none() && tickets.hold().is_none());
+    fn agent_retires_only_while_idle_and_gets_no_ticket_afterwards() {
+        let pending = Arc::new(PendingRequests::default());
+        let ticket = pending.issue().unwrap();
+        let guard = pending.hold();
+        assert!(!pending.retire(Duration::ZERO));
+        pending.claim(ticket);
+        assert!(!pending.retire(Duration::ZERO));
+        drop(guard);
+        assert!(!pending.retire(Duration::from_secs(60)), "not yet");
+        assert!(pending.retire(Duration::ZERO));
+        assert!(pending.issue().is_none() && pending.hold().is_none());
     }
 }

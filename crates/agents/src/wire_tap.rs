@@ -1,9 +1,9 @@
-//! What goes over the wire for one session, both ways, while somebody looks.
+//! Recording of a session's ACP traffic in both directions while a client watches it.
 //!
-//! Off, it costs one load of a flag for each line. On, the lines of a watched session are kept in a ring, without what
-//! looks like a secret and with long texts cut in the middle. A session that nobody reads any more is no longer watched.
+//! When no session is watched, each line costs one load of a flag. The lines of a watched session are kept in a ring
+//! buffer, with secrets redacted and long strings shortened. Watching ends when no client reads the ring for a minute.
 //!
-//! Invariant: at most `RING_BYTES_MAX` of a session and `WATCHED_MAX` sessions of a kind are kept.
+//! Invariant: at most `WATCHED_MAX` sessions per agent are watched, each with at most `RING_BYTES_MAX` of frames.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -18,14 +18,14 @@ use super::redact::redact;
 const RING_BYTES_MAX: usize = 1024 * 1024;
 const RING_FRAMES_MAX: usize = 2000;
 const WATCHED_MAX: usize = 8;
-/// Requests whose answer is still to come.
-const ASKED_MAX: usize = 512;
-/// A text inside a frame, and a frame as a whole.
+/// Maximum remembered requests without a response.
+const REQUESTS_MAX: usize = 512;
+/// Maximum length of a string inside a frame, and of a whole frame.
 const TEXT_BYTES_MAX: usize = 4 * 1024;
 const FRAME_BYTES_MAX: usize = 32 * 1024;
-/// What one answer may have.
+/// Maximum bytes of frames returned by one `read`.
 const READ_BYTES_MAX: usize = 256 * 1024;
-/// Whoever looks asks several times a second.
+/// Time without a `read` after which watching ends. A watching client reads several times a second.
 const UNREAD_MAX: Duration = Duration::from_secs(60);
 
 #[derive(Default)]
@@ -37,8 +37,8 @@ pub struct WireTap {
 #[derive(Default)]
 struct Watched {
     sessions: HashMap<String, Ring>,
-    /// Who asked, and the request's id: which session it was about, and what was asked.
-    asked: HashMap<(bool, String), (String, String)>,
+    /// Pending requests by direction (true: sent by the agent) and request id, with their session and method.
+    requests: HashMap<(bool, String), (String, String)>,
 }
 
 struct Ring {
@@ -48,18 +48,18 @@ struct Ring {
     read: Instant,
 }
 
-/// What is new of a watched session.
+/// New frames of a watched session.
 #[derive(Debug, Default)]
 pub struct Traffic {
     pub frames: Vec<TrafficFrame>,
-    /// How many were dropped to make room, since it was switched on.
+    /// Frames dropped from the ring since watching began.
     pub dropped: u64,
-    /// Whether there is more.
+    /// Whether another `read` would return more frames now.
     pub more: bool,
 }
 
 impl WireTap {
-    /// By the agent's own session id. False when too many are watched already.
+    /// Starts or stops watching an agent session. False if too many are watched already.
     pub fn watch(&self, session_id: &str, on: bool) -> bool {
         let mut watched = self.lock();
         if !on {
@@ -71,11 +71,11 @@ impl WireTap {
             }
             watched.sessions.insert(session_id.to_owned(), Ring::new());
         }
-        self.settle(&watched);
+        self.update_flag(&watched);
         true
     }
 
-    /// What came after frame number `after`; nothing if it is not watched.
+    /// The frames after number `after`; `None` if the session is not watched.
     pub fn read(&self, session_id: &str, after: u64) -> Option<Traffic> {
         let mut watched = self.lock();
         let ring = watched.sessions.get_mut(session_id)?;
@@ -83,7 +83,7 @@ impl WireTap {
         Some(ring.after(after))
     }
 
-    /// One line of the wire.
+    /// Records a line if its session is watched.
     pub(super) fn line(&self, from: TrafficSide, line: &str) {
         if self.on.load(Ordering::Relaxed) {
             self.keep(from, line);
@@ -97,10 +97,10 @@ impl WireTap {
         let mut watched = self.lock();
         watched.forget_unread();
         watched.keep(from, message, line.len());
-        self.settle(&watched);
+        self.update_flag(&watched);
     }
 
-    fn settle(&self, watched: &Watched) {
+    fn update_flag(&self, watched: &Watched) {
         self.on
             .store(!watched.sessions.is_empty(), Ordering::Relaxed);
     }
@@ -127,10 +127,10 @@ impl Watched {
                 };
                 let session_id = session_id.to_owned();
                 if let Some(id) = id.filter(|_| self.sessions.contains_key(&session_id)) {
-                    if self.asked.len() >= ASKED_MAX {
-                        self.asked.clear();
+                    if self.requests.len() >= REQUESTS_MAX {
+                        self.requests.clear();
                     }
-                    self.asked
+                    self.requests
                         .insert((by_agent, id), (session_id.clone(), method.clone()));
                 }
                 let kind = message["params"]["update"]["sessionUpdate"].as_str();
@@ -138,7 +138,7 @@ impl Watched {
                 (session_id, label)
             }
             (None, Some(id)) => {
-                let Some((session_id, method)) = self.asked.remove(&(!by_agent, id)) else {
+                let Some((session_id, method)) = self.requests.remove(&(!by_agent, id)) else {
                     return;
                 };
                 let how = if message.get("error").is_some() {
@@ -206,10 +206,10 @@ impl Ring {
     }
 }
 
-/// The message as it is shown: without secrets, and not longer than it may be.
+/// The text of a frame, redacted and shortened, and whether it was shortened.
 fn shown(message: Value) -> (String, bool) {
     let mut cut = false;
-    // First, or half a key would no longer look like one.
+    // Redacted before it is shortened, because a part of an API key would not be recognised.
     let text = shorten(redact(message), &mut cut).to_string();
     match middle_cut(&text, FRAME_BYTES_MAX) {
         Some(short) => (short, true),
@@ -238,7 +238,7 @@ fn shorten(value: Value, cut: &mut bool) -> Value {
     }
 }
 
-/// Beginning and end of a text that is too long, with how much of it is missing.
+/// The beginning and the end of a text longer than `max`, with the number of bytes left out.
 fn middle_cut(text: &str, max: usize) -> Option<String> {
     if text.len() <= max {
         return None;
@@ -278,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn only_the_lines_of_a_watched_session_are_kept_and_answers_are_known_by_their_requests() {
+    fn watched_session_records_its_requests_responses_and_updates_only() {
         let tap = WireTap::default();
         tap.line(AGENT, &update("s", "before"));
         assert!(tap.read("s", 0).is_none());
@@ -286,7 +286,7 @@ mod tests {
         let prompt = json!({"id": "p1", "method": "session/prompt", "params": {"sessionId": "s"}});
         tap.line(CLIENT, &prompt.to_string());
         tap.line(AGENT, &update("s", "one"));
-        tap.line(AGENT, &update("other", "nobody's"));
+        tap.line(AGENT, &update("other", "unwatched"));
         let ask = json!({"id": 1, "method": "fs/read_text_file", "params": {"sessionId": "s"}});
         tap.line(AGENT, &ask.to_string());
         tap.line(
@@ -310,7 +310,7 @@ mod tests {
     }
 
     #[test]
-    fn the_ring_is_bounded_by_frames_and_bytes_and_says_what_it_dropped() {
+    fn ring_is_bounded_in_frames_and_bytes_and_counts_dropped_frames() {
         let tap = WireTap::default();
         tap.watch("s", true);
         for n in 0..RING_FRAMES_MAX + 10 {
@@ -338,7 +338,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_text_is_cut_in_the_middle_and_a_secret_never_reaches_the_ring() {
+    fn long_text_is_cut_in_the_middle_and_secrets_are_redacted_first() {
         let tap = WireTap::default();
         tap.watch("s", true);
         let key = format!("sk-{}", "abcdefghijkl".repeat(3));
@@ -358,7 +358,7 @@ mod tests {
     }
 
     #[test]
-    fn few_sessions_are_watched_and_one_that_nobody_reads_is_not() {
+    fn watched_sessions_are_limited_and_unread_ones_make_room() {
         let tap = WireTap::default();
         for n in 0..WATCHED_MAX {
             assert!(tap.watch(&n.to_string(), true));

@@ -1,6 +1,6 @@
-//! Entries of earlier turns, by the ids with which an agent may still change them. Pure.
+//! Entries of earlier turns by the agent's ids, so that late updates find the entry they belong to. Pure.
 //!
-//! Invariant: at most `IDS_MAX` ids of at most `ID_BYTES_MAX` bytes are remembered; the oldest go first.
+//! Invariant: at most `IDS_MAX` ids of at most `ID_BYTES_MAX` bytes are remembered; the oldest are forgotten first.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
@@ -10,33 +10,33 @@ use wire::{Author, ChatEntry, ToolStatus};
 use super::entries::apply_patch;
 use super::update::Update;
 
-/// Several turns of a busy agent.
+/// Maximum remembered ids, enough for several turns of a busy agent.
 const IDS_MAX: usize = 512;
-/// Far beyond a UUID.
+/// Maximum length of a remembered id, far above the 36 bytes of a UUID.
 const ID_BYTES_MAX: usize = 256;
 
-/// An agent's own id of something that became an entry.
+/// The agent's own id of a tool call or message that became an entry.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) enum AgentId {
     Call(String),
-    /// Some agents use one id for a thought and its answer.
+    /// With its author, because some agents use one id for a thought and its answer.
     Message(Author, String),
 }
 
 impl AgentId {
-    /// None if there is no id, or one too long to be remembered.
+    /// `None` if there is no id or if it is longer than `ID_BYTES_MAX`.
     pub(super) fn message(author: Author, message_id: Option<&String>) -> Option<Self> {
         let id = message_id.filter(|id| id.len() <= ID_BYTES_MAX)?;
         Some(Self::Message(author, id.clone()))
     }
 
-    /// None if the id is too long to be remembered.
+    /// `None` if the id is longer than `ID_BYTES_MAX`.
     pub(super) fn call(id: &str) -> Option<Self> {
         (id.len() <= ID_BYTES_MAX).then(|| Self::Call(id.to_owned()))
     }
 }
 
-/// The ids of earlier turns, each with its last entry.
+/// The ids of earlier turns, each with the entry it last belonged to.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Earlier {
     entries: HashMap<AgentId, String>,
@@ -60,7 +60,7 @@ impl Earlier {
     }
 }
 
-/// Changes an entry of a turn that has ended. False if the update does not fit the entry.
+/// Applies an update to an entry of a turn that has ended. False if the update does not fit the entry.
 pub fn amend(entry: &mut ChatEntry, update: Update) -> bool {
     match (entry, update) {
         (
@@ -68,7 +68,7 @@ pub fn amend(entry: &mut ChatEntry, update: Update) -> bool {
             Update::Text { text, .. },
         ) => content.push_str(&text),
         (ChatEntry::ToolCall(shared), Update::ToolCall(mut patch)) => {
-            // Nothing would end it a second time.
+            // The turn has ended, so nothing would end a call that runs again.
             patch
                 .status
                 .take_if(|status| *status == ToolStatus::Running);
@@ -120,7 +120,7 @@ mod tests {
         entries.begin_turn(&message, "now");
     }
 
-    /// A turn with a thought and an answer of one id, and a call, that has ended; then the next one begins.
+    /// Entries after a turn with a thought, an answer of the same id and a tool call, and the begin of a second turn.
     fn next_turn() -> Entries {
         let mut entries = Entries::after(0);
         begin(&mut entries);
@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn late_update_with_a_known_id_names_its_own_entry() {
+    fn late_update_with_a_known_id_finds_the_entry_of_its_turn() {
         let mut entries = next_turn();
         let late = |author, id| entries.earlier(&text(author, "!", id));
         assert_eq!(late(Author::Thinking, Some("m1")).unwrap(), "e2");
@@ -146,7 +146,7 @@ mod tests {
         assert_eq!(late(Author::Assistant, None), None);
         let done = tool(false, Some(ToolStatus::Complete));
         assert_eq!(entries.earlier(&done).unwrap(), "e4");
-        // The agent uses the id for another call.
+        // The agent reuses the id for another call.
         let again = tool(true, Some(ToolStatus::Running));
         assert_eq!(entries.earlier(&again), None);
         entries.apply(again, "now");
@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn call_of_an_ended_turn_takes_its_result_and_never_runs_again() {
+    fn call_of_an_ended_turn_takes_a_result_but_does_not_run_again() {
         let call = ToolCallEntry {
             entry_id: "e4".to_owned(),
             tool_call_id: "t1".to_owned(),
@@ -188,7 +188,7 @@ mod tests {
         for number in 0..IDS_MAX - 1 {
             earlier.remember(call(&number.to_string()), "e2".to_owned());
         }
-        // The id that came again counts from then on.
+        // An id that comes again moves to the end of the order.
         earlier.remember(call("again"), "e3".to_owned());
         assert_eq!(earlier.entry(&call("again")).unwrap(), "e3");
         assert!(earlier.entry(&call("0")).is_some());

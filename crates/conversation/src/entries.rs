@@ -1,9 +1,9 @@
-//! From what agents say to the entries of a conversation. Pure: no clock, no files, no channels.
+//! Conversion of agent updates to entries of a conversation. Pure: no clock, no files, no channels.
 //!
-//! Real agents announce tool calls late, patch them with fragments, wipe what they showed, and go on
-//! after the end; each of those has a rule here.
+//! Agents announce tool calls late, update them with fragments, send empty content at their end, and send updates after
+//! the end of the turn; there is a rule for each of these.
 //!
-//! Invariant: at most one text entry is open, and entries stand in the order in which they began.
+//! Invariant: at most one text entry is open, and entries are in the order in which they began.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -17,12 +17,12 @@ use super::earlier::{AgentId, Earlier};
 use super::update::{ToolCallPatch, Update};
 use super::weight::{call_bytes, media_bytes, question_bytes};
 
-/// What a terminal inside a tool call keeps of its output; the oldest goes first.
+/// Maximum kept output of a terminal inside a tool call; the oldest output is dropped first.
 const TERMINAL_OUTPUT_MAX: usize = 1024 * 1024;
-/// What an entry takes beside what it says.
+/// Estimated memory overhead of an entry, without its content.
 const ENTRY_BYTES: usize = 512;
 
-/// How the conversation changes.
+/// One change of the conversation.
 #[derive(Debug, Clone, PartialEq)]
 pub enum EntryChange {
     /// A new entry, at the end.
@@ -35,7 +35,7 @@ pub enum EntryChange {
         terminal_id: String,
         text: String,
     },
-    /// An entry as it is now.
+    /// The new state of an entry.
     Replace(ChatEntry),
     /// No more text will come for this entry.
     Finish { entry_id: String },
@@ -46,18 +46,18 @@ pub enum EntryChange {
 pub struct Entries {
     next_entry: u64,
     open: Option<OpenText>,
-    /// By the agent's id, those of the running turn or, for stragglers, of the last one.
+    /// Tool calls by the agent's id: those of the running turn, or of the last one for late updates.
     tool_calls: HashMap<String, Arc<ToolCallEntry>>,
-    /// Messages that began since the last turn began or ended, with their entries.
+    /// Ids of messages that began since the last begin or end of a turn, with their entries.
     messages: Vec<(AgentId, String)>,
     earlier: Earlier,
-    /// What terminals of ours have said that no tool call has shown yet.
+    /// Output of terminals run by the server that no tool call refers to yet.
     terminals: HashMap<String, Terminal>,
-    /// The plan of the running turn.
+    /// The entry of the running turn's plan.
     plan: Option<String>,
-    /// Outside of a turn an entry may be put away any time, so it is always shown whole.
+    /// Whether a turn runs. Outside of a turn no output is appended: each change replaces the whole entry.
     in_turn: bool,
-    /// What the entries since the last turn began take, about.
+    /// Estimated bytes of all entries since the last turn began.
     held: usize,
 }
 
@@ -75,7 +75,7 @@ struct OpenText {
 }
 
 impl Entries {
-    /// `entries` is how many the conversation has already; new ones are numbered after them.
+    /// `entries` is the number of existing entries; new ones are numbered after them.
     pub fn after(entries: u64) -> Self {
         Self {
             next_entry: entries + 1,
@@ -90,12 +90,12 @@ impl Entries {
         }
     }
 
-    /// About how many bytes what was said since the last turn began takes, as it is now.
+    /// Estimated bytes of all entries since the last turn began, in their current state.
     pub fn held(&self) -> usize {
         self.held
     }
 
-    /// How an update changes the conversation. `now` is the time for entries that carry one.
+    /// The changes an update makes to the conversation. `now` is the timestamp of new entries.
     pub fn apply(&mut self, update: Update, now: &str) -> Vec<EntryChange> {
         let mut changes = Vec::new();
         match update {
@@ -138,7 +138,7 @@ impl Entries {
         changes
     }
 
-    /// A turn begins with what the person says.
+    /// Begins a turn with the user's message.
     pub fn begin_turn(&mut self, message: &QueuedMessage, now: &str) -> Vec<EntryChange> {
         let mut changes = Vec::new();
         self.finish_text(&mut changes);
@@ -167,7 +167,7 @@ impl Entries {
         changes
     }
 
-    /// The entry of an earlier turn that the update is about, if it names one.
+    /// The entry of an earlier turn that the update belongs to, if its id names one.
     pub fn earlier(&self, update: &Update) -> Option<String> {
         let id = match update {
             Update::Text {
@@ -183,19 +183,19 @@ impl Entries {
         self.earlier.entry(&id).cloned()
     }
 
-    /// Counts what is held for an entry of an earlier turn that has changed.
+    /// Adds the bytes of a changed entry of an earlier turn to the estimate.
     pub fn hold(&mut self, bytes: usize) {
         self.held += bytes;
     }
 
-    /// From now on they belong to an earlier turn.
+    /// Moves the messages so far to the earlier turns.
     fn remember_messages(&mut self) {
         for (id, entry_id) in self.messages.drain(..) {
             self.earlier.remember(id, entry_id);
         }
     }
 
-    /// The agent asks the person something; the entry gets its id.
+    /// Begins an entry for a question of the agent, and sets the entry id in it.
     pub fn ask(&mut self, question: &mut QuestionEntry) -> Vec<EntryChange> {
         let mut changes = Vec::new();
         self.finish_text(&mut changes);
@@ -205,13 +205,13 @@ impl Entries {
         changes
     }
 
-    /// The last line of a turn.
+    /// The entry that closes a turn.
     pub fn close_turn(&mut self, mut turn: TurnEntry) -> EntryChange {
         turn.entry_id = self.next_id();
         EntryChange::Begin(ChatEntry::Turn(turn))
     }
 
-    /// Output of a terminal that we run for the agent.
+    /// Applies output of a terminal that the server runs for the agent.
     pub fn terminal(
         &mut self,
         terminal_id: &str,
@@ -252,7 +252,7 @@ impl Entries {
         vec![]
     }
 
-    /// The turn is over: nothing stays open. A tool call that never ended did not succeed.
+    /// Ends the turn: closes the open text, and marks running tool calls as failed.
     pub fn end_turn(&mut self) -> Vec<EntryChange> {
         let mut changes = Vec::new();
         self.finish_text(&mut changes);
@@ -282,13 +282,14 @@ impl Entries {
         now: &str,
         changes: &mut Vec<EntryChange>,
     ) {
-        // Some agents begin a message with nothing, and some say nothing more.
+        // Some agents send empty chunks at the begin of a message, or as a whole message.
         if text.is_empty() {
             return;
         }
         self.held += text.len();
         if let Some(open) = &self.open {
-            // One has a name and one has none: Codex says so what went wrong behind a cut answer.
+            // A missing id does not match an existing one: Codex reports an error after a cut answer as text without an
+            // id.
             if open.author == author && open.message_id == message_id {
                 changes.push(EntryChange::Append {
                     entry_id: open.entry_id.clone(),
@@ -328,7 +329,7 @@ impl Entries {
     fn tool_call(&mut self, patch: ToolCallPatch, changes: &mut Vec<EntryChange>) {
         if let Some(shared) = self.tool_calls.get_mut(&patch.tool_call_id) {
             let call = Arc::make_mut(shared);
-            // Whatever is being said meanwhile goes on: this belongs to something above it.
+            // Output alone does not end the open text, because it belongs to an earlier entry.
             if self.in_turn
                 && let Some(text) = only_output(&patch, call)
             {
@@ -376,7 +377,7 @@ impl Entries {
         changes.push(EntryChange::Begin(ChatEntry::ToolCall(call)));
     }
 
-    /// The person has answered what the agent asked about a call.
+    /// Records the user's answer to a permission request in the entry of its tool call.
     pub fn answered(&mut self, tool_call_id: &str, answer: String) -> Option<EntryChange> {
         let shared = self.tool_calls.get_mut(tool_call_id)?;
         Arc::make_mut(shared).answer = Some(answer);
@@ -410,7 +411,7 @@ impl Entries {
     }
 }
 
-/// Entries are numbered from 1, and their ids say so.
+/// The number of an entry (from 1), which is part of its id.
 pub fn entry_number(entry_id: &str) -> u64 {
     entry_id.trim_start_matches('e').parse().unwrap_or_default()
 }
@@ -427,7 +428,7 @@ pub(super) fn apply_patch(call: &mut ToolCallEntry, patch: ToolCallPatch) {
         .unwrap_or(std::mem::take(&mut call.locations));
     call.raw_input = patch.raw_input.or(call.raw_input.take());
     call.raw_output = patch.raw_output.or(call.raw_output.take());
-    // An empty list at the end means "nothing more to add", not "take back what was shown".
+    // Agents end a call with an empty list when there is nothing to add; it does not clear the content.
     if let Some(content) = patch.content.filter(|content| !content.is_empty()) {
         call.content = with_known_terminals(content, &call.content);
     }
@@ -443,12 +444,12 @@ pub(super) fn apply_patch(call: &mut ToolCallEntry, patch: ToolCallPatch) {
         ToolStatus::Complete => (text, None),
         ToolStatus::Error => (
             None,
-            text.or_else(|| Some("It failed without saying why".to_owned())),
+            text.or_else(|| Some("The tool call failed without an error message".to_owned())),
         ),
     };
 }
 
-/// New content refers to a terminal by id only; what we know of its output stays with it.
+/// Keeps the known output of terminals in new content, which refers to a terminal by its id only.
 fn with_known_terminals(mut content: Vec<ToolContent>, before: &[ToolContent]) -> Vec<ToolContent> {
     for part in &mut content {
         let ToolContent::Terminal { terminal_id, .. } = part else {
@@ -462,7 +463,7 @@ fn with_known_terminals(mut content: Vec<ToolContent>, before: &[ToolContent]) -
     content
 }
 
-/// The terminal of a call, put in if it has none.
+/// The terminal in a call's content, added if there is none.
 fn terminal_of(call: &mut ToolCallEntry) -> (&mut String, &mut Option<TerminalExit>) {
     let is_terminal = |part: &ToolContent| matches!(part, ToolContent::Terminal { .. });
     let at = call
@@ -484,7 +485,7 @@ fn terminal_of(call: &mut ToolCallEntry) -> (&mut String, &mut Option<TerminalEx
     }
 }
 
-/// The text, if more of it is all that the update brings to a call that is running.
+/// The output in an update that brings a running call nothing but more output.
 fn only_output(patch: &ToolCallPatch, call: &ToolCallEntry) -> Option<String> {
     let text = patch.terminal_output.clone()?;
     let shown = |part: &ToolContent| matches!(part, ToolContent::Terminal { .. });
@@ -526,7 +527,7 @@ fn terminal_in<'a>(
     })
 }
 
-/// A terminal that had something to say before a call showed it.
+/// Moves waiting output into the terminals of a call that now refers to them.
 fn show_waiting(call: &mut ToolCallEntry, terminals: &mut HashMap<String, Terminal>) {
     for part in &mut call.content {
         if let ToolContent::Terminal {
@@ -543,7 +544,7 @@ fn show_waiting(call: &mut ToolCallEntry, terminals: &mut HashMap<String, Termin
     }
 }
 
-/// Puts a change into the entry it is about, as whoever keeps the conversation does.
+/// Applies an append to an entry, in the same way as a client of the stream does.
 pub fn extend(entry: &mut ChatEntry, change: &EntryChange) {
     match (entry, change) {
         (

@@ -6,7 +6,7 @@ use wire::{
     TerminalExit, ToolContent, ToolKind, ToolStatus,
 };
 
-/// One thing an agent said about a session.
+/// One update of a session.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Update {
     Text {
@@ -25,13 +25,13 @@ pub enum Update {
         title: String,
         description: Option<String>,
     },
-    /// Told in the person's name, who did not say it: what comes after it is another message.
+    /// A marker of an interrupted turn that the agent replays as a user message. Text after it is a new message.
     Interruption,
-    /// About the session rather than in the conversation.
+    /// A change of the session's properties.
     Session(SessionChange),
-    /// One we know and have no use for.
+    /// A known kind of update that is not used.
     Ignored,
-    /// A kind of update we do not know.
+    /// An update of an unknown kind.
     Unknown {
         kind: String,
     },
@@ -41,16 +41,16 @@ pub enum Update {
 pub enum SessionChange {
     Commands(Vec<SlashCommand>),
     Mode(String),
-    /// As the protocol writes them.
+    /// The options in ACP's format.
     ConfigOptions(Vec<Value>),
     Usage(ContextUsage),
     Title(String),
-    /// The turn fails, whatever its answer will say.
+    /// The turn will fail, even if its response reports success.
     Failing,
 }
 
 impl Update {
-    /// Takes in what comes next if it is more of the same text; gives it back otherwise.
+    /// Appends the next update if it continues the same text; returns it otherwise.
     pub fn merge(&mut self, next: Self) -> Option<Self> {
         match (self, next) {
             (
@@ -73,11 +73,11 @@ impl Update {
     }
 }
 
-/// What an announcement or an update says of a tool call. Missing means unchanged.
+/// The fields of a `tool_call` or `tool_call_update`. `None` means unchanged.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct ToolCallPatch {
     pub tool_call_id: String,
-    /// A call begins with it, if none of this turn has the id.
+    /// Whether it is a `tool_call`, which begins a new call unless a call of this turn has the id.
     pub announces: bool,
     pub title: Option<String>,
     pub kind: Option<ToolKind>,
@@ -91,7 +91,7 @@ pub struct ToolCallPatch {
 }
 
 impl ToolCallPatch {
-    /// Nothing but whose it is.
+    /// A patch that changes nothing.
     pub fn new(tool_call_id: &str) -> Self {
         Self {
             tool_call_id: tool_call_id.to_owned(),

@@ -1,4 +1,4 @@
-//! How much memory what an agent said takes, about: enough to know when it is too much.
+//! Estimated memory use of an agent's output, accurate enough to enforce the limits per turn.
 
 use std::mem::size_of;
 
@@ -6,7 +6,7 @@ use wire::{Location, MediaBlock, QuestionEntry, ToolCallEntry, ToolContent};
 
 use crate::json_bytes::json_bytes;
 
-/// What a call shows in the end is its content once more, and not counted again.
+/// Bytes of a tool call. `result` and `error` repeat the content and are not counted.
 pub(super) fn call_bytes(call: &ToolCallEntry) -> usize {
     let content: usize = call.content.iter().map(content_bytes).sum();
     let locations: usize = call.locations.iter().map(location_bytes).sum();
@@ -75,7 +75,7 @@ mod tests {
     }
 
     #[test]
-    fn a_call_is_counted_as_it_is_now() {
+    fn updated_tool_call_is_counted_with_its_current_content_only() {
         let text = |text: &str| ToolContent::Text {
             text: text.to_owned(),
         };
@@ -91,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn many_small_things_are_not_small() {
+    fn many_empty_locations_are_counted_with_their_overhead() {
         let small = ToolCallPatch {
             locations: Some(vec![
                 Location {

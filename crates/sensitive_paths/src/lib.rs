@@ -1,11 +1,11 @@
-//! Sensitive paths: files that cause code to run later, such as hooks and the configuration of agents and editors.
+//! Sensitive paths: files that cause code to run later, such as git hooks and the configuration of agents and editors.
 //!
-//! Writing one looks like any other edit, and the code it starts runs without confinement or approval. So writing one
-//! always needs the user's approval. Pure: paths in, yes or no out.
+//! Code started by such a file runs outside of all limits and approvals of this server. So each write needs the user's
+//! approval, whatever the approval policy. Pure.
 
 use std::path::{Component, Path};
 
-/// Folders in which every file is sensitive, in lower case.
+/// Directory names, in lower case; all paths below such a directory are sensitive.
 const FOLDERS: &[&str] = &[
     ".aider",
     ".claude",
@@ -28,7 +28,7 @@ const FOLDERS: &[&str] = &[
     ".zed",
 ];
 
-/// Names of files that are sensitive in any folder, in lower case.
+/// File names, in lower case; such a file is sensitive in any directory.
 const FILES: &[&str] = &[
     ".aider.conf.yml",
     ".claude.json",
@@ -48,7 +48,7 @@ const FILES: &[&str] = &[
     "opencode.json",
 ];
 
-/// Whether a path below the project is sensitive. Symbolic links must be resolved before.
+/// Whether a path relative to the project is sensitive. Links must be resolved before.
 pub fn is_sensitive(below: &Path) -> bool {
     // Some file systems ignore case, and some drop dots and spaces at the end of a name.
     let folded = |part: Component| {
@@ -65,7 +65,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn hooks_and_configuration_are_sensitive_in_any_folder_and_spelling() {
+    fn hooks_and_configuration_are_sensitive_in_any_folder_and_case() {
         for path in [
             ".git/hooks/pre-commit",
             ".git/config",

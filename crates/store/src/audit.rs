@@ -1,8 +1,9 @@
-//! The audit: permissions, refusals, writes and commands of agents, one JSON line each, in a private file.
+//! The audit file: permissions, refusals, writes and commands of agents, one JSON line each, readable by its owner
+//! only.
 //!
-//! One thread owns the file. It writes what is waiting and syncs it at once. A file that has grown too large becomes
-//! `audit.1.jsonl`, in place of the one before, and a new one begins. Recording never waits: if the disk is slower than
-//! the agents, the file contains the number of missing lines. Contents of files are never recorded.
+//! One thread owns the file. It writes all queued lines and syncs them together. A file at its size limit is renamed to
+//! `audit.1.jsonl`, replacing the previous one, and a new file begins. Recording never blocks: if the disk is slower
+//! than the agents, lines are dropped and their number is recorded. Contents of files are never recorded.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom, Write};
@@ -19,15 +20,15 @@ use durable::{make_private, ownership};
 use crate::names;
 
 const FILE_BYTES_MAX: u64 = 8 * 1024 * 1024;
-/// Lines waiting to be written, and at most so many between two syncs.
+/// Maximum queued lines, and maximum lines between two syncs.
 const WAITING_MAX: usize = 1024;
 
-/// The audit file's cheap handle. Its thread ends with the last clone.
+/// A handle of the audit file. Its thread ends when the last clone is dropped.
 #[derive(Clone)]
 pub struct Audit {
     lines: mpsc::Sender<Message>,
     lost: Arc<AtomicU64>,
-    /// Lines handed to the thread, and lines the thread is done with.
+    /// Lines passed to the thread, and lines the thread has written or dropped.
     recorded: Arc<AtomicU64>,
     settled: Arc<AtomicU64>,
 }
@@ -47,7 +48,7 @@ struct Record<'a, E> {
 }
 
 impl Audit {
-    /// Opens the file, private whatever it was, and continues it.
+    /// Opens the file for appending and restricts its permissions to its owner.
     pub fn open(path: &Path) -> io::Result<Self> {
         Self::open_with_limit(path, FILE_BYTES_MAX)
     }
@@ -113,7 +114,7 @@ impl Audit {
         };
     }
 
-    /// Waits until every record made before is on disk, or could not be written.
+    /// Waits until every earlier line is durable or was dropped.
     pub async fn flush(&self) {
         if self.recorded.load(Ordering::Relaxed) <= self.settled.load(Ordering::Acquire) {
             return;
@@ -136,11 +137,11 @@ struct Writer {
     limit: u64,
     file: File,
     size: u64,
-    /// The last line has no end.
+    /// Whether the last line is incomplete.
     torn: bool,
-    /// The last write failed, which is logged once.
+    /// Whether the last write failed; only the first failure in a row is logged.
     failing: bool,
-    /// The directory entry of the file survives a power cut.
+    /// Whether the directory entry of the file is durable.
     name_is_durable: bool,
 }
 
@@ -172,7 +173,7 @@ impl Writer {
         })
     }
 
-    /// Waits until the lines are on disk.
+    /// Syncs the file and logs an error.
     fn sync(&mut self) {
         if let Err(error) = self.try_sync() {
             tracing::error!(file = %self.path.display(), %error, "could not sync the audit");
@@ -181,7 +182,7 @@ impl Writer {
 
     fn try_sync(&mut self) -> io::Result<()> {
         match self.file.sync_data() {
-            // A file that cannot be synced, such as a pipe.
+            // The file cannot be synced, for example a pipe.
             Err(error) if error.kind() == io::ErrorKind::InvalidInput => return Ok(()),
             synced => synced?,
         }
@@ -220,7 +221,7 @@ impl Writer {
                 self.torn = false;
                 self.size += text.len() as u64;
             }
-            // A part of it may be there, and that is a line without an end, or nothing.
+            // If the file has grown, it ends with an incomplete line.
             Err(_) => {
                 let size = self.file.metadata().map(|file| file.len()).ok();
                 self.torn |= size != Some(self.size);
@@ -246,7 +247,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn the_file_is_private_and_continued_with_a_torn_line_sealed() {
+    async fn audit_file_is_private_and_continues_after_a_torn_line() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("audit.jsonl");
         fs::write(&path, "{\"whole\":1}\n{\"torn").unwrap();
@@ -265,7 +266,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_file_that_grows_too_large_makes_way_and_both_stay_bounded() {
+    async fn full_audit_file_is_rotated_and_both_files_stay_bounded() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("audit.jsonl");
         let audit = Audit::open_with_limit(&path, 2000).unwrap();
@@ -287,9 +288,9 @@ mod tests {
         assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 2);
     }
 
-    /// A pipe nobody reads stands for a disk that does not answer.
+    /// A pipe without a reader stands for a disk that hangs.
     #[tokio::test]
-    async fn a_disk_that_hangs_holds_nobody_up_and_what_is_missing_is_said() {
+    async fn hanging_disk_does_not_block_recording_and_lost_lines_are_counted() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("audit.jsonl");
         rustix::fs::mknodat(CWD, &path, FileType::Fifo, Mode::RWXU, 0).unwrap();
@@ -298,7 +299,7 @@ mod tests {
         for _ in 0..sent {
             audit.record("s", &refused_read(&"x".repeat(200)));
         }
-        // Opened while the writer still is, so that its end is seen here.
+        // Opened while the writer is open, so that the reader sees its end.
         let reader = fs::File::open(&path).unwrap();
         drop(audit);
         let (mut written, mut missing) = (0, 0);

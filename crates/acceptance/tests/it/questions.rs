@@ -132,13 +132,13 @@ async fn answer_that_does_not_fit_the_form_is_rejected_and_form_stays_open() -> 
         (with("name", json!("A")), "needs at least 2 characters"),
         (with("name", json!("A".repeat(21))), "at most 20 characters"),
         (with("name", json!("ada")), "does not have the form"),
-        (with("name", json!(7)), "a value of another kind"),
+        (with("name", json!(7)), "a value of the wrong type"),
         (with("mail", json!("ada")), "must be an e-mail address"),
         (with("count", json!(0)), "must be at least 1"),
         (with("count", json!(10)), "must be at most 9"),
         (with("count", json!(1.5)), "must be a whole number"),
         (with("share", json!(1.1)), "must be at most 1"),
-        (with("agree", json!("yes")), "a value of another kind"),
+        (with("agree", json!("yes")), "a value of the wrong type"),
         (with("colour", json!("green")), "one of its options"),
         (with("days", json!([])), "at least 1 of its options"),
         (
@@ -177,21 +177,21 @@ async fn unsupported_form_is_rejected_with_a_reason_and_the_turn_continues() -> 
     for (schema, reason) in [
         (
             of(json!({"a": {"type": "object"}})),
-            "property `a`: `object` cannot be asked",
+            "property `a`: the type `object` is not supported",
         ),
         (
             of(json!({"a": {"type": "array", "items": {"type": "integer"}}})),
-            "given texts",
+            "an enumeration of strings",
         ),
         (
             of(json!({"a": {"type": "string", "enum": []}})),
-            "nothing to choose from",
+            "it has no options",
         ),
         (
             of(json!({"a": {"type": "string", "enum": options}})),
             "at most 256 options",
         ),
-        (of(json!({"a": 5})), "not understood"),
+        (of(json!({"a": 5})), "the elicitation is invalid"),
         (of(json!(many)), "at most 64 fields"),
         (
             json!({"type": "object", "properties": {}, "required": ["ghost"]}),

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde::Serialize;
 
-/// Longer texts are cut, each of them.
+/// Maximum length of each text in a line; longer ones are cut.
 const TEXT_BYTES_MAX: usize = 4 * 1024;
 const ARGUMENTS_MAX: usize = 64;
 
@@ -26,7 +26,7 @@ impl Auditor {
     }
 }
 
-/// One thing an agent was allowed or refused.
+/// The content of an audit line.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(
     tag = "what",
@@ -34,14 +34,14 @@ impl Auditor {
     rename_all_fields = "camelCase"
 )]
 pub enum AuditWhat {
-    /// A question for permission, and what was answered. Nothing chosen: cancelled.
+    /// A permission request and the chosen option; `None` if it was cancelled.
     Permission {
         question: String,
         #[serde(skip_serializing_if = "Option::is_none")]
         chosen: Option<String>,
         by: DecidedBy,
     },
-    /// Only those that were refused are written down.
+    /// A refused read. Allowed reads are not recorded.
     Read { path: String, refused: String },
     Write {
         path: String,
@@ -63,18 +63,18 @@ pub enum AuditWhat {
     },
 }
 
-/// Who answered a question for permission.
+/// Who decided a permission request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub enum DecidedBy {
     Policy,
     Person,
-    /// Nobody: the turn was cancelled.
+    /// The turn was cancelled before a decision.
     Cancel,
 }
 
 impl AuditWhat {
-    /// So that no agent can fill the file with one request.
+    /// Cuts long texts and argument lists, so that one request cannot fill the file.
     fn shorten(&mut self) {
         let texts: Vec<&mut String> = match self {
             Self::Permission {
@@ -108,7 +108,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_request_cannot_fill_the_file() {
+    fn long_texts_and_arguments_of_a_request_are_cut() {
         let mut what = AuditWhat::Command {
             terminal_id: None,
             argv: vec!["é".repeat(100_000); 1000],

@@ -1,4 +1,4 @@
-//! One command under its keeper: how it is started, and how it ended.
+//! Starting a command below a keeper, and its exit status.
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
@@ -10,19 +10,19 @@ use std::process::{ExitStatus, Stdio};
 use tokio::process::Command;
 use wire::TerminalExit;
 
-use super::confine::way_to;
+use super::confine::path_to;
 use crate::keeper::{Keepers, Kept};
 
-/// What a command finds in its environment.
+/// The environment of a command.
 pub(super) type Environment = BTreeMap<OsString, OsString>;
 
-/// Whether the program an agent named is really a line for the shell.
+/// Whether the command of a request is a shell command line and not the name of a program.
 pub(super) fn is_shell_line(command: &str, directory: &OwnedFd, env: &Environment) -> bool {
     if !command.contains(char::is_whitespace) {
         return false;
     }
     let exists = match command.contains('/') {
-        true => way_to(directory).is_ok_and(|way| way.join(command).is_file()),
+        true => path_to(directory).is_ok_and(|path| path.join(command).is_file()),
         false => {
             let path = env.get(OsStr::new("PATH"));
             let mut folders = path.into_iter().flat_map(std::env::split_paths);
@@ -32,7 +32,7 @@ pub(super) fn is_shell_line(command: &str, directory: &OwnedFd, env: &Environmen
     !exists
 }
 
-/// The keeper with the command in it, and the pipe both its streams go to.
+/// Starts a keeper with the command. Returns it with the pipe for standard output and standard error.
 pub(super) fn spawn(
     keepers: &Keepers,
     argv: &[String],
@@ -46,17 +46,17 @@ pub(super) fn spawn(
         .args(argv)
         .env_clear()
         .envs(env)
-        .current_dir(way_to(directory)?)
+        .current_dir(path_to(directory)?)
         .stdin(Stdio::null())
         .stdout(writer.try_clone()?)
         .stderr(writer)
-        // Out of reach of a Ctrl+C in our terminal, as agents are.
+        // Not reached by Ctrl+C in the server's terminal, like agents.
         .process_group(0)
         .spawn()?;
     Ok((keepers.take(child), reader))
 }
 
-/// The keeper answers, as a shell does, with 128 and the number of the signal.
+/// The exit of a command. The keeper, like a shell, reports a signal as exit code 128 + signal number.
 pub(super) fn exit_of(status: Option<ExitStatus>) -> TerminalExit {
     let name = |number| signal_hook::low_level::signal_name(number).map(str::to_owned);
     let code = status.and_then(|status| status.code());

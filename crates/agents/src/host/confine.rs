@@ -1,12 +1,12 @@
-//! From a path an agent named to an open directory inside the project.
+//! Resolution of an agent's path to an open directory inside the project.
 //!
-//! The walk starts at the project's directory, which is held open, and takes one name at a time. The
-//! system never follows a link for us: each is read and walked like the rest, `..` goes back to the
-//! directory we came from, and neither gets above the project. What is found is an open directory,
-//! so that renaming or replacing anything on the way, before or after, leads nowhere else.
+//! The walk starts at the project's directory, which is held open, and resolves one name at a time. The system never
+//! follows a symbolic link: its target is read and resolved in the same way, `..` returns to the previously entered
+//! directory, and neither can leave the project. The result is an open directory, so that renaming or replacing a
+//! directory on the path at any time cannot redirect the access.
 //!
-//! Invariant: every directory returned was reached from the project's through its own entries, and
-//! none on the way is forbidden.
+//! Invariant: every returned directory was reached from the project's directory through entries of it, and no directory
+//! on the path is forbidden.
 
 use std::collections::VecDeque;
 use std::ffi::{OsStr, OsString};
@@ -21,44 +21,44 @@ use rustix::io::Errno;
 use super::Refusal;
 use sensitive_paths::is_sensitive;
 
-/// As many as Linux itself follows.
+/// Maximum symbolic links in one path, the limit of Linux.
 const LINKS_MAX: usize = 40;
-/// Directories held open during a walk.
+/// Maximum nested directories, which are held open during a walk.
 const DEPTH_MAX: usize = 64;
-/// Names in one path, with those its links add.
+/// Maximum names in one path, including those of link targets.
 const NAMES_MAX: usize = 1024;
 const PATH_BYTES_MAX: usize = 4096;
 
-/// Only a place to walk from: needs no right to list it.
+/// Open flags of directories on the path, which may lack read permission.
 #[cfg(target_os = "linux")]
-const PLACE: OFlags = OFlags::PATH;
+const OPEN_FLAGS: OFlags = OFlags::PATH;
 #[cfg(not(target_os = "linux"))]
-const PLACE: OFlags = OFlags::RDONLY;
+const OPEN_FLAGS: OFlags = OFlags::RDONLY;
 
-/// A session's project: what it is called, and the directory itself.
+/// A session's project: its path and its open directory.
 pub(super) struct Project {
     path: PathBuf,
     root: OwnedFd,
-    /// Held open, so that what identifies them is theirs for as long as we compare.
+    /// Held open, so that their inode numbers are not reused.
     forbidden: Vec<OwnedFd>,
-    /// The whole project lies inside something forbidden.
+    /// Whether the project itself is inside a forbidden directory.
     inside_forbidden: bool,
 }
 
-/// A name in an open directory. The name is a single one, and was no link when it was found.
-pub(super) struct Place {
+/// An entry of an open directory: a single name that was no symbolic link when it was looked up.
+pub(super) struct FileEntry {
     pub(super) directory: OwnedFd,
     pub(super) name: OsString,
-    /// What stood there, if anything did.
+    /// The status of the entry, if it exists.
     pub(super) found: Option<Stat>,
 }
 
-/// What a path is walked for.
+/// The purpose of resolving a path.
 #[derive(Clone, Copy)]
-pub(super) enum For<'a> {
+pub(super) enum Access<'a> {
     Reading,
-    /// Directories that are not there are made. A guarded file is found only if a person agreed to this very one,
-    /// named by its path below the project.
+    /// Missing directories are created. A sensitive path is refused unless it equals `agreed`, the path below the
+    /// project that the user has approved.
     Writing {
         agreed: Option<&'a Path>,
     },
@@ -67,7 +67,7 @@ pub(super) enum For<'a> {
 impl Project {
     pub(super) fn open(path: &Path, forbidden: &[PathBuf]) -> io::Result<Self> {
         let place = |path: &Path, kind| -> io::Result<OwnedFd> {
-            let flags = PLACE | OFlags::CLOEXEC | OFlags::NOFOLLOW | kind;
+            let flags = OPEN_FLAGS | OFlags::CLOEXEC | OFlags::NOFOLLOW | kind;
             Ok(rustix::fs::open(path, flags, Mode::empty())?)
         };
         let forbidden = forbidden.iter().map(|path| place(path, OFlags::empty()));
@@ -85,38 +85,38 @@ impl Project {
         &self.path
     }
 
-    /// The directory itself. Without a path, the project's.
+    /// Opens a directory; without a path, the project's.
     pub(super) fn directory(&self, path: Option<&Path>) -> Result<OwnedFd, Refusal> {
         let path = path.unwrap_or(&self.path);
         let mut walk = Walk::start(self, path)?;
         while let Some(name) = walk.next_name()? {
-            walk.enter(name, For::Reading)?;
+            walk.enter(name, Access::Reading)?;
         }
         walk.into_directory()
     }
 
-    /// Where the file is, or would be.
-    pub(super) fn file(&self, path: &Path, what_for: For) -> Result<Place, Refusal> {
+    /// Resolves the path of a file, which need not exist.
+    pub(super) fn file(&self, path: &Path, access: Access) -> Result<FileEntry, Refusal> {
         let mut walk = Walk::start(self, path)?;
         while let Some(name) = walk.next_name()? {
             if !walk.todo.is_empty() {
-                walk.enter(name, what_for)?;
+                walk.enter(name, access)?;
                 continue;
             }
             let found = match rustix::fs::statat(walk.here(), &name, AtFlags::SYMLINK_NOFOLLOW) {
                 Ok(stat) => Some(stat),
                 Err(Errno::NOENT) if !self.is_removed() => None,
-                Err(error) => return Err(walk.trouble(error)),
+                Err(error) => return Err(walk.io_refusal(error)),
             };
             match found.as_ref().map(kind_of) {
                 Some(FileType::Symlink) => walk.follow(&name)?,
                 _ => {
                     if let Some(found) = &found {
-                        self.must_not_be_forbidden(path, found)?;
+                        self.check_not_forbidden(path, found)?;
                     }
-                    walk.must_be_agreed(&name, what_for)?;
+                    walk.require_approval(&name, access)?;
                     let directory = walk.into_directory()?;
-                    return Ok(Place {
+                    return Ok(FileEntry {
                         directory,
                         name,
                         found,
@@ -130,7 +130,7 @@ impl Project {
         )))
     }
 
-    /// The path below the project. Only the spelling is looked at: links and `..` come later.
+    /// The path relative to the project. Compares the text only; links and `..` are resolved later.
     fn below<'a>(&self, path: &'a Path) -> Option<&'a Path> {
         match path.is_absolute() {
             true => path.strip_prefix(&self.path).ok(),
@@ -138,9 +138,9 @@ impl Project {
         }
     }
 
-    pub(super) fn must_not_be_forbidden(&self, asked: &Path, found: &Stat) -> Result<(), Refusal> {
+    pub(super) fn check_not_forbidden(&self, asked: &Path, found: &Stat) -> Result<(), Refusal> {
         match self.is_forbidden(found) {
-            true => Err(ours(asked)),
+            true => Err(forbidden_refusal(asked)),
             false => Ok(()),
         }
     }
@@ -149,7 +149,7 @@ impl Project {
         let same = |stat: Stat| (stat.st_dev, stat.st_ino) == (found.st_dev, found.st_ino);
         self.forbidden
             .iter()
-            // What cannot be compared any more might be the one.
+            // If the comparison fails, access is denied.
             .any(|forbidden| rustix::fs::fstat(forbidden).map_or(true, same))
     }
 
@@ -179,12 +179,12 @@ pub(super) fn kind_of(stat: &Stat) -> FileType {
 }
 
 fn open_directory(at: impl AsFd, name: &OsStr) -> Result<OwnedFd, Errno> {
-    let flags = PLACE | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let flags = OPEN_FLAGS | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     rustix::fs::openat(at, name, flags, Mode::empty())
 }
 
-/// A path for the system that leads to this very directory as long as it is held.
-pub(super) fn way_to(directory: &OwnedFd) -> io::Result<PathBuf> {
+/// A path that refers to this open directory as long as it stays open.
+pub(super) fn path_to(directory: &OwnedFd) -> io::Result<PathBuf> {
     #[cfg(target_os = "linux")]
     {
         use std::os::fd::AsRawFd;
@@ -202,14 +202,14 @@ pub(super) fn way_to(directory: &OwnedFd) -> io::Result<PathBuf> {
     }
 }
 
-/// A walk under way.
+/// The state of resolving one path.
 struct Walk<'a> {
     project: &'a Project,
-    /// As the agent wrote it, for messages.
+    /// The path as the agent wrote it, for messages.
     asked: &'a Path,
-    /// Below the project, each inside the one before it.
+    /// The entered directories below the project, each inside the previous one.
     entered: Vec<OwnedFd>,
-    /// What each of them is called.
+    /// The names of the entered directories.
     names_entered: Vec<OsString>,
     todo: VecDeque<OsString>,
     links: usize,
@@ -228,18 +228,20 @@ impl<'a> Walk<'a> {
             names: 0,
         };
         if project.inside_forbidden {
-            return Err(ours(asked));
+            return Err(forbidden_refusal(asked));
         }
         let bytes = asked.as_os_str().as_bytes();
         if bytes.is_empty() || bytes.len() > PATH_BYTES_MAX || bytes.contains(&0) {
-            return Err(Refusal::not_allowed("That is not a path"));
+            return Err(Refusal::not_allowed(
+                "The path is empty, too long or contains a NUL byte",
+            ));
         }
         let below = project.below(asked).ok_or_else(|| walk.outside())?;
         walk.add(below);
         Ok(walk)
     }
 
-    /// Puts the names of a relative path before what is still to do.
+    /// Puts the names of a relative path in front of the names still to resolve.
     fn add(&mut self, path: &Path) {
         for part in path.components().rev() {
             match part {
@@ -250,7 +252,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// The next real name. `..` is dealt with here.
+    /// The next name other than `..`, which is applied here.
     fn next_name(&mut self) -> Result<Option<OsString>, Refusal> {
         while let Some(name) = self.todo.pop_front() {
             self.names += 1;
@@ -272,31 +274,31 @@ impl<'a> Walk<'a> {
         self.entered.last().unwrap_or(&self.project.root)
     }
 
-    fn enter(&mut self, name: OsString, what_for: For) -> Result<(), Refusal> {
+    fn enter(&mut self, name: OsString, access: Access) -> Result<(), Refusal> {
         let mut opened = open_directory(self.here(), &name);
-        if matches!(opened, Err(Errno::NOENT)) && matches!(what_for, For::Writing { .. }) {
-            self.must_be_agreed(&name, what_for)?;
+        if matches!(opened, Err(Errno::NOENT)) && matches!(access, Access::Writing { .. }) {
+            self.require_approval(&name, access)?;
             match rustix::fs::mkdirat(self.here(), &name, Mode::from_raw_mode(0o777)) {
                 Ok(()) | Err(Errno::EXIST) => opened = open_directory(self.here(), &name),
-                Err(error) => return Err(self.trouble(error)),
+                Err(error) => return Err(self.io_refusal(error)),
             }
         }
         match opened {
             Ok(directory) => self.push(directory, name),
-            // What a link answers when it may not be followed.
+            // The errors for a symbolic link opened with `O_NOFOLLOW`.
             Err(Errno::NOTDIR | Errno::LOOP | Errno::MLINK) => self.follow(&name),
-            Err(error) => Err(self.trouble(error)),
+            Err(error) => Err(self.io_refusal(error)),
         }
     }
 
-    /// Whether something may be written under this name, here.
-    fn must_be_agreed(&self, name: &OsStr, what_for: For) -> Result<(), Refusal> {
-        let For::Writing { agreed } = what_for else {
+    /// Refuses to write under this name if the path is sensitive and not approved.
+    fn require_approval(&self, name: &OsStr, access: Access) -> Result<(), Refusal> {
+        let Access::Writing { agreed } = access else {
             return Ok(());
         };
         let mut below: PathBuf = self.names_entered.iter().collect();
         below.push(name);
-        // A folder that is made on the way is judged by what it is made for.
+        // A directory created on the path is judged by the full path of the file.
         for name in &self.todo {
             match name == ".." {
                 true => drop(below.pop()),
@@ -310,8 +312,8 @@ impl<'a> Walk<'a> {
     }
 
     fn push(&mut self, directory: OwnedFd, name: OsString) -> Result<(), Refusal> {
-        let stat = rustix::fs::fstat(&directory).map_err(|error| self.trouble(error))?;
-        self.project.must_not_be_forbidden(self.asked, &stat)?;
+        let stat = rustix::fs::fstat(&directory).map_err(|error| self.io_refusal(error))?;
+        self.project.check_not_forbidden(self.asked, &stat)?;
         if self.entered.len() == DEPTH_MAX {
             return Err(self.too_deep());
         }
@@ -323,13 +325,13 @@ impl<'a> Walk<'a> {
     fn follow(&mut self, link: &OsStr) -> Result<(), Refusal> {
         self.links += 1;
         if self.links > LINKS_MAX {
-            return Err(self.trouble(Errno::LOOP));
+            return Err(self.io_refusal(Errno::LOOP));
         }
         let target = match rustix::fs::readlinkat(self.here(), link, vec![]) {
             Ok(target) => PathBuf::from(OsString::from_vec(target.into_bytes())),
-            // No link after all.
-            Err(Errno::INVAL) => return Err(self.trouble(Errno::NOTDIR)),
-            Err(error) => return Err(self.trouble(error)),
+            // It is no symbolic link after all.
+            Err(Errno::INVAL) => return Err(self.io_refusal(Errno::NOTDIR)),
+            Err(error) => return Err(self.io_refusal(error)),
         };
         if target.is_absolute() {
             self.entered.clear();
@@ -357,27 +359,30 @@ impl<'a> Walk<'a> {
     }
 
     fn too_deep(&self) -> Refusal {
-        Refusal::not_allowed(format!("{} is too deep", self.asked.display()))
+        Refusal::not_allowed(format!(
+            "{} has too many path components",
+            self.asked.display()
+        ))
     }
 
-    fn trouble(&self, error: Errno) -> Refusal {
+    fn io_refusal(&self, error: Errno) -> Refusal {
         if error == Errno::NOENT && self.project.is_removed() {
             let project = self.project.path.display();
             return Refusal::missing(format!("The project {project} has been removed"));
         }
-        trouble(self.asked, error.into())
+        io_refusal(self.asked, error.into())
     }
 }
 
-fn ours(asked: &Path) -> Refusal {
+fn forbidden_refusal(asked: &Path) -> Refusal {
     let asked = asked.display();
     Refusal::not_allowed(format!(
         "{asked} belongs to Liminal Builder itself and is closed to agents"
     ))
 }
 
-/// What the system said about a path, to the agent that asked for it.
-pub(super) fn trouble(asked: &Path, error: io::Error) -> Refusal {
+/// A system error for a path, as a refusal for the agent.
+pub(super) fn io_refusal(asked: &Path, error: io::Error) -> Refusal {
     let message = format!("{}: {error}", asked.display());
     match error.kind() {
         io::ErrorKind::NotFound => Refusal::missing(message),

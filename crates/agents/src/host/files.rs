@@ -1,8 +1,8 @@
-//! Reading and writing the project's text files.
+//! Reading and writing text files of the project.
 //!
-//! `confine` has found the directory; what happens here names only single entries of it and follows
-//! no link. A write is a new file put in the old one's place: whoever looks sees one or the other,
-//! whole. So other hard links to the old file keep the old content.
+//! `confine` resolves the directory; this module accesses single entries of it and follows no symbolic link. A write is
+//! an atomic replace: readers see either the old or the new content. So other hard links to the file keep the old
+//! content.
 
 use std::fs::File;
 use std::io::{self, Read, Write};
@@ -12,38 +12,38 @@ use std::path::Path;
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, Stat};
 
 use super::Refusal;
-use super::confine::{For, Place, Project, kind_of, trouble};
+use super::confine::{Access, FileEntry, Project, io_refusal, kind_of};
 
-/// What one answer may hold.
+/// Maximum size of one response.
 const CONTENT_BYTES_MAX: usize = 32 * 1024 * 1024;
-/// How far into a file we look for the line an answer should begin with.
+/// Maximum bytes skipped to find the first requested line.
 const SKIPPED_BYTES_MAX: u64 = 1024 * 1024 * 1024;
 const CHUNK_BYTES: usize = 64 * 1024;
 const NEW_FILE: Mode = Mode::from_raw_mode(0o666);
-const EVERYBODY: Mode = Mode::RWXU.union(Mode::RWXG).union(Mode::RWXO);
+const PERMISSION_BITS: Mode = Mode::RWXU.union(Mode::RWXG).union(Mode::RWXO);
 
-/// The lines from `line` (the first is 1), at most `limit`, each with its own line end.
+/// At most `limit` lines from number `line` (the first is 1), with their line endings unchanged.
 pub(super) fn read(
     project: &Project,
     path: &Path,
     line: Option<u32>,
     limit: Option<u32>,
 ) -> Result<String, Refusal> {
-    let place = project.file(path, For::Reading)?;
-    if let Some(found) = &place.found {
+    let entry = project.file(path, Access::Reading)?;
+    if let Some(found) = &entry.found {
         must_be_regular(path, found)?;
     }
-    // Should anything else have taken its place, a link is not followed and a pipe does not hold us up.
+    // If another process has replaced the file meanwhile, a link is not followed and a pipe does not block.
     let flags =
         OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
-    let file = rustix::fs::openat(&place.directory, &place.name, flags, Mode::empty())
-        .map_err(|error| trouble(path, error.into()))?;
-    let found = rustix::fs::fstat(&file).map_err(|error| trouble(path, error.into()))?;
+    let file = rustix::fs::openat(&entry.directory, &entry.name, flags, Mode::empty())
+        .map_err(|error| io_refusal(path, error.into()))?;
+    let found = rustix::fs::fstat(&file).map_err(|error| io_refusal(path, error.into()))?;
     must_be_regular(path, &found)?;
-    project.must_not_be_forbidden(path, &found)?;
+    project.check_not_forbidden(path, &found)?;
     let skip = line.unwrap_or(1).saturating_sub(1);
     let bytes = lines(File::from(file), skip, limit).map_err(|error| match error {
-        Unreadable::Io(error) => trouble(path, error),
+        Unreadable::Io(error) => io_refusal(path, error),
         Unreadable::TooLarge => Refusal::failed(format!(
             "{} is too large to read at once; ask for fewer lines (`line`, `limit`)",
             path.display()
@@ -83,7 +83,7 @@ fn lines(mut file: impl Read, mut skip: u32, limit: Option<u32>) -> Result<Vec<u
     Ok(kept)
 }
 
-/// Cuts behind as many line ends, and counts them down.
+/// Splits after at most `lines` lines, and reduces `lines` by the number found.
 fn split_after_lines<'a>(bytes: &'a [u8], lines: &mut u32) -> (&'a [u8], &'a [u8]) {
     if *lines == 0 {
         return bytes.split_at(0);
@@ -97,21 +97,21 @@ fn split_after_lines<'a>(bytes: &'a [u8], lines: &mut u32) -> (&'a [u8], &'a [u8
     bytes.split_at(bytes.len())
 }
 
-/// Replaces the file's content, or makes the file and the directories it lies in. A guarded one is written only if it
-/// is the one that was agreed to.
+/// Replaces the content of a file, or creates it and its directories. A sensitive path is written only if it equals
+/// `agreed`.
 pub(super) fn write(
     project: &Project,
     path: &Path,
     content: &[u8],
     agreed: Option<&Path>,
 ) -> Result<(), Refusal> {
-    let place = project.file(path, For::Writing { agreed })?;
-    let mode = match &place.found {
+    let entry = project.file(path, Access::Writing { agreed })?;
+    let mode = match &entry.found {
         None => None,
         Some(found) => {
             must_be_regular(path, found)?;
-            let mode = Mode::from_raw_mode(found.st_mode) & EVERYBODY;
-            // The system would let us: replacing is a right on the directory, not on the file.
+            let mode = Mode::from_raw_mode(found.st_mode) & PERMISSION_BITS;
+            // The system would allow it, because replacing a file requires write permission on the directory only.
             if !mode.intersects(Mode::WUSR | Mode::WGRP | Mode::WOTH) {
                 let message = format!("{} is read-only", path.display());
                 return Err(Refusal::not_allowed(message));
@@ -119,30 +119,30 @@ pub(super) fn write(
             Some(mode)
         }
     };
-    replace(&place, content, mode).map_err(|error| trouble(path, error))
+    replace(&entry, content, mode).map_err(|error| io_refusal(path, error))
 }
 
-fn replace(place: &Place, content: &[u8], mode: Option<Mode>) -> io::Result<()> {
-    let directory = place.directory.as_fd();
+fn replace(entry: &FileEntry, content: &[u8], mode: Option<Mode>) -> io::Result<()> {
+    let directory = entry.directory.as_fd();
     let (temporary, mut file) = Temporary::create(directory, mode.unwrap_or(NEW_FILE))?;
     file.write_all(content)?;
     if let Some(mode) = mode {
-        // The umask has cut what we asked for.
+        // The umask was applied to the mode at creation.
         rustix::fs::fchmod(&file, mode)?;
     }
     file.sync_all()?;
-    rustix::fs::renameat(directory, &temporary.name, directory, &place.name)?;
+    rustix::fs::renameat(directory, &temporary.name, directory, &entry.name)?;
     temporary.keep();
     let listing = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
     match rustix::fs::openat(directory, ".", listing, Mode::empty()) {
         Ok(directory) => Ok(rustix::fs::fsync(directory)?),
-        // A directory we may change but not list cannot be synced.
+        // A directory without read permission cannot be synced.
         Err(rustix::io::Errno::ACCESS) => Ok(()),
         Err(error) => Err(error.into()),
     }
 }
 
-/// A file that is removed again unless it is kept.
+/// A temporary file that is removed when dropped, unless `keep` was called.
 struct Temporary<'a> {
     directory: BorrowedFd<'a>,
     name: String,
@@ -151,7 +151,7 @@ struct Temporary<'a> {
 
 impl<'a> Temporary<'a> {
     fn create(directory: BorrowedFd<'a>, mode: Mode) -> io::Result<(Self, File)> {
-        // Not made from the file's own name, which may be as long as names can be.
+        // Not derived from the file's name, which may already have the maximum length.
         let name = format!(".liminal-{}.tmp", uuid::Uuid::new_v4().simple());
         let flags =
             OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
@@ -184,7 +184,7 @@ fn must_be_regular(path: &Path, found: &Stat) -> Result<(), Refusal> {
         FileType::Fifo => "a pipe",
         FileType::Socket => "a socket",
         FileType::CharacterDevice | FileType::BlockDevice => "a device",
-        _ => "no ordinary file",
+        _ => "not a regular file",
     };
     Err(Refusal::not_allowed(format!(
         "{} is {kind}",

@@ -1,9 +1,9 @@
-//! What the server does for an agent on the files and processes of one session's project.
+//! File and terminal requests of an agent, limited to the project of one session.
 //!
-//! `confine` turns a path the agent named into an open directory inside the project, or refuses;
-//! `files` reads and writes there; `terminals` runs commands that start there, each a `command` with
-//! a `screen`; `audit_event` describes what was allowed and refused. Whether a person agreed is not asked
-//! here: whatever was permitted, these are the limits. Only what is `guarded` is refused until somebody did.
+//! `confine` resolves a path of the agent to an open directory inside the project; `files` reads and writes there;
+//! `terminals` runs commands that start there, each a `command` with a `screen`; `audit_event` describes what was allowed
+//! and refused. These limits hold whatever was approved. Approval is not requested here; only a write to a sensitive path
+//! (`approval`) is refused until the user has approved it.
 
 mod approval;
 mod audit_event;
@@ -33,61 +33,61 @@ use terminals::Terminals;
 const METHOD_NOT_FOUND: i32 = -32601;
 const INVALID_PARAMS: i32 = -32602;
 const INTERNAL_ERROR: i32 = -32603;
-/// The protocol's own, for what is not there.
+/// ACP's error code for a missing resource.
 const RESOURCE_NOT_FOUND: i32 = -32002;
 
-/// File requests of one session that run at once; more wait their turn.
+/// Maximum concurrent file requests per session; further ones wait.
 const FILE_REQUESTS_MAX: usize = 4;
-/// Long answers of one session that may be on their way at once.
+/// Maximum concurrent long responses per session; further ones wait.
 const LONG_ANSWERS_MAX: usize = 2;
 
-/// Serves one session's `fs/*` and `terminal/*` requests. Clones share it; with the last of them its
-/// commands end.
+/// Serves the `fs/*` and `terminal/*` requests of one session. Clones share it; dropping the last one ends its
+/// commands.
 #[derive(Clone)]
 pub struct Host {
     inner: Arc<Inner>,
 }
 
-/// What a session's host needs.
+/// The parameters of a session's host.
 #[derive(Clone)]
 pub struct HostSetup {
     /// The real, absolute path of the session's project.
     pub project: PathBuf,
-    /// Real paths no agent may reach, even inside the project: our data directory.
+    /// Real paths that no agent may access, even inside the project: the server's data directory.
     pub forbidden: Vec<PathBuf>,
-    /// Our id of the session, for the audit.
+    /// The session's id on this server, for the audit.
     pub session_id: String,
-    /// The command of the keeper, to which `--parent PID -- COMMAND` is added.
+    /// Starts the keepers of the commands.
     pub keepers: Keepers,
-    /// What commands find in their environment before the agent adds to it.
+    /// The environment of commands, to which the agent may add.
     pub env: Vec<(OsString, OsString)>,
     pub audit: Auditor,
-    /// Where the output of commands goes as it comes.
+    /// Receives the output of commands as it is written.
     pub output: mpsc::Sender<TerminalOutput>,
 }
 
-/// What a command wrote since the last of these.
+/// New output of a command.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TerminalOutput {
     pub terminal_id: String,
     /// May be empty when the command ends.
     pub text: String,
-    /// Present once, in the last one.
+    /// Present in the last event of a command only.
     pub exit: Option<wire::TerminalExit>,
 }
 
-/// Why a request was not carried out, as the protocol says it.
+/// A failed request, as a JSON-RPC error.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[error("{message}")]
 pub struct Refusal {
     pub code: i32,
     pub message: String,
-    /// Below the project: what a person has to agree to before it is written.
+    /// The sensitive path, relative to the project, that the user has to approve before it is written.
     pub guarded: Option<PathBuf>,
 }
 
 impl Refusal {
-    /// Something an agent must not do, or cannot ask like this.
+    /// A request that is not allowed or invalid.
     fn not_allowed(message: impl Into<String>) -> Self {
         let message = message.into();
         Self {
@@ -106,16 +106,16 @@ impl Refusal {
         }
     }
 
-    /// Something that a person has to agree to first.
+    /// A write that the user has to approve first.
     fn guarded(asked: &Path, below: PathBuf) -> Self {
         let asked = asked.display();
         Self {
             guarded: Some(below),
-            ..Self::not_allowed(format!("{asked} is written only if a person agrees to it"))
+            ..Self::not_allowed(format!("writing {asked} needs the user's approval"))
         }
     }
 
-    /// Something that was allowed and did not work.
+    /// A request that was allowed but failed.
     fn failed(message: impl Into<String>) -> Self {
         let message = message.into();
         Self {
@@ -136,8 +136,8 @@ struct Inner {
 }
 
 impl Host {
-    /// Takes hold of the project's directory. It stays held: a project that is moved is served where
-    /// it went, and one that is removed answers with an error, also when another takes its place.
+    /// Opens the project's directory and keeps it open. A moved project is served at its new path. After a removal all
+    /// requests fail, even if another directory takes its place.
     pub fn open(setup: HostSetup) -> io::Result<Self> {
         let project = Project::open(&setup.project, &setup.forbidden)?;
         let terminals = Terminals::new(terminals::Setup {
@@ -159,7 +159,8 @@ impl Host {
         })
     }
 
-    /// Waits for one's turn, if the answer may be long. It is over when the agent has the answer.
+    /// Waits for a permit if the method may have a long response. It is to be held until the agent has read the
+    /// response.
     pub async fn turn(&self, method: &str) -> Option<OwnedSemaphorePermit> {
         let long = matches!(method, "fs/read_text_file" | "terminal/output");
         match long {
@@ -168,8 +169,8 @@ impl Host {
         }
     }
 
-    /// Carries out one request. `params` and the result are the protocol's. `terminal/wait_for_exit`
-    /// takes as long as the command does, so each request deserves a task of its own.
+    /// Executes a request. `params` and the result are those of ACP. `terminal/wait_for_exit` takes as long as the
+    /// command, so each request needs a task of its own.
     pub async fn serve(&self, method: &str, params: Value) -> Result<Value, Refusal> {
         let terminals = &self.inner.terminals;
         match method {
@@ -202,12 +203,12 @@ impl Host {
         }
     }
 
-    /// Writes a guarded file that a person agreed to, named as it was in the refusal.
+    /// Writes a file at a sensitive path that the user has approved. `agreed` is the path in the refusal.
     pub async fn write_agreed(&self, params: Value, agreed: PathBuf) -> Result<Value, Refusal> {
         answer(self.write(parse(params)?, Some(agreed)).await?)
     }
 
-    /// Ends every command of this session, and returns when they have ended. No more can be started.
+    /// Ends all commands of this session and waits for their exit. No further command can be started.
     pub async fn close(&self) {
         self.inner.terminals.close().await;
     }
@@ -240,7 +241,7 @@ impl Host {
         self.on_files(move |host| {
             let (path, content) = (&request.path, request.content.as_bytes());
             let written = files::write(&host.project, path, content, agreed.as_deref());
-            // Nothing is decided yet.
+            // The user has not decided yet, so there is nothing to record.
             if let Err(Refusal {
                 guarded: Some(_), ..
             }) = written
@@ -276,8 +277,8 @@ impl Host {
         Ok(acp::CreateTerminalResponse::new(id))
     }
 
-    /// Off the async threads, as disks can be slow, and to its end even if nobody waits for it any
-    /// more: what was done is audited.
+    /// Runs blocking file work outside of the async threads. It always runs to its end, even if the request is
+    /// cancelled, so that every write is in the audit.
     async fn on_files<T: Send + 'static>(
         &self,
         work: impl FnOnce(&Inner) -> Result<T, Refusal> + Send + 'static,

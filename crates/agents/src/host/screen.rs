@@ -1,9 +1,9 @@
-//! What a terminal shows: bytes in, text out, and the end of it kept. Pure.
+//! Decoding of command output and the buffer of its last bytes. Pure.
 
-/// Turns bytes into text, however they were cut. What is not UTF-8 becomes U+FFFD.
+/// Decodes UTF-8 that arrives in arbitrary chunks. Invalid bytes become U+FFFD.
 #[derive(Default)]
 pub struct Decoder {
-    /// The beginning of a character whose rest has not come yet.
+    /// An incomplete character at the end of the last chunk.
     begun: Vec<u8>,
 }
 
@@ -39,7 +39,7 @@ impl Decoder {
         text
     }
 
-    /// Nothing more will come.
+    /// Ends the input and returns the replacement for an incomplete character.
     pub(super) fn finish(&mut self) -> &'static str {
         match std::mem::take(&mut self.begun).is_empty() {
             true => "",
@@ -48,14 +48,14 @@ impl Decoder {
     }
 }
 
-/// The end of a text, at most so many bytes of it, beginning with a whole character.
+/// The last `limit` bytes of a text, beginning at a character boundary.
 pub(super) struct Tail {
     text: String,
     limit: usize,
     truncated: bool,
 }
 
-/// How much may gather beyond the limit before the beginning is cut off: moving the rest costs.
+/// Bytes a tail may hold beyond its limit before it is cut, because each cut moves the whole buffer.
 const SLACK: usize = 64 * 1024;
 
 impl Tail {
@@ -87,7 +87,7 @@ impl Tail {
         &self.text[self.start()..]
     }
 
-    /// The beginning of what it holds, of about so many bytes, which it then no longer holds.
+    /// Removes and returns about `bytes` bytes from the beginning.
     pub(super) fn take(&mut self, bytes: usize) -> String {
         let start = self.start();
         let end = self.text.ceil_char_boundary(start.saturating_add(bytes));
@@ -109,7 +109,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn however_the_bytes_are_cut_the_text_is_the_same(
+        fn decoded_text_does_not_depend_on_the_chunks(
             bytes in prop::collection::vec(prop_oneof![any::<u8>(), Just(0xe2), Just(0x82), Just(0xac), Just(b'a')], 0..200),
             cuts in prop::collection::vec(1_usize..7, 1..200),
         ) {
@@ -128,7 +128,7 @@ mod tests {
         }
 
         #[test]
-        fn a_tail_is_the_longest_end_within_the_limit(
+        fn tail_is_the_longest_end_of_the_text_within_the_limit(
             pieces in prop::collection::vec("[aé€😀]{0,9}", 0..30),
             limit in 0_usize..40,
         ) {
@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_taken_of_a_tail_is_whole_and_in_order() {
+    fn take_returns_whole_characters_in_order() {
         let mut tail = Tail::new(10);
         tail.push("dropped, éééé€");
         assert_eq!(tail.take(3), "éé");
@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_tail_holds_is_bounded_whatever_comes() {
+    fn tail_holds_at_most_its_limit_and_the_slack() {
         let mut tail = Tail::new(1000);
         for _ in 0..1000 {
             tail.push(&"é".repeat(1000));

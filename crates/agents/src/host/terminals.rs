@@ -1,12 +1,12 @@
-//! The commands a session's agent runs.
+//! The commands an agent runs in one session (`terminal/*`).
 //!
-//! Each runs under a keeper, which ends everything the command started; its output and errors share
-//! one pipe, so that they stay in the order in which they were written. One task per command reads
-//! that pipe and never waits for anybody: what a slow watcher has not taken yet, or what comes faster than
-//! anybody can look, is put together, and of more than the view keeps anyway, the oldest goes. Where a command starts is confined, what it
-//! then does is not: it has the rights of the person who runs the server.
+//! Each command runs below a keeper, which ends everything the command started. Its standard output and standard error
+//! share one pipe, which keeps them in order. One task per command reads that pipe and never blocks on the receiver of
+//! the output: output that is not sent yet is merged, and the oldest is dropped beyond the amount that a conversation
+//! keeps. The working directory of a command is confined to the project; the command itself is not, it has the rights
+//! of the user who runs the server.
 //!
-//! Invariant: a command ends when its terminal is released or its host is gone.
+//! Invariant: a command ends when its terminal is released or its host is dropped.
 
 use std::collections::HashMap;
 use std::ffi::{OsStr, OsString};
@@ -30,20 +30,21 @@ use super::screen::{Decoder, Tail};
 use super::{Refusal, TerminalOutput};
 use crate::keeper::{Keepers, Kept};
 
-/// Terminals of one session that are not released, or whose end has not been watched yet.
+/// Maximum terminals of one session that are not released or whose command still runs.
 const TERMINALS_MAX: usize = 64;
+/// Default and maximum for the output that is kept per terminal.
 const OUTPUT_BYTES: usize = 1024 * 1024;
 const OUTPUT_BYTES_MAX: usize = 4 * 1024 * 1024;
-/// What waits for a watcher: as much as a conversation keeps of a terminal.
-const UNWATCHED_BYTES_MAX: usize = 1024 * 1024;
+/// Maximum output waiting to be sent, as much as a conversation keeps of a terminal.
+const UNSENT_BYTES_MAX: usize = 1024 * 1024;
 const CHUNK_BYTES: usize = 64 * 1024;
-/// What is shown of a command's output before there is a rest. What comes meanwhile is shown by its end.
-const SHOWN_AT_ONCE: usize = 256 * 1024;
-const REST: Duration = Duration::from_millis(100);
-/// What may still lie in a pipe when the command has ended: the largest pipe an ordinary user gets.
+/// Maximum output sent per `BURST_INTERVAL`. Of faster output only the end is sent.
+const BURST_BYTES_MAX: usize = 256 * 1024;
+const BURST_INTERVAL: Duration = Duration::from_millis(100);
+/// Maximum bytes read after the command has ended: the largest pipe buffer an unprivileged user can get.
 const LEFT_IN_PIPE_MAX: usize = 1024 * 1024;
-/// Variables of ours, among them the token.
-const OURS: &[u8] = b"LIMINAL_";
+/// Prefix of the server's own environment variables, among them the token.
+const OWN_PREFIX: &[u8] = b"LIMINAL_";
 
 pub(super) struct Setup {
     pub(super) session_id: String,
@@ -55,17 +56,17 @@ pub(super) struct Setup {
 
 pub(super) struct Terminals {
     setup: Setup,
-    /// None when closed.
+    /// `None` when closed.
     open: Mutex<Option<HashMap<String, Terminal>>>,
     slots: Arc<Semaphore>,
 }
 
-/// A terminal as its session holds it. Dropping it ends the command.
+/// The session's side of a terminal. Dropping it ends the command.
 struct Terminal {
     screen: Arc<Mutex<Tail>>,
     exit: Exit,
     stop: watch::Sender<bool>,
-    /// Shared with the task, so that the place is free when both are done.
+    /// Shared with the task: the slot is free when the terminal is released and the command has ended.
     _slot: Arc<OwnedSemaphorePermit>,
 }
 
@@ -80,8 +81,8 @@ impl Terminals {
         }
     }
 
-    /// Starts a command and returns the terminal's id. A command without arguments that contains
-    /// white space and names no program is a line for the shell: some agents send one.
+    /// Starts a command and returns the terminal's id. A command without arguments that contains white space and is no
+    /// program is run by the shell, because some agents send whole command lines.
     pub(super) fn create(
         &self,
         request: acp::CreateTerminalRequest,
@@ -117,7 +118,7 @@ impl Terminals {
 
     pub(super) fn output(&self, id: &str) -> Result<acp::TerminalOutputResponse, Refusal> {
         self.with(id, |terminal| {
-            // First: once there is an exit, the output is complete.
+            // The exit is read first: if it is set, the output is complete.
             let exit = terminal.exit.borrow().clone();
             let screen = lock(&terminal.screen);
             acp::TerminalOutputResponse::new(screen.text(), screen.truncated())
@@ -134,7 +135,7 @@ impl Terminals {
         Ok(acp::WaitForTerminalExitResponse::new(exit_status(exit)))
     }
 
-    /// Ends the command and all it started; what it wrote stays readable.
+    /// Ends the command and everything it started. The output stays readable.
     pub(super) async fn kill(&self, id: &str) -> Result<(), Refusal> {
         let exit = self.with(id, |terminal| {
             terminal.stop.send_replace(true);
@@ -144,7 +145,7 @@ impl Terminals {
         Ok(())
     }
 
-    /// Ends the command and forgets the terminal.
+    /// Ends the command and removes the terminal.
     pub(super) async fn release(&self, id: &str) -> Result<(), Refusal> {
         let terminal = lock(&self.open)
             .as_mut()
@@ -174,10 +175,10 @@ impl Terminals {
         terminal.map(look).ok_or_else(|| unknown(id))
     }
 
-    /// What the command finds: the base, what the agent adds, and nothing of ours.
+    /// The command's environment: the base and the agent's additions, without the server's own variables.
     fn environment(&self, added: &[acp::EnvVariable]) -> Result<Environment, Refusal> {
         let mut env: Environment = self.setup.env.iter().cloned().collect();
-        // It would name the server's own directory.
+        // It names the server's working directory.
         env.remove(OsStr::new("PWD"));
         for variable in added {
             let name = &variable.name;
@@ -187,7 +188,7 @@ impl Terminals {
             }
             env.insert(name.into(), (&variable.value).into());
         }
-        env.retain(|name, _| !name.as_bytes().starts_with(OURS));
+        env.retain(|name, _| !name.as_bytes().starts_with(OWN_PREFIX));
         Ok(env)
     }
 
@@ -200,10 +201,12 @@ impl Terminals {
     ) -> Result<String, Refusal> {
         if argv.first().is_none_or(String::is_empty) || argv.iter().any(|part| part.contains('\0'))
         {
-            return Err(Refusal::not_allowed("That is not a command"));
+            return Err(Refusal::not_allowed(
+                "The command is empty or contains a NUL byte",
+            ));
         }
         let failed = |error: io::Error| Refusal::failed(format!("Could not start: {error}"));
-        // Held over the start, so that none begins behind the back of `close`.
+        // Locked during the start, so that `close` cannot miss a command.
         let mut open = lock(&self.open);
         let open = open
             .as_mut()
@@ -230,7 +233,7 @@ impl Terminals {
             keeper,
             screen: terminal.screen.clone(),
             decoder: Decoder::default(),
-            unwatched: Tail::new(UNWATCHED_BYTES_MAX),
+            unsent: Tail::new(UNSENT_BYTES_MAX),
             output: self.setup.output.clone(),
             audit: self.setup.audit.clone(),
             _slot: terminal._slot.clone(),
@@ -252,7 +255,7 @@ fn unknown(id: &str) -> Refusal {
 async fn ended(mut exit: Exit) -> TerminalExit {
     match exit.wait_for(Option::is_some).await {
         Ok(exit) => exit.clone(),
-        // Its task is gone, with the whole runtime.
+        // The task was dropped with the runtime.
         Err(_) => None,
     }
     .unwrap_or(TerminalExit {
@@ -267,15 +270,15 @@ fn exit_status(exit: TerminalExit) -> acp::TerminalExitStatus {
         .signal(exit.signal)
 }
 
-/// A command under way, as its task holds it.
+/// The task's side of a running command.
 struct Running {
     id: String,
     session_id: String,
     keeper: Kept,
     screen: Arc<Mutex<Tail>>,
     decoder: Decoder,
-    /// What no watcher has taken yet.
-    unwatched: Tail,
+    /// Output that is not sent yet.
+    unsent: Tail,
     output: mpsc::Sender<TerminalOutput>,
     audit: Auditor,
     _slot: Arc<OwnedSemaphorePermit>,
@@ -290,37 +293,37 @@ impl Running {
     ) {
         let mut buffer = vec![0; CHUNK_BYTES];
         let output = self.output.clone();
-        let (mut reading, mut watched, mut stopping) = (true, true, false);
-        let (mut shown, mut rested) = (0, Instant::now());
+        let (mut reading, mut has_receiver, mut stopping) = (true, true, false);
+        let (mut burst_bytes, mut burst_start) = (0, Instant::now());
         let status = loop {
             tokio::select! {
                 read = pipe.read(&mut buffer), if reading => match read {
                     Ok(count @ 1..) => self.take_in(&buffer[..count]),
                     _ => reading = false,
                 },
-                permit = output.reserve(), if watched && !self.unwatched.is_empty() && shown < SHOWN_AT_ONCE => {
+                permit = output.reserve(), if has_receiver && !self.unsent.is_empty() && burst_bytes < BURST_BYTES_MAX => {
                     let Ok(permit) = permit else {
-                        watched = false;
+                        has_receiver = false;
                         continue;
                     };
-                    let text = self.unwatched.take(CHUNK_BYTES);
-                    if rested.elapsed() > REST {
-                        (shown, rested) = (0, Instant::now());
+                    let text = self.unsent.take(CHUNK_BYTES);
+                    if burst_start.elapsed() > BURST_INTERVAL {
+                        (burst_bytes, burst_start) = (0, Instant::now());
                     }
-                    shown += text.len();
+                    burst_bytes += text.len();
                     permit.send(TerminalOutput { terminal_id: self.id.clone(), text, exit: None });
                 }
-                () = tokio::time::sleep_until(rested + REST), if shown >= SHOWN_AT_ONCE => {
-                    (shown, rested) = (0, Instant::now());
+                () = tokio::time::sleep_until(burst_start + BURST_INTERVAL), if burst_bytes >= BURST_BYTES_MAX => {
+                    (burst_bytes, burst_start) = (0, Instant::now());
                 }
-                // Also when nobody holds the terminal any more.
+                // Also resolves when the terminal is dropped.
                 _ = stop.wait_for(|stop| *stop), if !stopping => {
                     stopping = true;
                     self.keeper.end();
                 }
                 status = self.keeper.wait() => break status,
             }
-            // There may be no end of it, and others have their turn in between.
+            // Endless output must not starve other tasks.
             tokio::task::yield_now().await;
         };
         if reading && let Ok(pipe) = pipe.into_nonblocking_fd() {
@@ -337,7 +340,7 @@ impl Running {
         self.audit.record(&self.session_id, what);
         let last = TerminalOutput {
             terminal_id: self.id.clone(),
-            text: self.unwatched.take(usize::MAX),
+            text: self.unsent.take(usize::MAX),
             exit: Some(exit),
         };
         let _ = self.output.send(last).await;
@@ -350,10 +353,10 @@ impl Running {
 
     fn show(&mut self, text: &str) {
         lock(&self.screen).push(text);
-        self.unwatched.push(text);
+        self.unsent.push(text);
     }
 
-    /// What the command wrote last. Somebody outside may still hold the pipe, so its end may not come.
+    /// Reads the remaining output. The pipe may never end, because an unrelated process may hold it.
     fn take_rest(&mut self, pipe: &OwnedFd, buffer: &mut [u8]) {
         let mut left = LEFT_IN_PIPE_MAX;
         while left > 0

@@ -1,8 +1,8 @@
-//! The mark of a keeper: a number that every process below it carries, however it was started.
+//! The mark of a keeper: a number that every process below it inherits.
 //!
-//! The mark is the soft limit on file locks (`RLIMIT_LOCKS`), which Linux has not enforced since 2.4. A process inherits
-//! it over fork and exec, also in a session of its own and with a cleared environment, and `/proc/PID/limits` shows it of
-//! every process, also of those that hide their environment (ssh-agent, gpg-agent). Elsewhere than on Linux there is none.
+//! The mark is the soft limit on file locks (`RLIMIT_LOCKS`), which Linux has not enforced since 2.4. Processes inherit
+//! it across fork and exec, also in a new session and with a cleared environment. `/proc/PID/limits` shows it for every
+//! process, also for those that hide their environment (ssh-agent, gpg-agent). Other systems than Linux have no mark.
 
 use std::fmt;
 use std::os::unix::ffi::OsStrExt;
@@ -28,7 +28,7 @@ impl StoreId {
         let digest = Sha256::digest(path.as_os_str().as_bytes());
         let bytes = digest.iter().take(STORE_BITS as usize / 8);
         let id = bytes.fold(0, |id, byte| (id << 8) | u64::from(*byte));
-        // Limits that an administrator has set are small numbers: they belong to no data directory.
+        // The highest bit is always set, so that small limits set by an administrator match no data directory.
         Self(id | 1 << (STORE_BITS - 1))
     }
 }
@@ -45,12 +45,12 @@ impl FromStr for StoreId {
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         match u64::from_str_radix(text, 16) {
             Ok(id) if id >> STORE_BITS == 0 => Ok(Self(id)),
-            _ => Err(format!("{text:?} identifies no data directory")),
+            _ => Err(format!("{text:?} is not the id of a data directory")),
         }
     }
 }
 
-/// Names a keeper and the data directory of its server.
+/// Identifies a keeper and the data directory of its server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) struct Mark(u64);
 
@@ -101,7 +101,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn mark_names_its_store_and_its_keeper() {
+    fn mark_identifies_its_data_directory_and_its_keeper() {
         let store = StoreId::of(Path::new("/no/such/directory"));
         let mark = Mark::new(store, 4_194_303);
         assert_eq!((mark.store(), mark.keeper()), (store, 4_194_303));

@@ -1,11 +1,12 @@
-//! Keepers: the processes between the server and everything it starts for agents, so that nothing stays behind.
+//! Keepers: supervisor processes between the server and everything it starts for agents, so that no process is left
+//! running.
 //!
-//! `process` is what runs in a keeper; `supervise` starts keepers on the server's side and ends what a killed keeper
-//! leaves; `mark` recognises what was started below a keeper, also after the server's own end; `table` reads the
-//! processes of this machine.
+//! `process` runs in the keeper; `supervise` is the server's side, which starts keepers and ends the processes that a
+//! killed keeper leaves; `mark` identifies processes below a keeper, also after the server has ended; `table` reads the
+//! process table.
 //!
-//! Invariant: a process below a keeper ends with the keeper, or, if that was killed, by the server's hand at once, or, if
-//! that was killed as well, when the next server opens the same data directory.
+//! Invariant: a process below a keeper ends with the keeper. If the keeper was killed, the server ends the process at
+//! once; if the server was killed too, the next server of the same data directory ends it at its start.
 
 mod mark;
 mod process;

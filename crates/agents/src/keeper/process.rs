@@ -1,13 +1,12 @@
-//! The keeper itself: the process between the server and an agent, which leaves nothing behind.
+//! The keeper process: runs one command and ends everything below it.
 //!
-//! Agents start servers, watchers and shells, some in sessions of their own, where killing a process
-//! group does not reach them. The keeper is started in the agent's place, starts the agent with its
-//! own standard streams, and adopts whatever the agent's processes leave orphaned. It ends, and ends
-//! everything below it first, when the agent ends, when it is asked to (SIGTERM), or when the server
-//! is gone, however that came about.
+//! Agents start servers, watchers and shells, some in sessions of their own, where killing a process group does not
+//! reach them. The server starts the keeper instead of the agent; the keeper starts the agent with its own standard
+//! streams and adopts orphaned processes of the agent. When the agent exits, on SIGTERM, or when the server has ended
+//! for any reason, the keeper ends everything below it and exits.
 //!
-//! It runs single-threaded in a process of its own: our binary with `keeper --store ID --parent PID -- COMMAND`. With a
-//! store it marks what it starts, so that the server can end that if the keeper is killed.
+//! It is single-threaded and runs as `liminal keeper --store ID --parent PID -- COMMAND`. With `--store`, everything it
+//! starts carries its mark, so that the server can end it if the keeper is killed.
 
 use std::ffi::OsString;
 use std::io::{self, Read, Write};
@@ -27,17 +26,17 @@ use signal_hook::low_level::pipe;
 use super::mark::{Mark, StoreId};
 use super::table::{descendants, kill_until_none};
 
-/// What a shell answers when it could not start a command.
+/// The exit code, as of a shell, for a command that could not be started.
 const COULD_NOT_START: u8 = 127;
-/// How often we look where the kernel cannot tell us of our parent's end.
+/// Interval for checking the parent on systems that do not report its end.
 const LOOK_AGAIN: Timespec = Timespec {
     tv_sec: 0,
     tv_nsec: 200_000_000,
 };
-/// After this long, whatever still refuses to die is the kernel's business.
+/// Maximum wait for killed processes to disappear, after which the keeper exits anyway.
 const KILL_DEADLINE: Duration = Duration::from_secs(10);
 
-/// Keeps the command until its end and returns its exit code (128 + signal for one that was killed).
+/// Runs the command until its end and returns its exit code (128 + signal number if it was killed).
 pub fn keep(parent: u32, store: Option<StoreId>, command: &[OsString]) -> u8 {
     let mut stderr = io::stderr();
     let Some((program, args)) = command.split_first() else {
@@ -46,7 +45,7 @@ pub fn keep(parent: u32, store: Option<StoreId>, command: &[OsString]) -> u8 {
     };
     adopt_orphans();
     if let Some(store) = store {
-        // Without a mark the processes below are still found by their group and by their descent.
+        // Without a mark the processes below are still found by their process group and their parents.
         let _ = Mark::new(store, std::process::id()).carry();
     }
     let watch = match Watch::start(parent) {
@@ -63,26 +62,26 @@ pub fn keep(parent: u32, store: Option<StoreId>, command: &[OsString]) -> u8 {
             return COULD_NOT_START;
         }
     };
-    let code = watch.until_the_end_of(agent);
+    let code = watch.wait_for(agent);
     if code.is_none()
         && let Some(agent) = Pid::from_raw(agent as i32)
     {
-        // Not yet reaped, so the number is still its own.
+        // The agent is not reaped yet, so the process id is still its own.
         let _ = kill_process(agent, Signal::KILL);
     }
     end_everything_below();
     code.unwrap_or(128 + Signal::TERM.as_raw() as u8)
 }
 
-/// Orphans below us become our children instead of init's. Elsewhere than on Linux they stay init's.
+/// Makes orphaned descendants children of this process instead of init. Has no effect on other systems than Linux.
 fn adopt_orphans() {
     #[cfg(target_os = "linux")]
     let _ = rustix::process::set_child_subreaper(Some(getpid()));
 }
 
-/// Waits for the first thing that ends a keeper's life.
+/// Waits for the first event that ends a keeper.
 struct Watch {
-    /// Readable when a signal has come.
+    /// Becomes readable when a signal arrives.
     signals: UnixStream,
     asked_to_stop: Arc<AtomicBool>,
     parent: u32,
@@ -93,11 +92,11 @@ impl Watch {
     fn start(parent: u32) -> io::Result<Self> {
         let (signals, sender) = UnixStream::pair()?;
         signals.set_nonblocking(true)?;
-        // Before anything is started, so that no end goes unnoticed.
+        // Before the agent is started, so that its exit cannot be missed.
         let asked_to_stop = Arc::new(AtomicBool::new(false));
         flag::register(SIGTERM, asked_to_stop.clone())?;
         pipe::register(SIGTERM, sender.try_clone()?)?;
-        // On a terminal: its end is the end of everything below; an interrupt is for the command alone.
+        // On a terminal: a hangup ends everything below; an interrupt is for the command alone.
         flag::register(SIGHUP, asked_to_stop.clone())?;
         pipe::register(SIGHUP, sender.try_clone()?)?;
         flag::register(SIGINT, Arc::default())?;
@@ -111,8 +110,8 @@ impl Watch {
         })
     }
 
-    /// The agent's exit code, or nothing if we have to end it.
-    fn until_the_end_of(&self, agent: u32) -> Option<u8> {
+    /// Waits for the end of the agent and returns its exit code, or `None` if the keeper has to end it.
+    fn wait_for(&self, agent: u32) -> Option<u8> {
         loop {
             if let Some(code) = reap(agent) {
                 return Some(code);
@@ -133,13 +132,13 @@ impl Watch {
         }
     }
 
-    /// An orphan has another parent.
+    /// Whether the parent has ended, in which case this process has another parent.
     fn parent_is_gone(&self) -> bool {
         getppid().map(|pid| pid.as_raw_nonzero().get() as u32) != Some(self.parent)
     }
 }
 
-/// Becomes readable when the process ends, where the kernel can do that.
+/// A file descriptor that becomes readable when the process ends, if the system supports that.
 fn watch_process(pid: u32) -> Option<OwnedFd> {
     #[cfg(target_os = "linux")]
     {
@@ -153,7 +152,7 @@ fn watch_process(pid: u32) -> Option<OwnedFd> {
     }
 }
 
-/// Takes leave of every child that has ended. Some if the agent is among them.
+/// Reaps all children that have ended. Returns the exit code of the agent if it is among them.
 fn reap(agent: u32) -> Option<u8> {
     let mut code = None;
     while let Ok(Some((pid, status))) = wait(WaitOptions::NOHANG) {
@@ -172,7 +171,7 @@ fn exit_code(status: WaitStatus) -> u8 {
     }
 }
 
-/// Those whose parent dies become our children, and are seen next time.
+/// Kills all descendants. Orphans become children of this process and are found in the next pass.
 fn end_everything_below() {
     let below = || descendants(getpid());
     kill_until_none(

@@ -1,9 +1,9 @@
-//! Keepers as the server sees them: started, asked to end, and cleaned up after when they were killed.
+//! The server's side of keepers: starts them, ends them, and cleans up after killed ones.
 //!
-//! One task per keeper owns its process. A keeper that ends by itself has ended everything below it first. One that was
-//! killed has not: the task then kills whatever carries the keeper's mark or belongs to its process group.
+//! One task per keeper owns its process. A keeper that exits has ended everything below it first. A keeper that was
+//! killed has not, so the task then kills all processes that carry the keeper's mark or belong to its process group.
 //!
-//! Invariant: once a keeper counts as ended, nothing below it runs.
+//! Invariant: when the end of a keeper is reported, no process below it runs.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::ffi::OsString;
@@ -20,14 +20,14 @@ use tokio::sync::watch;
 use super::mark::{Mark, StoreId};
 use super::table::{self, Killed, Process};
 
-/// How long a keeper may take to end everything below it, before it is killed itself.
+/// Maximum time a keeper may take to end everything below it before it is killed.
 const KEEPER_DEADLINE: Duration = Duration::from_secs(1);
-/// How long processes that were killed may take to be gone. Later they are the kernel's business.
+/// Maximum wait for killed processes to disappear, after which the server stops trying.
 const KILL_DEADLINE: Duration = Duration::from_secs(2);
-/// The same for the last look at the end of the server.
+/// Like `KILL_DEADLINE`, for the cleanup when the server stops.
 const LAST_DEADLINE: Duration = Duration::from_millis(500);
 
-/// Starts the keepers of one server and leaves nothing of them behind. Clones share it.
+/// The keepers of one server. Clones share them.
 #[derive(Clone)]
 pub struct Keepers(Arc<Inner>);
 
@@ -35,12 +35,12 @@ struct Inner {
     /// `liminal keeper --store ID`.
     command: Vec<OsString>,
     store: StoreId,
-    /// By process id, until they are reaped.
+    /// Running keepers by process id, until they are reaped.
     running: watch::Sender<BTreeMap<u32, Ender>>,
 }
 
 impl Keepers {
-    /// `program` is this binary; `data_dir` is the server's, by which a later server recognises what this one left.
+    /// `program` is this binary. `data_dir` is part of the marks, by which a later server finds processes of this one.
     pub fn new(program: impl Into<OsString>, data_dir: &Path) -> Self {
         let store = StoreId::of(data_dir);
         let words = ["keeper".into(), "--store".into(), store.to_string().into()];
@@ -51,7 +51,7 @@ impl Keepers {
         }))
     }
 
-    /// The program that keeps a command, and its arguments before the command's own words.
+    /// The keeper's program, and its arguments up to the command that it runs.
     pub fn command(&self) -> (OsString, Vec<OsString>) {
         let mut words = self.0.command.clone();
         let program = words.remove(0);
@@ -60,7 +60,7 @@ impl Keepers {
         (program, words)
     }
 
-    /// Takes charge of a keeper that was just started, and of everything below it.
+    /// Supervises a keeper that was just started, and everything below it.
     pub fn take(&self, mut child: Child) -> Kept {
         let (ended, end) = watch::channel(None);
         let ender = Ender(watch::Sender::default());
@@ -81,10 +81,10 @@ impl Keepers {
         kept
     }
 
-    /// Kills what an earlier server of this data directory left. The data directory must be locked.
+    /// Kills processes left by an earlier server of this data directory. The data directory must be locked.
     pub fn clean_up(&self) {
         let killed = end_left_in(self.0.store, &[], KILL_DEADLINE);
-        report(killed, "an earlier server left these");
+        report(killed, "left by an earlier server");
     }
 
     /// Ends every keeper and everything below it.
@@ -99,7 +99,7 @@ impl Keepers {
         let _ = tokio::task::spawn_blocking(move || keepers.kill_all()).await;
     }
 
-    /// Kills every keeper and everything below it. It blocks, for half a second at most.
+    /// Kills every keeper and everything below it. Blocks for at most half a second.
     pub fn kill_all(&self) {
         let running: Vec<u32> = self.0.running.borrow().keys().copied().collect();
         for pid in &running {
@@ -108,11 +108,11 @@ impl Keepers {
             }
         }
         let killed = end_left_in(self.0.store, &running, LAST_DEADLINE);
-        report(killed, "the keepers of this server left these");
+        report(killed, "left by the keepers of this server");
     }
 }
 
-/// A running keeper, for the code that started it. It ends when this is dropped.
+/// The handle of a running keeper. Dropping it ends the keeper.
 pub struct Kept {
     pub pid: Option<u32>,
     pub stdin: Option<ChildStdin>,
@@ -122,7 +122,7 @@ pub struct Kept {
     end: End,
 }
 
-/// The end of a keeper, with its exit status where that is known.
+/// `Some` when the keeper has ended, with its exit status if that is known.
 type End = watch::Receiver<Option<Option<ExitStatus>>>;
 
 impl Kept {
@@ -141,7 +141,7 @@ impl Kept {
         async move {
             match end.wait_for(Option::is_some).await {
                 Ok(status) => status.flatten(),
-                // Its task is gone, with the whole runtime.
+                // The supervising task was dropped with the runtime.
                 Err(_) => None,
             }
         }
@@ -183,7 +183,7 @@ async fn supervise(
     };
     let status = status.ok();
     if let Some(pid) = pid {
-        // At once: the number may be another process's from now on.
+        // Immediately, because the process id may be reused from now on.
         of.0.running.send_modify(|running| {
             running.remove(&pid);
         });
@@ -191,23 +191,23 @@ async fn supervise(
             let store = of.0.store;
             let left = tokio::task::spawn_blocking(move || end_left_by(store, pid)).await;
             if let Ok(killed) = left {
-                report(killed, "a keeper that was killed left these");
+                report(killed, "left by a killed keeper");
             }
         }
     }
     ended.send_replace(Some(status));
 }
 
-/// The process of a keeper. It is asked to end when this is dropped.
+/// The process of a keeper. Dropping it sends SIGTERM.
 struct Keeper(Child);
 
 impl Keeper {
     fn ask_to_end(&self) {
-        // Known only until it is reaped, so the number is still its own.
+        // The id is `None` once the process is reaped, so this cannot be the id of another process.
         let pid = self.0.id().and_then(|pid| i32::try_from(pid).ok());
         if let Some(pid) = pid.and_then(Pid::from_raw) {
             let _ = kill_process(pid, Signal::TERM);
-            // A process below may have stopped it.
+            // A process below may have stopped the keeper with SIGSTOP.
             let _ = kill_process(pid, Signal::CONT);
         }
     }
@@ -236,12 +236,12 @@ fn end_left_by(store: StoreId, keeper: u32) -> Killed {
     let keeper = keeper as i32;
     #[cfg(not(target_os = "linux"))]
     if let Some(group) = Pid::from_raw(keeper) {
-        // The only relation that can be seen there.
+        // Without `/proc` the process group is the only way to find the processes.
         let _ = rustix::process::kill_process_group(group, Signal::KILL);
     }
     let look = || {
         let table = table::processes();
-        // A number that is in use again is another process's, and so is its group.
+        // If the process id is in use again, its group belongs to another process too.
         let reused = table.iter().any(|process| process.pid == keeper);
         let roots = table.iter().filter(|process| {
             (process.group == keeper && !reused) || Mark::of(process.pid) == Some(mark)
@@ -251,8 +251,8 @@ fn end_left_by(store: StoreId, keeper: u32) -> Killed {
     table::kill_until_none(look, reap, KILL_DEADLINE)
 }
 
-/// Kills everything that carries a mark of this data directory, unless its keeper still has a server. `ending` are the
-/// keepers of this server that are to end.
+/// Kills everything that carries a mark of this data directory, except processes whose keeper still has a running
+/// server. `ending` are the keepers of this server that are killed nevertheless.
 fn end_left_in(store: StoreId, ending: &[u32], deadline: Duration) -> Killed {
     let look = || {
         let marked = Mark::all().filter(|(_, mark)| mark.store() == store);
@@ -273,7 +273,7 @@ fn end_left_in(store: StoreId, ending: &[u32], deadline: Duration) -> Killed {
     table::kill_until_none(look, reap, deadline)
 }
 
-/// Whether the keeper runs and so does the process that started it.
+/// Whether the keeper and the server that started it are still running.
 fn has_server(table: &[Process], mark: Mark) -> bool {
     let keeper = table.iter().find(|process| process.pid == mark.keeper());
     keeper.is_some_and(|keeper| {
@@ -287,24 +287,24 @@ fn has_server(table: &[Process], mark: Mark) -> bool {
     })
 }
 
-/// These and everything below them, but never this process nor one that it was started by.
+/// The processes and everything below them, except this process and its ancestors.
 fn with_all_below(table: &[Process], roots: Vec<i32>) -> Vec<Pid> {
-    table::with_descendants(table, roots, &table::own_line(table))
+    table::with_descendants(table, roots, &table::with_ancestors(table))
 }
 
-/// Orphans are children of process 1, which may be this one.
+/// Reaps killed processes that became children of this process, which happens if it is process 1.
 fn reap(killed: &HashSet<Pid>) {
     for pid in killed {
         let _ = waitpid(Some(*pid), WaitOptions::NOHANG);
     }
 }
 
-fn report(killed: Killed, whose: &str) {
+fn report(killed: Killed, origin: &str) {
     if killed.count > 0 {
         tracing::warn!(
             killed = killed.count,
             left = killed.left,
-            "ended processes of agents: {whose}"
+            "killed remaining agent processes, {origin}"
         );
     }
 }

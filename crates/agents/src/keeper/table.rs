@@ -1,22 +1,23 @@
-//! The processes of this machine, from `/proc`; none where there is no `/proc`.
+//! The process table of this machine, read from `/proc`; empty on systems without `/proc`.
 
 use std::collections::HashSet;
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
 
-/// How often a process that does not end is killed again.
+/// Pause between two passes of killing.
 const PAUSE: Duration = Duration::from_millis(2);
 
 pub(super) struct Process {
     pub(super) pid: i32,
     pub(super) parent: i32,
     pub(super) group: i32,
-    /// Its first thread has. The others may still be about to, and until then its children are still its own.
+    /// Whether the first thread has ended. Other threads may still run, and children keep this parent until they end
+    /// too.
     pub(super) ended: bool,
 }
 
-/// Every process, with its parent.
+/// All processes.
 pub(super) fn processes() -> Vec<Process> {
     pids().filter_map(process).collect()
 }
@@ -28,7 +29,7 @@ pub(super) fn pids() -> impl Iterator<Item = i32> {
 
 fn process(pid: i32) -> Option<Process> {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    // The name stands in parentheses and may itself contain anything.
+    // The process name is in parentheses and may itself contain parentheses.
     let (_, after_name) = stat.rsplit_once(')')?;
     let mut fields = after_name.split_ascii_whitespace();
     Some(Process {
@@ -39,7 +40,7 @@ fn process(pid: i32) -> Option<Process> {
     })
 }
 
-/// Everything started by this process or by what it started.
+/// All descendants of a process that have not ended.
 pub fn descendants(ancestor: Pid) -> Vec<Pid> {
     let ancestor = ancestor.as_raw_nonzero().get();
     let mut found = with_descendants(&processes(), vec![ancestor], &HashSet::new());
@@ -47,7 +48,7 @@ pub fn descendants(ancestor: Pid) -> Vec<Pid> {
     found
 }
 
-/// These processes and everything below them, without those that have ended and those that are spared.
+/// The processes and their descendants, without ended ones. A spared process is left out with its descendants.
 pub(super) fn with_descendants(
     table: &[Process],
     roots: Vec<i32>,
@@ -70,8 +71,8 @@ pub(super) fn with_descendants(
     found
 }
 
-/// This process and those that it was started by.
-pub(super) fn own_line(table: &[Process]) -> HashSet<i32> {
+/// This process and its ancestors.
+pub(super) fn with_ancestors(table: &[Process]) -> HashSet<i32> {
     let mut line = HashSet::new();
     let mut next = Some(std::process::id() as i32);
     while let Some(pid) = next.filter(|pid| line.insert(*pid)) {
@@ -81,16 +82,17 @@ pub(super) fn own_line(table: &[Process]) -> HashSet<i32> {
     line
 }
 
-/// What became of processes that were to be killed.
+/// The result of killing processes.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Killed {
     pub(super) count: usize,
-    /// Some are still there at the deadline.
+    /// Processes still running at the deadline.
     pub(super) left: usize,
 }
 
-/// Kills what `look` finds until it finds nothing twice: a process may start others until it is dead, and while the table
-/// is read, one may go to another parent. `after` runs each time, with everything that was killed so far.
+/// Kills the processes that `look` finds until it finds none twice in a row: a process may start others until it is
+/// dead, and a process may get another parent while the table is read. `after` runs after each pass with all processes
+/// killed so far.
 pub(super) fn kill_until_none(
     mut look: impl FnMut() -> Vec<Pid>,
     mut after: impl FnMut(&HashSet<Pid>),
@@ -101,7 +103,7 @@ pub(super) fn kill_until_none(
     let mut empty = 0;
     loop {
         let mut found = look();
-        // A process of another user is not ours to kill.
+        // A process of another user cannot be killed and is not waited for.
         found.retain(|pid| kill_process(*pid, Signal::KILL) != Err(rustix::io::Errno::PERM));
         empty = if found.is_empty() { empty + 1 } else { 0 };
         let left = found.len();
@@ -131,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn descendants_of_ended_processes_are_found_and_spared_ones_are_not() {
+    fn descendants_include_children_of_ended_processes_but_no_spared_ones() {
         let table = [(10, 1), (11, 10), (12, 10), (13, 11), (14, 13), (15, 12)]
             .map(|(pid, parent)| process(pid, parent));
         let found = |roots: &[i32], spared: &[i32]| {

@@ -1,4 +1,4 @@
-//! An agent that comes as an archive, or as the program itself: checked, and unpacked so that nothing leaves its folder.
+//! Verification of an agent that is downloaded as an archive or a single program, so that no link leaves its directory.
 
 use std::fs::{self, File, Permissions};
 use std::io::{self, Read};
@@ -7,10 +7,10 @@ use std::path::{Component, Path};
 
 use sha2::{Digest, Sha256};
 
-/// The largest archive that is fetched.
+/// Maximum size of a download.
 pub(super) const ARCHIVE_BYTES_MAX: u64 = 512 * 1024 * 1024;
 
-/// How an archive is unpacked; `None` for a program that is no archive.
+/// The program that unpacks the archive; `None` if the download is the agent's program itself.
 pub(super) fn unpacker(url: &str) -> Option<&'static str> {
     let ends = |endings: &[&str]| endings.iter().any(|ending| url.ends_with(ending));
     match url {
@@ -20,12 +20,12 @@ pub(super) fn unpacker(url: &str) -> Option<&'static str> {
     }
 }
 
-/// That the file is what the list says it is.
+/// Checks the size and the SHA-256 of a download.
 pub(super) fn check(file: &Path, sha256: Option<&str>) -> Result<(), String> {
-    let cannot = |error: io::Error| format!("what was fetched cannot be read: {error}");
+    let cannot = |error: io::Error| format!("the download cannot be read: {error}");
     let mut reader = File::open(file).map_err(cannot)?;
     if reader.metadata().map_err(cannot)?.len() > ARCHIVE_BYTES_MAX {
-        return Err("what was fetched is larger than 512 MiB".to_owned());
+        return Err("the download is larger than 512 MiB".to_owned());
     }
     let Some(wanted) = sha256 else { return Ok(()) };
     let mut sum = Sha256::new();
@@ -44,45 +44,45 @@ pub(super) fn check(file: &Path, sha256: Option<&str>) -> Result<(), String> {
     match found == wanted {
         true => Ok(()),
         false => Err(format!(
-            "what was fetched is not what the list says: its SHA-256 is {found}, and not {wanted}"
+            "the download does not match the list: its SHA-256 is {found} instead of {wanted}"
         )),
     }
 }
 
-/// That nothing below the folder leads out of it, and that the program is there.
-pub(super) fn settle(folder: &Path, program: &str) -> Result<(), String> {
+/// Checks that no link leads out of the unpacked directory, and makes the program executable.
+pub(super) fn check_unpacked(folder: &Path, program: &str) -> Result<(), String> {
     walk(folder, 0)?;
     let path = folder.join(program);
     let is_file = path.symlink_metadata().is_ok_and(|found| found.is_file());
     if !is_file {
-        return Err(format!("there is no `{program}` in it"));
+        return Err(format!("the archive contains no `{program}`"));
     }
     fs::set_permissions(&path, Permissions::from_mode(0o755))
-        .map_err(|error| format!("`{program}` cannot be made to run: {error}"))
+        .map_err(|error| format!("`{program}` cannot be made executable: {error}"))
 }
 
-/// `depth` is how far the folder is below the one nothing may leave.
+/// Checks a directory and those in it. `depth` is its depth below the directory that no link may leave.
 fn walk(folder: &Path, depth: usize) -> Result<(), String> {
-    let cannot = |error: io::Error| format!("what was unpacked cannot be read: {error}");
+    let cannot = |error: io::Error| format!("the unpacked archive cannot be read: {error}");
     for entry in fs::read_dir(folder).map_err(cannot)? {
         let entry = entry.map_err(cannot)?;
         let kind = entry.file_type().map_err(cannot)?;
         if kind.is_symlink() {
             let target = fs::read_link(entry.path()).map_err(cannot)?;
-            if !stays(&target, depth) {
+            if !stays_inside(&target, depth) {
                 let name = entry.file_name().to_string_lossy().into_owned();
-                return Err(format!("`{name}` in it leads out of its folder"));
+                return Err(format!("the link `{name}` leads out of the archive"));
             }
         } else if kind.is_dir() {
             walk(&entry.path(), depth + 1)?;
         } else if !kind.is_file() {
-            return Err("there is something in it that is neither a file nor a folder".to_owned());
+            return Err("it contains an entry that is neither a file nor a directory".to_owned());
         }
     }
     Ok(())
 }
 
-fn stays(target: &Path, depth: usize) -> bool {
+fn stays_inside(target: &Path, depth: usize) -> bool {
     let mut left = depth;
     target.components().all(|part| match part {
         Component::Normal(_) => {
@@ -102,7 +102,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_file_that_is_not_what_the_list_says_is_refused() {
+    fn download_with_another_sha256_is_refused() {
         let dir = tempfile::tempdir().unwrap();
         let file = dir.path().join("a");
         fs::write(&file, "abc").unwrap();
@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn a_link_that_leads_out_is_refused_wherever_it_stands() {
+    fn link_out_of_the_archive_is_refused_in_any_directory() {
         for (place, target, fits) in [
             ("", "/etc/passwd", false),
             ("", "../x", false),
@@ -131,7 +131,7 @@ mod tests {
             fs::write(dir.path().join("agent"), "#!/bin/sh\n").unwrap();
             symlink(target, dir.path().join(place).join("link")).unwrap();
             assert_eq!(
-                settle(dir.path(), "agent").is_ok(),
+                check_unpacked(dir.path(), "agent").is_ok(),
                 fits,
                 "{place} {target}"
             );
@@ -139,14 +139,14 @@ mod tests {
     }
 
     #[test]
-    fn the_program_must_be_a_file_of_the_archive() {
+    fn archive_without_its_program_as_a_regular_file_is_refused() {
         let dir = tempfile::tempdir().unwrap();
         assert!(
-            settle(dir.path(), "agent")
+            check_unpacked(dir.path(), "agent")
                 .unwrap_err()
                 .contains("no `agent`")
         );
         symlink("elsewhere", dir.path().join("agent")).unwrap();
-        assert!(settle(dir.path(), "agent").is_err());
+        assert!(check_unpacked(dir.path(), "agent").is_err());
     }
 }

@@ -1,7 +1,7 @@
-//! Bringing an agent here: what is planned is run, with its output told as it comes.
+//! Installation of an agent: runs the planned commands and reports their output as it arrives.
 //!
-//! The keeper is between us and every program that is run, so that nothing of an installation that is cancelled, or
-//! whose server ends, stays behind.
+//! Every command runs below a keeper, so that no process of an installation stays when it is cancelled or the server
+//! ends.
 
 use std::collections::HashMap;
 use std::ffi::OsString;
@@ -15,21 +15,22 @@ use tokio::process::Command;
 use tokio::sync::watch;
 
 use super::archive;
-use super::listing::{Binary, Way};
+use super::listing::{Binary, Source};
 use super::place;
 use super::plan::{Plan, Step, archive_file};
 use crate::keeper::Keepers;
 
-/// Installations at the same time.
+/// Maximum concurrent installations.
 const JOBS_MAX: usize = 3;
-/// Output that is told of one; what follows is kept, and its end told when it is over.
-const TOLD_BYTES_MAX: usize = 64 * 1024;
-const TOLD_TIMES_MAX: usize = 1000;
+/// Maximum output reported while an installation runs, in bytes and in chunks. Of the output after that, only the end
+/// is reported when the installation ends.
+const REPORTED_BYTES_MAX: usize = 64 * 1024;
+const REPORTED_CHUNKS_MAX: usize = 1000;
 const CHUNK_BYTES: usize = 4096;
-/// How long output may still arrive once the installer has ended.
+/// Maximum wait for remaining output after the installer has exited.
 const LAST_OUTPUT_DEADLINE: Duration = Duration::from_secs(1);
 
-/// What happens while an agent is brought here.
+/// The progress of an installation.
 #[derive(Debug, Clone)]
 pub enum News {
     Output(String),
@@ -40,20 +41,22 @@ pub enum News {
 pub enum Ended {
     Installed,
     Cancelled,
-    /// Why, and what to do.
+    /// The reason, and what the user can do.
     Failed(String),
 }
 
-/// Why nothing was begun.
+/// Why an installation was not started.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum NotInstalled {
     #[error("{0}")]
     Impossible(String),
-    #[error("Three agents are being installed already. Wait until one of them is done.")]
+    #[error(
+        "Three agents are being installed already. Wait until one of them is finished, then try again."
+    )]
     TooMany,
 }
 
-/// The installations under way.
+/// The running installations.
 #[derive(Clone, Default)]
 pub struct Installs {
     jobs: Arc<Mutex<HashMap<String, Job>>>,
@@ -64,48 +67,48 @@ struct Job {
     output: Arc<Mutex<Output>>,
 }
 
-/// What it has said: the end of it, and how much of it was told.
+/// The end of the output, and how much of the output was reported.
 #[derive(Default)]
 struct Output {
     text: String,
-    told_bytes: usize,
-    told_times: usize,
+    reported_bytes: usize,
+    reported_chunks: usize,
 }
 
 impl Output {
-    /// What is to be told of this.
-    fn take(&mut self, said: &str) -> Option<String> {
-        self.text.push_str(said);
-        let mut excess = self.text.len().saturating_sub(TOLD_BYTES_MAX);
+    /// Adds output, and returns the text to report, if any.
+    fn take(&mut self, output: &str) -> Option<String> {
+        self.text.push_str(output);
+        let mut excess = self.text.len().saturating_sub(REPORTED_BYTES_MAX);
         while !self.text.is_char_boundary(excess) {
             excess += 1;
         }
         self.text.drain(..excess);
-        if !self.tells() {
+        if !self.can_report() {
             return None;
         }
-        self.told_bytes += said.len();
-        self.told_times += 1;
-        Some(match self.tells() {
-            true => said.to_owned(),
-            false => format!("{said}\n… it says more, of which you will see the end.\n"),
+        self.reported_bytes += output.len();
+        self.reported_chunks += 1;
+        Some(match self.can_report() {
+            true => output.to_owned(),
+            false => format!("{output}\n… further output is hidden; its end follows.\n"),
         })
     }
 
-    fn tells(&self) -> bool {
-        self.told_bytes < TOLD_BYTES_MAX && self.told_times < TOLD_TIMES_MAX
+    fn can_report(&self) -> bool {
+        self.reported_bytes < REPORTED_BYTES_MAX && self.reported_chunks < REPORTED_CHUNKS_MAX
     }
 }
 
 impl Installs {
-    /// Begins, unless that one is under way already, in which case what it has said so far is returned.
+    /// Starts an installation. If it is already running, its output so far is returned.
     pub fn begin(
         &self,
         cli_type: &str,
         plan: Plan,
         keepers: Keepers,
         env: Vec<(OsString, OsString)>,
-        tell: impl Fn(News) + Send + Sync + 'static,
+        report: impl Fn(News) + Send + Sync + 'static,
     ) -> Result<String, NotInstalled> {
         let mut jobs = self.lock();
         if let Some(job) = jobs.get(cli_type) {
@@ -129,11 +132,11 @@ impl Installs {
                 env,
                 output,
                 stopping,
-                tell: &tell,
+                report: &report,
             };
             let ended = run.carry_out(plan).await;
             installs.lock().remove(&cli_type);
-            tell(News::Ended(ended));
+            report(News::Ended(ended));
         });
         Ok(String::new())
     }
@@ -142,7 +145,7 @@ impl Installs {
         self.lock().contains_key(cli_type)
     }
 
-    /// Ends it, if it is under way; that it has ended is told as news.
+    /// Cancels an installation, if it is running. Its end is reported as `News::Ended`.
     pub fn cancel(&self, cli_type: &str) {
         if let Some(job) = self.lock().get(cli_type) {
             job.stop.send_replace(true);
@@ -169,7 +172,7 @@ struct Run<'a> {
     env: Vec<(OsString, OsString)>,
     output: Arc<Mutex<Output>>,
     stopping: watch::Receiver<bool>,
-    tell: &'a (dyn Fn(News) + Send + Sync),
+    report: &'a (dyn Fn(News) + Send + Sync),
 }
 
 impl Run<'_> {
@@ -180,27 +183,27 @@ impl Run<'_> {
             return Ended::Failed(format!("{folder} cannot be written: {error}."));
         }
         let ended = self.steps(&plan).await;
-        // An update that failed leaves the installer's own undoing; half of a first one is thrown away.
+        // A failed update is left as the installer has rolled it back; a failed first installation is removed.
         let tidied = match (&ended, was_here) {
             (Ended::Installed, _) | (_, true) => place::finish(&plan.folder),
             (_, false) => std::fs::remove_dir_all(&plan.folder),
         };
         if let Err(error) = tidied {
-            tracing::warn!(%error, folder = %plan.folder.display(), "could not be tidied up");
+            tracing::warn!(%error, folder = %plan.folder.display(), "could not clean up after an installation");
         }
-        let said = lock(&self.output);
-        if !said.tells() {
-            let from = said.text.len().saturating_sub(CHUNK_BYTES);
-            let end = said.text.get(from..).unwrap_or_default().to_owned();
-            drop(said);
-            (self.tell)(News::Output(end));
+        let output = lock(&self.output);
+        if !output.can_report() {
+            let from = output.text.len().saturating_sub(CHUNK_BYTES);
+            let end = output.text.get(from..).unwrap_or_default().to_owned();
+            drop(output);
+            (self.report)(News::Output(end));
         }
         ended
     }
 
     async fn steps(&self, plan: &Plan) -> Ended {
         let unpacked = place::unpacked(&plan.folder);
-        if let Way::Binary(_) = &plan.way {
+        if let Source::Binary(_) = &plan.source {
             let _ = std::fs::remove_dir_all(&unpacked);
             if let Err(error) = std::fs::create_dir_all(&unpacked) {
                 return Ended::Failed(format!(
@@ -214,12 +217,12 @@ impl Run<'_> {
             if ended != Ended::Installed {
                 return ended;
             }
-            let Way::Binary(binary) = &plan.way else {
+            let Source::Binary(binary) = &plan.source else {
                 continue;
             };
             let last = number + 1 == plan.steps.len();
             if let Err(reason) = after_step(binary, &plan.folder, number == 0, last).await {
-                return Ended::Failed(format!("It was not installed: {reason}."));
+                return Ended::Failed(format!("The agent was not installed: {reason}."));
             }
         }
         Ended::Installed
@@ -246,7 +249,9 @@ impl Run<'_> {
             .spawn();
         let mut keeper = match spawned {
             Ok(child) => self.keepers.take(child),
-            Err(error) => return Ended::Failed(format!("It could not be begun: {error}.")),
+            Err(error) => {
+                return Ended::Failed(format!("The installer could not be started: {error}."));
+            }
         };
         let (stdout, stderr) = (keeper.stdout.take(), keeper.stderr.take());
         let mut stopping = self.stopping.clone();
@@ -257,7 +262,7 @@ impl Run<'_> {
                 _ = &mut passing_on => return keeper.wait().await,
                 status = keeper.wait() => status,
             };
-            // A process that is none of the installer's may still hold the pipes.
+            // An unrelated process may still hold the pipes.
             let _ = tokio::time::timeout(LAST_OUTPUT_DEADLINE, passing_on).await;
             status
         };
@@ -289,14 +294,14 @@ impl Run<'_> {
         let Some(mut stream) = stream else { return };
         let mut buffer = vec![0; CHUNK_BYTES];
         while let Ok(count @ 1..) = stream.read(&mut buffer).await {
-            let said = String::from_utf8_lossy(&buffer[..count]).replace('\r', "\n");
-            let shown: String = said
+            let output = String::from_utf8_lossy(&buffer[..count]).replace('\r', "\n");
+            let shown: String = output
                 .chars()
                 .filter(|c| *c == '\n' || !c.is_control())
                 .collect();
-            let told = lock(&self.output).take(&shown);
-            if let Some(text) = told {
-                (self.tell)(News::Output(text));
+            let reported = lock(&self.output).take(&shown);
+            if let Some(text) = reported {
+                (self.report)(News::Output(text));
             }
         }
     }
@@ -322,7 +327,7 @@ async fn after_step(
             archive::check(&file, binary.sha256.as_deref())?;
         }
         if last {
-            archive::settle(&unpacked, &binary.program)?;
+            archive::check_unpacked(&unpacked, &binary.program)?;
             let _ = std::fs::remove_file(archive);
         }
         Ok(())
@@ -332,7 +337,7 @@ async fn after_step(
         .unwrap_or_else(|error| Err(error.to_string()))
 }
 
-/// What a person can do about it, from what the installer said.
+/// What the user can do about a failure, derived from the installer's output.
 fn hint(output: &str) -> &'static str {
     let says = |signs: &[&str]| signs.iter().any(|sign| output.contains(sign));
     match () {
@@ -350,20 +355,22 @@ fn hint(output: &str) -> &'static str {
         () if says(&["CERT"]) => {
             "A certificate was not trusted; a proxy may be in between. Give npm its certificate (NODE_EXTRA_CA_CERTS), then try again."
         }
-        () if says(&["ENOSPC", "No space left"]) => "The disk is full. Make room, then try again.",
+        () if says(&["ENOSPC", "No space left"]) => {
+            "The disk is full. Free some space, then try again."
+        }
         () if says(&["EACCES", "EPERM", "Permission denied"]) => {
-            "Something may not be written. Look for the path in the output, make it writable, then try again."
+            "A path is not writable. Find it in the output, make it writable, then try again."
         }
         () if says(&["E404", "ETARGET", "404"]) => {
-            "That version is not there (any more). Refresh the list of agents, then try again."
+            "That version does not exist (any more). Refresh the list of agents, then try again."
         }
         () if says(&["Python>="]) => {
-            "It needs a newer Python. `uv python install` gets one; then try again."
+            "The agent needs a newer Python. Install one with `uv python install`, then try again."
         }
         () if says(&["EBADENGINE"]) => {
-            "Your Node is too old for it. Install a newer one (https://nodejs.org), then try again."
+            "The installed Node is too old for the agent. Install a newer one (https://nodejs.org), then try again."
         }
-        () => "The output says why. Try again, or run the command in a terminal.",
+        () => "See the output for the reason. Try again, or run the command in a terminal.",
     }
 }
 
@@ -372,20 +379,23 @@ mod tests {
     use super::*;
 
     #[test]
-    fn endless_output_is_told_up_to_a_bound_and_its_end_is_kept() {
+    fn endless_output_is_reported_up_to_a_limit_and_its_end_is_kept() {
         let mut output = Output::default();
-        let told: usize = (0..5000)
+        let reported: usize = (0..5000)
             .filter_map(|n| output.take(&format!("line {n}\n")))
             .count();
-        assert_eq!(told, TOLD_TIMES_MAX);
+        assert_eq!(reported, REPORTED_CHUNKS_MAX);
         let long = "x".repeat(CHUNK_BYTES);
         let mut output = Output::default();
-        let told: usize = (0..100)
+        let reported: usize = (0..100)
             .filter_map(|_| output.take(&long))
             .map(|text| text.len())
             .sum();
-        assert!(told < TOLD_BYTES_MAX + 2 * CHUNK_BYTES, "{told}");
+        assert!(
+            reported < REPORTED_BYTES_MAX + 2 * CHUNK_BYTES,
+            "{reported}"
+        );
         output.take("the end");
-        assert!(output.text.len() <= TOLD_BYTES_MAX && output.text.ends_with("the end"));
+        assert!(output.text.len() <= REPORTED_BYTES_MAX && output.text.ends_with("the end"));
     }
 }

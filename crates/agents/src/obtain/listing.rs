@@ -1,14 +1,14 @@
-//! The list of agents: the one that ships with us, and a newer one somebody asked for.
+//! The list of agents: the shipped one, and a newer one fetched on request.
 //!
-//! Both are in the format of the public ACP registry, and both are read strictly: what a list says becomes a
-//! command line, so an agent with anything unusual in it is left out, by name and with the reason. `program` and `node`
-//! are additions of ours to that format.
+//! Both have the format of the public ACP registry, with the additional fields `program` and `node`. They are read
+//! strictly, because their values become command lines: an agent with an unexpected value is left out, and reported
+//! with the reason.
 
 use std::collections::{BTreeMap, HashSet};
 
 use serde::{Deserialize, Serialize};
 
-/// Where the newer list comes from, unless somebody names another place.
+/// The default address of the newer list.
 pub const REGISTRY_URL: &str =
     "https://cdn.agentclientprotocol.com/registry/v1/latest/registry.json";
 pub(super) const LIST_BYTES_MAX: usize = 1024 * 1024;
@@ -19,23 +19,23 @@ const WORDS_MAX: usize = 20;
 const WORD_MAX: usize = 200;
 const SHIPPED: &str = include_str!("shipped.json");
 
-/// One agent of the list.
+/// A listed agent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Listed {
     pub id: String,
     pub name: String,
     pub about: String,
     pub version: String,
-    /// How it can be brought here, the best first; never empty.
-    pub(super) ways: Vec<Way>,
-    /// What it is called on `PATH`, where that name cannot mean anything else.
+    /// Sources from which it can be installed, the preferred first; never empty.
+    pub(super) sources: Vec<Source>,
+    /// Its program on `PATH`, if that name is unambiguous.
     pub program: Option<String>,
-    /// What it asks of Node, as far as the list knows.
+    /// The range of Node versions it requires, if known.
     pub(super) node: Option<String>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Way {
+pub(super) enum Source {
     Npm(Package),
     Uv(Package),
     Binary(Binary),
@@ -43,34 +43,34 @@ pub(super) enum Way {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Package {
-    /// Without its version.
+    /// The package name without version.
     pub(super) name: String,
-    /// As the installer is told: with its version, if the list has one.
+    /// The package as passed to the installer: with its version, if the list has one.
     pub(super) spec: String,
     pub(super) args: Vec<String>,
     pub(super) env: Vec<(String, String)>,
 }
 
-/// An archive, or the program itself, for this platform.
+/// An archive or a single program for this platform.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Binary {
     pub(super) url: String,
     pub(super) sha256: Option<String>,
-    /// Relative to where it is unpacked, without dots.
+    /// The program's path in the unpacked archive, without `.` and `..`.
     pub(super) program: String,
     pub(super) args: Vec<String>,
     pub(super) env: Vec<(String, String)>,
 }
 
-/// What came of asking for a newer list.
+/// The result of fetching a newer list.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Refreshed {
     pub agents: usize,
-    /// Those left out, each with why.
+    /// The agents left out, each with the reason.
     pub left_out: Vec<String>,
 }
 
-impl Way {
+impl Source {
     pub(super) fn args(&self) -> &[String] {
         match self {
             Self::Npm(package) | Self::Uv(package) => &package.args,
@@ -87,7 +87,7 @@ impl Way {
 }
 
 impl Listed {
-    /// What we call it.
+    /// Its id in the catalog.
     pub fn our_id(&self) -> &str {
         our_id(&self.id)
     }
@@ -96,18 +96,20 @@ impl Listed {
         self.node.as_deref()
     }
 
-    /// What it is started with, whichever way it came.
+    /// The arguments it is started with.
     pub fn args(&self) -> Vec<String> {
-        self.ways
+        self.sources
             .first()
-            .map_or(vec![], |way| way.args().to_owned())
+            .map_or(vec![], |source| source.args().to_owned())
     }
 
     pub fn env(&self) -> Vec<(String, String)> {
-        self.ways.first().map_or(vec![], |way| way.env().to_owned())
+        self.sources
+            .first()
+            .map_or(vec![], |source| source.env().to_owned())
     }
 
-    /// Two letters for narrow places.
+    /// An abbreviation of two letters.
     pub fn badge(&self) -> String {
         let words = self.name.split([' ', '-']).filter(|word| !word.is_empty());
         let initials: String = words
@@ -122,7 +124,7 @@ impl Listed {
     }
 }
 
-/// Agents the list calls otherwise than we do.
+/// The catalog id of an agent, which differs from its id in the registry for the built-in ones.
 pub(super) fn our_id(id: &str) -> &str {
     match id {
         "claude-acp" | "claude-code-acp" | "claude-agent-acp" => "claude-code",
@@ -185,37 +187,37 @@ struct RawBinary {
     env: BTreeMap<String, String>,
 }
 
-/// The agents of a list, and those left out, each with why. An error refuses the list as a whole.
+/// The agents of a list, and those left out, each with the reason. An error rejects the whole list.
 pub(super) fn read(text: &str) -> Result<(Vec<Listed>, Vec<String>), String> {
     if text.len() > LIST_BYTES_MAX {
         let limit = LIST_BYTES_MAX / 1024;
         return Err(format!("it is longer than {limit} KiB"));
     }
-    let list: RawList =
-        serde_json::from_str(text).map_err(|error| format!("it is no list of agents: {error}"))?;
+    let list: RawList = serde_json::from_str(text)
+        .map_err(|error| format!("it is not a list of agents: {error}"))?;
     if list.agents.len() > AGENTS_MAX {
-        return Err(format!("it names more than {AGENTS_MAX} agents"));
+        return Err(format!("it has more than {AGENTS_MAX} agents"));
     }
     let mut agents: Vec<Listed> = vec![];
     let mut left_out = vec![];
     let mut seen = HashSet::new();
     for raw in list.agents {
-        let called: String = raw["id"]
+        let label: String = raw["id"]
             .as_str()
-            .map_or("one without an id".to_owned(), shown);
+            .map_or("an agent without an id".to_owned(), shown);
         match agent(raw) {
             Ok(listed) if seen.insert(our_id(&listed.id).to_owned()) => agents.push(listed),
-            Ok(_) => left_out.push(format!("{called}: it is in the list twice")),
-            Err(reason) => left_out.push(format!("{called}: {reason}")),
+            Ok(_) => left_out.push(format!("{label}: it is listed twice")),
+            Err(reason) => left_out.push(format!("{label}: {reason}")),
         }
     }
     if agents.is_empty() {
-        return Err("it has no agent that could be brought here".to_owned());
+        return Err("it has no agent that can be installed".to_owned());
     }
     Ok((agents, left_out))
 }
 
-/// For people: a stranger's text, short and without control characters.
+/// An untrusted text for display, shortened and without control characters.
 fn shown(text: &str) -> String {
     text.chars()
         .filter(|c| !c.is_control())
@@ -227,36 +229,36 @@ fn agent(raw: serde_json::Value) -> Result<Listed, String> {
     let raw: RawAgent = serde_json::from_value(raw).map_err(|error| shown(&error.to_string()))?;
     let reserved = ["liminal", "claude-code", "codex"];
     if !is_id(&raw.id) || reserved.contains(&raw.id.as_str()) {
-        return Err("its id cannot be used".to_owned());
+        return Err("its id is invalid or reserved".to_owned());
     }
     let name = raw.name.trim().to_owned();
     if name.is_empty() || name.chars().count() > NAME_MAX || name.contains(char::is_control) {
-        return Err("its name cannot be shown".to_owned());
+        return Err("its name is empty, too long or has control characters".to_owned());
     }
     if !is_version(&raw.version) {
-        return Err("its version cannot be used".to_owned());
+        return Err("its version is invalid".to_owned());
     }
     let distribution = raw.distribution;
-    let mut ways = vec![];
+    let mut sources = vec![];
     if let Some(npx) = distribution.npx {
-        ways.push(Way::Npm(package(npx, npm_name)?));
+        sources.push(Source::Npm(package(npx, npm_name)?));
     }
     if let Some(uvx) = distribution.uvx {
-        ways.push(Way::Uv(package(uvx, python_name)?));
+        sources.push(Source::Uv(package(uvx, python_name)?));
     }
     let mut binaries = distribution.binary;
     if let Some(ours) = binaries.remove(&platform()) {
-        ways.push(Way::Binary(binary(ours)?));
+        sources.push(Source::Binary(binary(ours)?));
     }
-    if ways.is_empty() {
-        return Err(format!("there is none for {}", platform()));
+    if sources.is_empty() {
+        return Err(format!("it is not available for {}", platform()));
     }
     if raw
         .program
         .as_deref()
         .is_some_and(|program| !is_plain(program))
     {
-        return Err("its program cannot be used".to_owned());
+        return Err("its program is invalid".to_owned());
     }
     let about = raw.description.chars().filter(|c| !c.is_control());
     Ok(Listed {
@@ -264,13 +266,13 @@ fn agent(raw: serde_json::Value) -> Result<Listed, String> {
         id: raw.id,
         name,
         version: raw.version,
-        ways,
+        sources,
         program: raw.program,
         node: raw.node.filter(|range| range.len() <= NAME_MAX),
     })
 }
 
-/// As the registry names platforms.
+/// This platform, as the registry names it.
 fn platform() -> String {
     let system = match std::env::consts::OS {
         "macos" => "darwin",
@@ -284,7 +286,7 @@ fn is_id(id: &str) -> bool {
     id.starts_with(|c: char| c.is_ascii_lowercase()) && id.len() <= 40 && id.chars().all(rest)
 }
 
-/// Nothing an installer or a shell could take for anything but a word.
+/// Whether an installer and a shell can read the word only as a plain word, not as an option, path or URL.
 fn is_plain(word: &str) -> bool {
     let allowed = |c: char| c.is_ascii_alphanumeric() || "._-+".contains(c);
     word.starts_with(|c: char| c.is_ascii_alphanumeric())
@@ -337,11 +339,11 @@ fn words(args: Vec<String>) -> Result<Vec<String>, String> {
     let fits = |word: &String| word.len() <= WORD_MAX && !word.contains(char::is_control);
     match args.len() <= WORDS_MAX && args.iter().all(fits) {
         true => Ok(args),
-        false => Err("its arguments cannot be used".to_owned()),
+        false => Err("its arguments are invalid".to_owned()),
     }
 }
 
-/// Variables that decide what is run, or where, are not a list's business.
+/// The environment variables of a list entry. Variables that change which program runs, or where, are rejected.
 fn variables(env: BTreeMap<String, String>) -> Result<Vec<(String, String)>, String> {
     let ours = |name: &str| {
         let prefixes = ["LD_", "DYLD_", "LIMINAL_", "NPM_", "UV_", "PYTHON"];
@@ -359,21 +361,21 @@ fn variables(env: BTreeMap<String, String>) -> Result<Vec<(String, String)>, Str
     };
     match env.len() <= WORDS_MAX && env.iter().all(fits) {
         true => Ok(env.into_iter().collect()),
-        false => Err("its environment cannot be used".to_owned()),
+        false => Err("its environment is invalid".to_owned()),
     }
 }
 
 fn binary(raw: RawBinary) -> Result<Binary, String> {
-    if !is_address(&raw.archive) {
-        return Err("its address cannot be used; only https is".to_owned());
+    if !is_https_url(&raw.archive) {
+        return Err("its URL is invalid or does not use https".to_owned());
     }
     let hex = |sum: &String| sum.len() == 64 && sum.chars().all(|c| c.is_ascii_hexdigit());
     if raw.sha256.as_ref().is_some_and(|sum| !hex(sum)) {
-        return Err("its SHA-256 is none".to_owned());
+        return Err("its SHA-256 is invalid".to_owned());
     }
     let program = raw.cmd.strip_prefix("./").unwrap_or(&raw.cmd);
     if !program.split('/').all(is_plain) {
-        return Err("its program cannot be used".to_owned());
+        return Err("its program is invalid".to_owned());
     }
     Ok(Binary {
         url: raw.archive,
@@ -384,14 +386,14 @@ fn binary(raw: RawBinary) -> Result<Binary, String> {
     })
 }
 
-/// Over https, with a host and without anything a program could read otherwise.
-pub(super) fn is_address(url: &str) -> bool {
+/// Whether the URL uses https, has a host, and has no characters that a program could interpret differently.
+pub(super) fn is_https_url(url: &str) -> bool {
     let allowed = |c: char| c.is_ascii_alphanumeric() || "-._~/:%+=?&,".contains(c);
     let host = |rest: &str| rest.starts_with(|c: char| c.is_ascii_alphanumeric());
     url.strip_prefix("https://").is_some_and(host) && url.len() <= 500 && url.chars().all(allowed)
 }
 
-/// The list as it is kept: what was understood, and nothing else.
+/// The list as it is saved, without unknown fields.
 pub(super) fn write(agents: &[Listed]) -> String {
     let package = |package: &Package| RawPackage {
         package: package.spec.clone(),
@@ -400,11 +402,11 @@ pub(super) fn write(agents: &[Listed]) -> String {
     };
     let raw = |listed: &Listed| {
         let mut distribution = RawDistribution::default();
-        for way in &listed.ways {
-            match way {
-                Way::Npm(npm) => distribution.npx = Some(package(npm)),
-                Way::Uv(uv) => distribution.uvx = Some(package(uv)),
-                Way::Binary(binary) => {
+        for source in &listed.sources {
+            match source {
+                Source::Npm(npm) => distribution.npx = Some(package(npm)),
+                Source::Uv(uv) => distribution.uvx = Some(package(uv)),
+                Source::Binary(binary) => {
                     let raw = RawBinary {
                         archive: binary.url.clone(),
                         sha256: binary.sha256.clone(),
@@ -447,16 +449,20 @@ mod tests {
     }
 
     #[test]
-    fn the_list_that_ships_is_read_whole_and_survives_being_kept() {
+    fn shipped_list_is_read_whole_and_again_after_it_was_saved() {
         let (agents, left_out) = read(SHIPPED).unwrap();
-        // An archive for another platform is the only reason to leave one out.
-        assert!(left_out.iter().all(|one| one.contains("there is none for")));
+        // Only agents for other platforms may be left out.
+        assert!(
+            left_out
+                .iter()
+                .all(|one| one.contains("it is not available for"))
+        );
         assert!(agents.len() >= 13, "{}", agents.len());
         assert_eq!(read(&write(&agents)).unwrap().0, agents);
     }
 
     #[test]
-    fn a_package_that_could_be_an_option_a_path_or_an_address_is_left_out() {
+    fn package_that_could_be_an_option_a_path_or_a_url_is_left_out() {
         let hostile = [
             "--global",
             "-g",
@@ -490,7 +496,7 @@ mod tests {
     }
 
     #[test]
-    fn an_id_that_is_ours_or_could_be_a_path_is_left_out() {
+    fn reserved_or_path_like_id_is_left_out() {
         for id in [
             "liminal",
             "codex",
@@ -507,11 +513,11 @@ mod tests {
             assert_eq!(read.0.len(), 1, "{id}");
         }
         let twice = list(json!([npx("a", "x"), npx("a", "y")])).unwrap();
-        assert_eq!(twice.1, ["a: it is in the list twice"]);
+        assert_eq!(twice.1, ["a: it is listed twice"]);
     }
 
     #[test]
-    fn an_archive_comes_over_https_and_its_program_stays_inside() {
+    fn archive_without_https_or_with_a_program_outside_is_left_out() {
         let of = |archive: &str, cmd: &str| {
             let target = json!({"archive": archive, "cmd": cmd});
             let agent = json!({"id": "a", "name": "A", "version": "1.0.0",
@@ -544,7 +550,7 @@ mod tests {
     }
 
     #[test]
-    fn variables_that_decide_what_is_run_are_refused() {
+    fn variables_that_change_the_program_run_are_rejected() {
         for name in [
             "PATH",
             "LD_PRELOAD",
@@ -561,7 +567,7 @@ mod tests {
     }
 
     #[test]
-    fn a_list_that_is_none_or_too_long_is_refused_as_a_whole() {
+    fn malformed_or_too_long_list_is_rejected_as_a_whole() {
         for text in ["", "[]", "{}", r#"{"agents": 1}"#, r#"{"agents": []}"#] {
             assert!(read(text).is_err(), "{text}");
         }

@@ -1,10 +1,11 @@
-//! Agents that are not on this machine yet: which there are, how each is brought here, and whether it is.
+//! Installation of agents: the list of available agents, and the installed ones in the data directory.
 //!
-//! `listing` reads the list (ours, or a newer one in the format of the public ACP registry) and `fetch` asks for a newer
-//! one, `place` knows where an agent stands once it is here, `plan` says what would be run and `install` runs it, `archive`
-//! checks those that come as one, `node` knows what Node there is.
+//! `listing` reads a list in the format of the public ACP registry (the shipped one, or a newer one that `fetch` has
+//! downloaded); `place` finds installed agents; `plan` determines the commands of an installation and `install` runs
+//! them; `archive` verifies downloaded archives; `node` determines the version of Node.
 //!
-//! Invariant: only what is in the list is ever brought, and nothing of the list is read as an option or as a path.
+//! Invariant: only listed agents are installed, and no value of the list can act as a command-line option or leave its
+//! directory.
 
 mod archive;
 mod fetch;
@@ -20,5 +21,5 @@ pub use install::{Ended, News, NotInstalled};
 pub(super) use listing::Listed;
 pub use listing::{REGISTRY_URL, Refreshed};
 pub(super) use node::Node;
-pub(super) use place::Shelf;
+pub(super) use place::AgentStore;
 pub(super) use plan::{Plan, plan};

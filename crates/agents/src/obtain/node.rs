@@ -1,4 +1,4 @@
-//! Which Node this machine has, and whether it is enough.
+//! The version of Node on this machine, compared with the one an agent requires.
 
 use std::path::Path;
 use std::process::Stdio;
@@ -7,21 +7,21 @@ use std::time::{Duration, Instant};
 
 use tokio::process::Command;
 
-/// Printing a version takes milliseconds, also on a slow disk.
+/// Maximum time for `node --version`, which takes milliseconds even on a slow disk.
 const DEADLINE: Duration = Duration::from_secs(3);
-/// Somebody who just installed another one is not told of the old one for long.
+/// How long a determined version is used, short enough to notice a newly installed Node.
 const KNOWN_FOR: Duration = Duration::from_secs(10);
 
 type Version = (u32, u32);
 
-/// What is known of this machine's Node.
+/// The cached version of Node.
 #[derive(Debug, Default)]
 pub struct Node {
     seen: Mutex<Option<(Instant, Option<Version>)>>,
 }
 
 impl Node {
-    /// Asks it for its version, unless that was done a moment ago. True if something new was learnt.
+    /// Determines the version unless that was done just before. True if the result has changed.
     pub async fn look(&self, program: Option<&Path>) -> bool {
         let known = *self.lock();
         if known.is_some_and(|(at, _)| at.elapsed() < KNOWN_FOR) {
@@ -35,7 +35,7 @@ impl Node {
         known.map(|(_, version)| version) != Some(version)
     }
 
-    /// Why it is not enough, in words; nothing while nobody has looked.
+    /// A message if the version does not satisfy the range; `None` before the first `look`.
     pub fn too_old(&self, name: &str, range: &str) -> Option<String> {
         let (_, has) = (*self.lock())?;
         let needs = lowest(range)?;
@@ -69,7 +69,7 @@ async fn version(program: &Path) -> Option<Version> {
     numbers(&String::from_utf8_lossy(&output.stdout))
 }
 
-/// The oldest version a range of npm allows, as far as it says one.
+/// The lowest version of an npm range, if the range has a lower bound.
 fn lowest(range: &str) -> Option<Version> {
     range.split("||").filter_map(numbers).min()
 }
@@ -77,7 +77,7 @@ fn lowest(range: &str) -> Option<Version> {
 /// The first version in a text.
 fn numbers(text: &str) -> Option<Version> {
     let from = text.find(|c: char| c.is_ascii_digit())?;
-    // An upper bound says nothing about what is needed.
+    // An upper bound is not a requirement for a newer version.
     if text[..from].contains('<') {
         return None;
     }
@@ -92,7 +92,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_oldest_version_of_a_range_is_what_is_needed() {
+    fn lowest_version_of_an_npm_range_is_required() {
         let ranges = [
             ">=22",
             "^20.19.0 || >=22.12.0",
@@ -119,13 +119,16 @@ mod tests {
     }
 
     #[test]
-    fn a_node_that_is_too_old_is_said_in_words_and_an_unknown_one_is_not() {
+    fn too_old_or_missing_node_is_reported_and_an_unknown_one_is_not() {
         let node = Node::default();
         assert_eq!(node.too_old("Claude Code", ">=22"), None);
         let has = |version| *node.lock() = Some((Instant::now(), version));
         has(Some((18, 19)));
-        let said = "Claude Code needs Node 22 or newer; this machine has 18.19.";
-        assert_eq!(node.too_old("Claude Code", ">=22").as_deref(), Some(said));
+        let message = "Claude Code needs Node 22 or newer; this machine has 18.19.";
+        assert_eq!(
+            node.too_old("Claude Code", ">=22").as_deref(),
+            Some(message)
+        );
         assert_eq!(node.too_old("Claude Code", ">=18.19.0"), None);
         has(Some((22, 0)));
         assert_eq!(node.too_old("Claude Code", ">=22"), None);

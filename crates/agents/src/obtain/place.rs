@@ -1,7 +1,7 @@
-//! Where agents stand that were brought here: a folder each below `agents/` of the data directory.
+//! Installed agents: one directory each below `agents/` in the data directory.
 //!
-//! Nothing is remembered: whether one is here is read from its folder each time, so that an agent installed by hand
-//! with the command we show is found like one installed by our button.
+//! Nothing else is recorded: each lookup reads the directory, so that an agent installed by hand with the shown command
+//! is found like one installed by this server.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -9,50 +9,50 @@ use std::time::SystemTime;
 
 use serde_json::Value;
 
-use super::listing::{self, LIST_BYTES_MAX, Listed, Refreshed, Way};
+use super::listing::{self, LIST_BYTES_MAX, Listed, Refreshed, Source};
 use durable::ownership;
 
 /// A newer list of agents, and the folder of installed ones, in the data directory.
 const AGENTS_FILE: &str = "agents.json";
 const AGENTS_FOLDER: &str = "agents";
-/// In the folder while an installation is under way: what is there is not to be trusted.
+/// A marker file in the directory of an unfinished installation, which is not used.
 const UNFINISHED: &str = ".unfinished";
 const MANIFEST_BYTES_MAX: u64 = 1024 * 1024;
 
 type List = Arc<Vec<Arc<Listed>>>;
 
-/// The agents there are in the list, and which of them are here.
+/// The list of agents, and those installed in a data directory.
 #[derive(Debug)]
-pub struct Shelf {
+pub struct AgentStore {
     data_dir: PathBuf,
-    /// The list, and when the file was written that it was read from.
-    kept: Mutex<Option<(Option<SystemTime>, List)>>,
+    /// The cached list, with the modification time of the file it was read from.
+    cached: Mutex<Option<(Option<SystemTime>, List)>>,
 }
 
-/// One that is here.
+/// An installed agent.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Here {
+pub struct Installed {
     pub program: PathBuf,
     pub args: Vec<String>,
     pub version: Option<String>,
-    /// What it asks of Node.
+    /// The range of Node versions it requires.
     pub node: Option<String>,
 }
 
-impl Shelf {
+impl AgentStore {
     pub fn new(data_dir: &Path) -> Self {
         Self {
             data_dir: data_dir.to_owned(),
-            kept: Mutex::default(),
+            cached: Mutex::default(),
         }
     }
 
-    /// Our list, with what a newer one has more or newer.
+    /// The shipped list merged with the fetched one.
     pub fn listed(&self) -> List {
         let path = self.data_dir.join(AGENTS_FILE);
         let stamp = path.metadata().and_then(|file| file.modified()).ok();
-        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((read, list)) = &*kept
+        let mut cached = self.cached.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((read, list)) = &*cached
             && *read == stamp
         {
             return list.clone();
@@ -64,11 +64,11 @@ impl Shelf {
                 .map(Arc::new)
                 .collect(),
         );
-        *kept = Some((stamp, list.clone()));
+        *cached = Some((stamp, list.clone()));
         list
     }
 
-    /// The one we call this.
+    /// The listed agent with this catalog id.
     pub fn find(&self, cli_type: &str) -> Option<Arc<Listed>> {
         let list = self.listed();
         list.iter()
@@ -76,12 +76,12 @@ impl Shelf {
             .cloned()
     }
 
-    /// Takes a newer list in place of the one before. Agents that are here stay in it.
-    pub fn keep(&self, text: &str) -> Result<Refreshed, String> {
+    /// Replaces the fetched list by a newer one. Installed agents stay in the list.
+    pub fn replace_list(&self, text: &str) -> Result<Refreshed, String> {
         let (mut agents, left_out) = listing::read(text)?;
         for known in self.listed().iter() {
             let gone = agents.iter().all(|agent| agent.id != known.id);
-            if gone && self.here(known).is_some() {
+            if gone && self.installed(known).is_some() {
                 agents.push(Listed::clone(known));
             }
         }
@@ -89,8 +89,8 @@ impl Shelf {
             &self.data_dir.join(AGENTS_FILE),
             listing::write(&agents).as_bytes(),
         )
-        .map_err(|error| format!("it could not be kept: {error}"))?;
-        *self.kept.lock().unwrap_or_else(PoisonError::into_inner) = None;
+        .map_err(|error| format!("it could not be saved: {error}"))?;
+        *self.cached.lock().unwrap_or_else(PoisonError::into_inner) = None;
         Ok(Refreshed {
             agents: agents.len(),
             left_out,
@@ -103,20 +103,20 @@ impl Shelf {
             .join(listing::our_id(&listed.id))
     }
 
-    /// How it would be started, if it was brought here.
-    pub fn here(&self, listed: &Listed) -> Option<Here> {
+    /// How to start the agent, if it is installed.
+    pub fn installed(&self, listed: &Listed) -> Option<Installed> {
         let folder = self.folder(listed);
         if !folder.is_dir() || folder.join(UNFINISHED).exists() {
             return None;
         }
         listed
-            .ways
+            .sources
             .iter()
-            .find_map(|way| found(&folder, listed, way))
+            .find_map(|source| found(&folder, listed, source))
     }
 }
 
-/// Says that a folder is not to be trusted until `finish`.
+/// Marks a directory as unfinished until `finish`.
 pub(super) fn begin(folder: &Path) -> std::io::Result<()> {
     ownership::check(folder)?;
     std::fs::create_dir_all(folder)?;
@@ -127,19 +127,19 @@ pub(super) fn finish(folder: &Path) -> std::io::Result<()> {
     std::fs::remove_file(folder.join(UNFINISHED))
 }
 
-/// Where the parts of an agent from PyPI stand.
+/// The directories of the tools and the programs of an agent from PyPI.
 pub(super) fn uv_folders(folder: &Path) -> (PathBuf, PathBuf) {
     (folder.join("tools"), folder.join("bin"))
 }
 
-/// Where an archive is unpacked.
+/// The directory into which an archive is unpacked.
 pub(super) fn unpacked(folder: &Path) -> PathBuf {
     folder.join("files")
 }
 
-fn found(folder: &Path, listed: &Listed, way: &Way) -> Option<Here> {
-    let (program, version, node) = match way {
-        Way::Npm(package) => {
+fn found(folder: &Path, listed: &Listed, source: &Source) -> Option<Installed> {
+    let (program, version, node) = match source {
+        Source::Npm(package) => {
             let manifest = folder
                 .join("node_modules")
                 .join(&package.name)
@@ -154,15 +154,15 @@ fn found(folder: &Path, listed: &Listed, way: &Way) -> Option<Here> {
                 text(&manifest["engines"]["node"]),
             )
         }
-        Way::Uv(package) => {
+        Source::Uv(package) => {
             let command = listed.program.as_deref().unwrap_or(&package.name);
             (uv_folders(folder).1.join(command), None, None)
         }
-        Way::Binary(binary) => (unpacked(folder).join(&binary.program), None, None),
+        Source::Binary(binary) => (unpacked(folder).join(&binary.program), None, None),
     };
-    super::super::catalog::is_executable(&program).then(|| Here {
+    super::super::catalog::is_executable(&program).then(|| Installed {
         program,
-        args: way.args().to_owned(),
+        args: source.args().to_owned(),
         version,
         node,
     })
@@ -176,7 +176,8 @@ fn read_manifest(path: &Path) -> Option<Value> {
     serde_json::from_slice(&std::fs::read(path).ok()?).ok()
 }
 
-/// Which of a package's commands is the agent: the one we know, else the one named like it, else its only one.
+/// The command of an npm package that starts the agent: the listed one, else the one named like the package or the
+/// agent, else the first one.
 fn command_of(manifest: &Value, listed: &Listed, package: &str) -> Option<String> {
     let plain = package.rsplit('/').next().unwrap_or(package);
     let command = match &manifest["bin"] {
@@ -196,7 +197,7 @@ fn command_of(manifest: &Value, listed: &Listed, package: &str) -> Option<String
     (!command.contains('/') && !command.starts_with('.')).then_some(command)
 }
 
-/// What was kept of a newer list. One that cannot be read is as good as none: it can be fetched again.
+/// The fetched list; empty if it cannot be read, because it can be fetched again.
 fn read_list(path: &Path) -> Vec<Listed> {
     let fits = |path: &Path| {
         path.metadata()
@@ -208,13 +209,13 @@ fn read_list(path: &Path) -> Vec<Listed> {
     match text.as_deref().map(listing::read) {
         Some(Ok((agents, _))) => agents,
         _ => {
-            tracing::warn!(path = %path.display(), "the list of agents cannot be read; ours is used");
+            tracing::warn!(path = %path.display(), "cannot read the list of agents; using the shipped one");
             vec![]
         }
     }
 }
 
-/// Everything of both; of one that is in both the newer, with what only ours knows.
+/// All agents of both lists. Of two entries for one agent the newer is used, completed by fields of the shipped list.
 fn merge(ours: Vec<Listed>, newer: Vec<Listed>) -> Vec<Listed> {
     let mut merged = ours;
     for mut agent in newer {
@@ -254,14 +255,14 @@ mod tests {
                "distribution": {"npx": {"package": format!("{id}@{version}"), "args": ["--acp"]}}})
     }
 
-    fn shelf() -> (tempfile::TempDir, Shelf) {
+    fn agents() -> (tempfile::TempDir, AgentStore) {
         let dir = tempfile::tempdir().unwrap();
-        let shelf = Shelf::new(dir.path());
-        (dir, shelf)
+        let agents = AgentStore::new(dir.path());
+        (dir, agents)
     }
 
-    fn put(shelf: &Shelf, id: &str) {
-        let folder = shelf.folder(&shelf.find(id).unwrap());
+    fn put(agents: &AgentStore, id: &str) {
+        let folder = agents.folder(&agents.find(id).unwrap());
         let package = folder.join("node_modules").join(id);
         std::fs::create_dir_all(&package).unwrap();
         std::fs::create_dir_all(folder.join("node_modules/.bin")).unwrap();
@@ -273,64 +274,74 @@ mod tests {
     }
 
     #[test]
-    fn an_agent_is_here_when_its_folder_has_it_whoever_put_it_there() {
-        let (_dir, shelf) = shelf();
-        shelf
-            .keep(&json!({"agents": [one("mine", "1.0.0")]}).to_string())
+    fn agent_is_installed_when_its_folder_is_complete() {
+        let (_dir, agents) = agents();
+        agents
+            .replace_list(&json!({"agents": [one("mine", "1.0.0")]}).to_string())
             .unwrap();
-        let mine = shelf.find("mine").unwrap();
-        assert_eq!(shelf.here(&mine), None);
-        put(&shelf, "mine");
-        let here = shelf.here(&mine).unwrap();
-        assert!(here.program.ends_with("agents/mine/node_modules/.bin/mine"));
+        let mine = agents.find("mine").unwrap();
+        assert_eq!(agents.installed(&mine), None);
+        put(&agents, "mine");
+        let installed = agents.installed(&mine).unwrap();
+        assert!(
+            installed
+                .program
+                .ends_with("agents/mine/node_modules/.bin/mine")
+        );
         assert_eq!(
-            (here.version.as_deref(), here.node.as_deref()),
+            (installed.version.as_deref(), installed.node.as_deref()),
             (Some("9.9.9"), Some(">=30"))
         );
-        begin(&shelf.folder(&mine)).unwrap();
-        assert_eq!(shelf.here(&mine), None, "half of one is none");
-        finish(&shelf.folder(&mine)).unwrap();
-        assert!(shelf.here(&mine).is_some());
+        begin(&agents.folder(&mine)).unwrap();
+        assert_eq!(
+            agents.installed(&mine),
+            None,
+            "an unfinished installation is not used"
+        );
+        finish(&agents.folder(&mine)).unwrap();
+        assert!(agents.installed(&mine).is_some());
     }
 
     #[test]
-    fn a_newer_list_adds_and_replaces_and_one_that_is_here_stays() {
-        let (_dir, shelf) = shelf();
-        let before = shelf.listed().len();
+    fn newer_list_adds_and_replaces_agents_and_keeps_installed_ones() {
+        let (_dir, agents) = agents();
+        let before = agents.listed().len();
         let list = |agents: Value| json!({"agents": agents}).to_string();
-        shelf
-            .keep(&list(json!([
+        agents
+            .replace_list(&list(json!([
                 one("mine", "1.0.0"),
                 one("gemini", "99.0.0"),
                 one("cline", "0.1.0")
             ])))
             .unwrap();
-        assert_eq!(shelf.listed().len(), before + 1);
-        assert_eq!(shelf.find("gemini").unwrap().version, "99.0.0");
+        assert_eq!(agents.listed().len(), before + 1);
+        assert_eq!(agents.find("gemini").unwrap().version, "99.0.0");
         assert_eq!(
-            shelf.find("gemini").unwrap().program.as_deref(),
+            agents.find("gemini").unwrap().program.as_deref(),
             Some("gemini")
         );
         assert_ne!(
-            shelf.find("cline").unwrap().version,
+            agents.find("cline").unwrap().version,
             "0.1.0",
-            "ours is newer"
+            "the shipped entry is newer"
         );
-        put(&shelf, "mine");
-        shelf.keep(&list(json!([one("else", "1.0.0")]))).unwrap();
-        assert!(shelf.find("mine").is_some() && shelf.find("else").is_some());
+        put(&agents, "mine");
+        agents
+            .replace_list(&list(json!([one("else", "1.0.0")])))
+            .unwrap();
+        assert!(agents.find("mine").is_some() && agents.find("else").is_some());
     }
 
     #[test]
-    fn a_bad_list_changes_nothing_and_a_broken_file_is_as_good_as_none() {
-        let (dir, shelf) = shelf();
-        shelf
-            .keep(&json!({"agents": [one("mine", "1.0.0")]}).to_string())
+    fn invalid_list_is_rejected_and_an_unreadable_file_is_ignored() {
+        let (dir, agents) = agents();
+        agents
+            .replace_list(&json!({"agents": [one("mine", "1.0.0")]}).to_string())
             .unwrap();
-        assert!(shelf.keep("{").is_err());
-        assert!(shelf.find("mine").is_some());
+        assert!(agents.replace_list("{").is_err());
+        assert!(agents.find("mine").is_some());
         std::fs::write(dir.path().join(AGENTS_FILE), "{").unwrap();
-        let again = Shelf::new(dir.path());
+        let again = AgentStore::new(dir.path());
         assert!(again.find("mine").is_none() && again.find("gemini").is_some());
     }
 }

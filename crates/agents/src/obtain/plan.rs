@@ -1,19 +1,19 @@
-//! What would be run to bring an agent here. Pure but for looking programs up.
+//! The commands that install an agent. Pure except for the lookup of programs.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use super::archive::{self, ARCHIVE_BYTES_MAX};
-use super::listing::{Binary, Listed, Package, Way};
-use super::place::{self, Shelf};
+use super::listing::{Binary, Listed, Package, Source};
+use super::place::{self, AgentStore};
 
-/// How one agent would be brought here.
+/// The installation of one agent.
 #[derive(Debug, Clone)]
 pub struct Plan {
-    /// What is run, as one would type it.
+    /// The commands as a user would type them.
     pub shown: String,
     pub(super) folder: PathBuf,
-    pub(super) way: Way,
+    pub(super) source: Source,
     pub(super) steps: Vec<Step>,
 }
 
@@ -24,27 +24,27 @@ pub(super) struct Step {
     pub(super) env: Vec<(OsString, OsString)>,
 }
 
-/// The best way that can be gone on this machine, or what is missing for it.
+/// The plan for the first source that can be installed on this machine, or which program the first source lacks.
 pub fn plan(
     listed: &Listed,
-    shelf: &Shelf,
+    agents: &AgentStore,
     find: &dyn Fn(&str) -> Option<PathBuf>,
 ) -> Result<Plan, String> {
-    let folder = shelf.folder(listed);
+    let folder = agents.folder(listed);
     let mut missing = None;
-    for way in &listed.ways {
-        let planned = match way {
-            Way::Npm(package) => npm(package, &folder, find),
-            Way::Uv(package) => uv(package, &folder, find),
-            Way::Binary(binary) => download(binary, &folder, find),
+    for source in &listed.sources {
+        let planned = match source {
+            Source::Npm(package) => npm(package, &folder, find),
+            Source::Uv(package) => uv(package, &folder, find),
+            Source::Binary(binary) => download(binary, &folder, find),
         };
         match planned {
             Ok((shown, steps)) => {
-                let (folder, way) = (folder.clone(), way.clone());
+                let (folder, source) = (folder.clone(), source.clone());
                 return Ok(Plan {
                     shown,
                     folder,
-                    way,
+                    source,
                     steps,
                 });
             }
@@ -66,7 +66,7 @@ fn npm(package: &Package, folder: &Path, find: &dyn Fn(&str) -> Option<PathBuf>)
         folder.into(),
         "--no-audit".into(),
         "--no-fund".into(),
-        // Otherwise it is silent until it is done.
+        // Without it npm prints nothing until it has finished.
         "--loglevel=http".into(),
         "--".into(),
         package.spec.clone().into(),
@@ -154,7 +154,7 @@ pub(super) fn archive_file(folder: &Path) -> PathBuf {
     folder.join("archive")
 }
 
-/// A command as one would type it.
+/// A command line as a user would type it.
 fn command(program: &str, args: &[OsString]) -> String {
     let words = args.iter().map(|word| quoted(&word.to_string_lossy()));
     std::iter::once(program.to_owned())
@@ -176,7 +176,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_shown_can_be_typed() {
+    fn shown_command_is_quoted_for_the_shell() {
         assert_eq!(
             quoted("/home/me/.liminal-builder/agents/x"),
             "/home/me/.liminal-builder/agents/x"

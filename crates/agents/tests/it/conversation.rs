@@ -1,4 +1,4 @@
-//! Recorded shapes of agents' lines in, entries out.
+//! Conversion of recorded agent updates to entries of a conversation.
 
 use agents::from_acp::read;
 use conversation::{Entries, EntryChange, extend};
@@ -11,7 +11,7 @@ use wire::{
 
 const NOW: &str = "2026-01-01T00:00:00.000Z";
 
-/// A window's list of entries, kept as the wire protocol tells it to.
+/// The entries of a client, maintained from changes as the wire protocol requires.
 #[derive(Default)]
 struct Shown {
     entries: Vec<ChatEntry>,
@@ -119,7 +119,7 @@ fn status(status: ToolStatus) -> ToolCallPatch {
 }
 
 #[test]
-fn a_whole_turn_with_every_kind_of_update() {
+fn turn_with_every_kind_of_update_becomes_entries() {
     let lines = include_str!("../fixtures/turn.jsonl").lines();
     let updates = lines.map(|line| {
         let (session, update) = read(line).unwrap();
@@ -131,7 +131,7 @@ fn a_whole_turn_with_every_kind_of_update() {
 }
 
 #[test]
-fn text_thought_tool_call_text_make_four_entries_in_that_order() {
+fn text_thought_call_and_text_become_four_entries_in_order() {
     let shown = fold([
         text(Author::Assistant, "a"),
         text(Author::Thinking, "b"),
@@ -147,7 +147,7 @@ fn text_thought_tool_call_text_make_four_entries_in_that_order() {
 }
 
 #[test]
-fn statuses_map_as_the_contract_says() {
+fn tool_call_statuses_map_to_the_wire_statuses() {
     let line = |status: &str| {
         format!(
             r#"{{"sessionId":"s","update":{{"sessionUpdate":"tool_call","toolCallId":"t","title":"x","status":"{status}"}}}}"#
@@ -167,7 +167,7 @@ fn statuses_map_as_the_contract_says() {
 }
 
 #[test]
-fn a_tool_call_nobody_announced_begins_with_its_first_update() {
+fn unannounced_tool_call_begins_with_its_first_update() {
     let shown = fold([tool(
         "t",
         ToolCallPatch {
@@ -185,7 +185,7 @@ fn a_tool_call_nobody_announced_begins_with_its_first_update() {
 }
 
 #[test]
-fn finishing_with_no_content_does_not_wipe_what_was_shown() {
+fn tool_call_that_ends_with_empty_content_keeps_its_content() {
     let content = vec![ToolContent::Text {
         text: "output".into(),
     }];
@@ -215,7 +215,7 @@ fn finishing_with_no_content_does_not_wipe_what_was_shown() {
 }
 
 #[test]
-fn an_update_of_an_earlier_call_does_not_cut_the_text_in_two() {
+fn update_of_an_earlier_call_does_not_split_the_open_text() {
     let shown = fold([
         tool("t", status(ToolStatus::Running)),
         text(Author::Assistant, "one "),
@@ -226,7 +226,7 @@ fn an_update_of_an_earlier_call_does_not_cut_the_text_in_two() {
 }
 
 #[test]
-fn a_call_that_never_ends_is_stopped_with_the_turn_and_may_still_be_corrected() {
+fn running_call_fails_at_the_end_of_the_turn_and_can_be_updated_later() {
     let (mut entries, mut shown) = (Entries::after(0), Shown::default());
     let mut changes = entries.apply(tool("t", status(ToolStatus::Running)), NOW);
     changes.extend(entries.end_turn());
@@ -249,7 +249,7 @@ fn a_call_that_never_ends_is_stopped_with_the_turn_and_may_still_be_corrected() 
 }
 
 #[test]
-fn an_interruption_told_in_the_persons_name_is_nobodys_words_and_parts_what_is_around_it() {
+fn replayed_interruption_is_no_user_message_and_separates_messages() {
     let shown = fold([
         text(Author::User, "one"),
         Update::Interruption,
@@ -261,7 +261,7 @@ fn an_interruption_told_in_the_persons_name_is_nobodys_words_and_parts_what_is_a
 }
 
 #[test]
-fn saying_nothing_begins_nothing_and_ends_nothing() {
+fn empty_text_neither_begins_nor_ends_an_entry() {
     let shown = fold([
         text(Author::Assistant, ""),
         text(Author::Assistant, "a"),
@@ -272,13 +272,13 @@ fn saying_nothing_begins_nothing_and_ends_nothing() {
 }
 
 #[test]
-fn entries_are_numbered_after_those_that_are_there() {
+fn new_entries_are_numbered_after_existing_ones() {
     let changes = Entries::after(41).apply(text(Author::User, "hi"), NOW);
     assert!(matches!(&changes[0], EntryChange::Begin(entry) if entry.entry_id() == "e42"));
 }
 
 #[test]
-fn an_endless_terminal_keeps_its_end() {
+fn terminal_output_is_limited_to_its_last_mebibyte() {
     let chunk = "é".repeat(100_000);
     let output = ToolCallPatch {
         terminal_output: Some(chunk),
@@ -300,7 +300,7 @@ fn an_endless_terminal_keeps_its_end() {
 }
 
 #[test]
-fn an_unknown_kind_is_named_and_nonsense_is_an_error() {
+fn unknown_update_kind_is_named_and_malformed_update_is_an_error() {
     let unknown = r#"{"sessionId":"s","update":{"sessionUpdate":"sparkle","n":1}}"#;
     assert_eq!(
         read(unknown),
@@ -324,7 +324,7 @@ fn an_unknown_kind_is_named_and_nonsense_is_an_error() {
 }
 
 #[test]
-fn what_is_about_the_session_leaves_the_conversation_alone() {
+fn session_updates_do_not_change_the_conversation() {
     let usage = r#"{"sessionId":"s","update":{"sessionUpdate":"usage_update","used":5,"size":10}}"#;
     let (_, update) = read(usage).unwrap();
     assert_eq!(
@@ -338,7 +338,7 @@ fn what_is_about_the_session_leaves_the_conversation_alone() {
     assert!(Entries::after(0).apply(update, NOW).is_empty());
 }
 
-/// Any mix of what agents send.
+/// Any update an agent may send.
 fn any_update() -> impl Strategy<Value = Update> {
     let author = prop_oneof![
         Just(Author::User),
@@ -384,8 +384,8 @@ fn any_update() -> impl Strategy<Value = Update> {
 
 proptest! {
     #[test]
-    fn any_interleaving_gives_ordered_and_complete_entries(updates in prop::collection::vec(any_update(), 0..60)) {
-        // `Shown` itself refuses text out of place, doubled entries, and replacements of nothing.
+    fn any_order_of_updates_gives_ordered_and_complete_entries(updates in prop::collection::vec(any_update(), 0..60)) {
+        // `Shown` panics on text without an open entry, duplicate entries, and replacements of unknown entries.
         let shown = fold(updates.clone());
         let said = |wanted: Author| -> String {
             updates.iter().filter_map(|update| match update {

@@ -1,4 +1,4 @@
-//! What an agent may do to files: inside its project everything ordinary, outside of it nothing.
+//! File requests of an agent: regular files inside the project are allowed, everything outside is refused.
 
 #![expect(
     clippy::unwrap_used,
@@ -24,7 +24,7 @@ const NOT_FOUND: i32 = -32002;
 const NOT_ALLOWED: i32 = -32602;
 const HANG_GUARD: Duration = Duration::from_secs(60);
 
-/// A project, something outside of it, and a host that knows only the project.
+/// A project, files outside of it, and a host for the project.
 struct World {
     root: tempfile::TempDir,
     audit: Audit,
@@ -37,7 +37,7 @@ impl World {
     }
 
     fn with(prepare: impl FnOnce(&Path), project: &str, forbidden: &[&str]) -> Self {
-        // In memory where that is possible: the disk has nothing to add, but seconds.
+        // In memory if possible, which is faster.
         let memory = Path::new("/dev/shm");
         let root = match memory.is_dir() {
             true => tempfile::tempdir_in(memory).unwrap(),
@@ -62,7 +62,7 @@ impl World {
         self.root.path().canonicalize().unwrap().join(below)
     }
 
-    /// Absolute paths stay as they are, others are meant below the root of the world.
+    /// Reads a file. A relative path is relative to the root of the world.
     async fn read(&self, path: &str) -> Result<String, Refusal> {
         self.read_lines(path, json!({})).await
     }
@@ -95,7 +95,7 @@ impl World {
             .collect()
     }
 
-    /// Every path with what it is and holds, the audit aside.
+    /// Every path with its type and content, without the audit.
     fn snapshot(&self, below: &str) -> BTreeMap<PathBuf, String> {
         let mut found = BTreeMap::new();
         let mut folders = vec![self.path(below)];
@@ -134,7 +134,7 @@ fn host(project: PathBuf, forbidden: Vec<PathBuf>, audit: Audit) -> std::io::Res
 }
 
 #[tokio::test]
-async fn a_file_is_read_whole_or_by_lines() {
+async fn file_is_read_whole_or_by_lines() {
     let world = World::new();
     let file = "a/proj/src/main.txt";
     let cases = [
@@ -159,7 +159,7 @@ async fn a_file_is_read_whole_or_by_lines() {
 }
 
 #[tokio::test]
-async fn lines_are_found_however_far_into_the_file() {
+async fn lines_deep_in_a_large_file_are_read() {
     let world = World::new();
     let lines: Vec<String> = (1..=50_000).map(|n| format!("line {n} é\r\n")).collect();
     fs::write(world.path("a/proj/long.txt"), lines.concat()).unwrap();
@@ -172,7 +172,7 @@ async fn lines_are_found_however_far_into_the_file() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_read_says_why() {
+async fn unreadable_file_is_refused_with_the_reason() {
     let world = World::new();
     fs::write(world.path("a/proj/image.bin"), [b'x', 0xff, 0xfe]).unwrap();
     let huge = fs::File::create(world.path("a/proj/huge.txt")).unwrap();
@@ -200,7 +200,7 @@ async fn what_cannot_be_read_says_why() {
 }
 
 #[tokio::test]
-async fn a_write_makes_the_file_and_its_directories_or_replaces_it() {
+async fn write_creates_file_and_directories_or_replaces_the_content() {
     let world = World::new();
     world.write("a/proj/new/deep/x.txt", "first").await.unwrap();
     world
@@ -218,7 +218,7 @@ async fn a_write_makes_the_file_and_its_directories_or_replaces_it() {
 }
 
 #[tokio::test]
-async fn a_replaced_file_keeps_its_mode_and_a_new_one_gets_the_usual() {
+async fn replaced_file_keeps_its_mode_and_a_new_one_gets_the_default() {
     let world = World::new();
     fs::write(world.path("a/proj/usual"), "").unwrap();
     world.write("a/proj/new", "").await.unwrap();
@@ -235,7 +235,7 @@ async fn a_replaced_file_keeps_its_mode_and_a_new_one_gets_the_usual() {
 }
 
 #[tokio::test]
-async fn nothing_outside_is_read_or_written_whatever_it_is_called() {
+async fn path_outside_the_project_is_refused_in_every_spelling() {
     let world = World::new();
     let outside = world.path("outside");
     symlink(&outside, world.path("a/proj/dir-abs")).unwrap();
@@ -289,7 +289,7 @@ async fn nothing_outside_is_read_or_written_whatever_it_is_called() {
 }
 
 #[tokio::test]
-async fn links_that_stay_inside_are_followed_and_stay_links() {
+async fn links_inside_the_project_are_followed_and_stay_links() {
     let world = World::new();
     let project = world.path("a/proj");
     symlink("src", project.join("rel")).unwrap();
@@ -320,7 +320,7 @@ async fn links_that_stay_inside_are_followed_and_stay_links() {
 }
 
 #[tokio::test]
-async fn what_is_no_ordinary_file_is_refused_at_once() {
+async fn directories_pipes_sockets_and_devices_are_refused_without_blocking() {
     let world = World::new();
     let fifo = world.path("a/proj/fifo");
     rustix::fs::mknodat(CWD, &fifo, FileType::Fifo, Mode::RWXU, 0).unwrap();
@@ -347,7 +347,7 @@ async fn what_is_no_ordinary_file_is_refused_at_once() {
 }
 
 #[tokio::test]
-async fn our_own_directory_is_closed_even_inside_a_project() {
+async fn data_directory_inside_a_project_is_refused() {
     let prepare = |root: &Path| {
         fs::create_dir_all(root.join("a/proj/.ours/sessions")).unwrap();
         fs::write(root.join("a/proj/.ours/token"), "secret").unwrap();
@@ -382,14 +382,14 @@ async fn our_own_directory_is_closed_even_inside_a_project() {
         }
     }
     assert_eq!(world.snapshot(""), before);
-    // It is the directory that is closed, not its name.
+    // The directory is forbidden by its inode, not by its name.
     fs::rename(world.path("a/proj/.ours"), world.path("a/proj/moved")).unwrap();
     assert!(world.read("a/proj/moved/token").await.is_err());
     world.write("a/proj/.ours/token", "not ours").await.unwrap();
 }
 
 #[tokio::test]
-async fn a_project_inside_our_own_directory_is_closed_whole() {
+async fn project_inside_the_data_directory_is_refused_entirely() {
     let world = World::with(|_| (), "a/proj", &["a"]);
     let refused = world.read("a/proj/src/main.txt").await.unwrap_err();
     assert!(
@@ -400,7 +400,7 @@ async fn a_project_inside_our_own_directory_is_closed_whole() {
 }
 
 #[tokio::test]
-async fn a_moved_project_is_served_where_it_went_and_a_removed_one_not_at_all() {
+async fn moved_project_is_served_and_removed_project_is_refused() {
     let world = World::new();
     fs::rename(world.path("a/proj"), world.path("outside/moved")).unwrap();
     fs::create_dir(world.path("a/proj")).unwrap();
@@ -426,7 +426,7 @@ async fn a_moved_project_is_served_where_it_went_and_a_removed_one_not_at_all() 
 }
 
 #[tokio::test]
-async fn every_write_and_every_refusal_is_audited_without_content() {
+async fn every_write_and_refusal_is_audited_without_content() {
     let world = World::new();
     world.write("a/proj/x.txt", "private words").await.unwrap();
     world
@@ -464,9 +464,9 @@ async fn every_write_and_every_refusal_is_audited_without_content() {
     assert_eq!(world.mode("audit.jsonl"), 0o600);
 }
 
-/// A directory, a file and a file's kind change places with links to the outside while they are used.
+/// A directory and a file are swapped with links to the outside, and a directory with a file, while they are accessed.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_hundred_thousand_swaps_let_nothing_in_or_out() {
+async fn swapping_paths_with_links_never_leads_outside_the_project() {
     const SWAPS: usize = 100_000;
     let world = Arc::new(World::new());
     let (project, outside) = (world.path("a/proj"), world.path("outside"));
@@ -478,7 +478,7 @@ async fn a_hundred_thousand_swaps_let_nothing_in_or_out() {
     fs::write(project.join("kind-file"), "inside").unwrap();
     let before = world.snapshot("outside");
 
-    // A turn for every few swaps, so that those who use the files do not slow down the one who swaps.
+    // One access per few swaps, so that the accesses do not slow down the swapping thread.
     let turns = Arc::new(Semaphore::new(0));
     let swapper = std::thread::spawn({
         let turns = turns.clone();
@@ -543,9 +543,9 @@ async fn a_hundred_thousand_swaps_let_nothing_in_or_out() {
     );
 }
 
-/// A folder changes places with a link to the hooks while an agent writes there: it may write, but not into them.
+/// A directory is swapped with a link to the hooks while an agent writes there. Writes into the hooks are refused.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn swaps_lead_no_write_into_the_hooks() {
+async fn swapping_a_directory_with_a_link_never_writes_into_hooks() {
     const WRITES: usize = 100;
     let world = World::new();
     let project = world.path("a/proj");
@@ -581,9 +581,9 @@ async fn swaps_lead_no_write_into_the_hooks() {
     assert_eq!(fs::read_dir(project.join(".git/hooks")).unwrap().count(), 0);
 }
 
-/// Another name of a file outside: what is written replaces the name inside, and the file outside stays as it is.
+/// A hard link to a file outside: the write replaces the link inside, and the file outside is unchanged.
 #[tokio::test]
-async fn a_write_through_a_hard_link_stays_inside() {
+async fn write_to_a_hard_link_does_not_change_the_file_outside() {
     let world = World::new();
     let outside = world.path("outside/secret.txt");
     fs::hard_link(&outside, world.path("a/proj/other-name.txt")).unwrap();
