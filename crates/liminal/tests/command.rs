@@ -366,7 +366,7 @@ async fn doctor_does_not_wait_for_a_tool_that_hangs() -> Result<()> {
     let setup = setup.env("PATH", format!("{bin}:/usr/bin:/bin"));
     let text = String::from_utf8(setup.run(&["doctor", "--port", "0"]).await?.stdout)?;
     assert!(
-        text.contains("node   found, but it does not work"),
+        text.contains("node   found, but `node --version` fails"),
         "{text}"
     );
     Ok(())
@@ -377,7 +377,7 @@ async fn doctor_names_a_command_that_was_set_and_is_missing() -> Result<()> {
     let setup = setup()?.env("CLAUDE_ACP_CMD", "my-claude --flag");
     let text = String::from_utf8(setup.run(&["doctor", "--port", "0"]).await?.stdout)?;
     assert!(
-        text.contains("not found: the command that was set for it, `my-claude --flag`"),
+        text.contains("not found: its configured command `my-claude --flag`"),
         "{text}"
     );
     Ok(())

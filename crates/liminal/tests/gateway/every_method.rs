@@ -305,7 +305,10 @@ async fn ask(program: &mut Program, method: &Described, params: &str) -> Result<
         // Two equal keys and deep nesting are read by other readers.
         Ok(_) if code == Some(PARSE) => {
             let why = answer["error"]["message"].as_str().unwrap_or_default();
-            ensure!(why.contains("twice") || why.contains("deeply"), "{told}");
+            ensure!(
+                why.contains("duplicate") || why.contains("deeply"),
+                "{told}"
+            );
         }
         Ok(given) => {
             let fits = method.fits(&given);
