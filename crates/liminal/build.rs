@@ -1,7 +1,7 @@
-//! Packs `web/` into the binary: for each file its hash, and its bytes plain, gzipped and brotlied. A
-//! page gets its style sheets and the script that starts it put inside, which brings its first paint a round trip
-//! earlier; their hashes go into its Content-Security-Policy. Its module is joined with those it imports. A debug build
-//! packs nothing unless it is asked to, and reads `web/` from disk instead (`src/assets.rs`).
+//! Embeds `web/` in the binary: for each file its hash, and its bytes plain, gzip- and brotli-compressed. Style sheets
+//! and the boot script are inlined into each page, which saves a round trip before the first paint; their hashes go
+//! into the page's Content-Security-Policy. A page's module is bundled with those it imports. A debug build embeds
+//! nothing unless `LIMINAL_EMBED_WEB` is set, and reads `web/` from disk instead (`src/assets.rs`).
 
 #[path = "build/join.rs"]
 mod join;
@@ -14,12 +14,12 @@ use std::path::{Path, PathBuf};
 use base64::prelude::{BASE64_STANDARD, Engine};
 use sha2::{Digest, Sha256};
 
-/// The modules that pages name; all others come with them.
+/// The modules that pages reference; all others are bundled into them.
 const ENTRIES: [&str; 3] = ["login/login.js", "portlet/main.js", "shell/main.js"];
-/// Runs before the modules, and is none.
+/// A classic script that runs before the modules.
 const BOOT: &str = "shared/boot.js";
 
-/// Asks a debug build to pack them as well.
+/// Environment variable that makes a debug build embed the files as well.
 const EMBED: &str = "LIMINAL_EMBED_WEB";
 
 fn main() {
@@ -36,7 +36,7 @@ fn main() {
         .expect("web/ is beside crates/");
     let mut files = Vec::new();
     collect(&web, &mut files);
-    // By text, not by path component: the server looks names up by binary search.
+    // Sorted as text, not by path component: the server looks names up by binary search.
     files.sort_by(|a, b| a.as_os_str().cmp(b.as_os_str()));
     let mut table = String::from("&[\n");
     for (number, path) in files.iter().enumerate() {
@@ -96,7 +96,7 @@ fn collect(folder: &Path, files: &mut Vec<PathBuf>) {
     }
 }
 
-/// Of what stands inside a page, as sources of a Content-Security-Policy.
+/// Hashes of the parts inlined into a page, as sources of a Content-Security-Policy.
 #[derive(Default)]
 struct Hashes {
     styles: String,
@@ -105,8 +105,9 @@ struct Hashes {
 
 impl Hashes {
     fn with_parts_inside(&mut self, page: &str, web: &Path) -> String {
-        let read =
-            |name: &str| fs::read_to_string(web.join(name)).expect("the page names a file of ours");
+        let read = |name: &str| {
+            fs::read_to_string(web.join(name)).expect("the page references a file of web/")
+        };
         let inside = |line: &str| {
             let link = line
                 .trim()
@@ -145,7 +146,7 @@ fn is_release() -> bool {
     std::env::var("PROFILE").as_deref() == Ok("release")
 }
 
-/// Best in a release build; elsewhere fast, as this script is not optimised there.
+/// Best compression in a release build; otherwise fast, as the build script itself is not optimised then.
 fn gzip(bytes: &[u8]) -> Vec<u8> {
     let level = match is_release() {
         true => flate2::Compression::best(),

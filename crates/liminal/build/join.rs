@@ -1,14 +1,13 @@
-//! Joins a page's module and everything it imports into one file, so that a page waits for two requests and not
-//! for forty. Each module but the page's own becomes a function that returns what it exports; nothing else of it is
-//! touched.
+//! Bundles a page's module and all modules it imports into one file, so that a page waits for two requests instead of
+//! forty. Each imported module becomes a function that returns its exports; the rest of its text is not changed.
 //!
-//! It knows the forms that `web/` uses and no others: named imports, `* as`, bare imports, and exported functions,
-//! classes and constants, each at the beginning of a line. Anything else fails the build.
+//! Only the forms used in `web/` are supported: named imports, `* as`, bare imports, and exported functions, classes
+//! and constants, each at the start of a line. Any other form fails the build.
 
 use std::fs;
 use std::path::Path;
 
-/// `entry` and the modules it needs, each after those it needs itself. Names are paths below `web`.
+/// Bundles `entry` and the modules it imports, each after its own imports. Names are paths below `web`.
 pub(crate) fn join(web: &Path, entry: &str) -> String {
     let mut joined = Joined {
         web,
@@ -32,8 +31,8 @@ impl Joined<'_> {
         if self.done.iter().any(|done| done == name) {
             return;
         }
-        let circle = self.under_way.iter().any(|other| other == name);
-        assert!(!circle, "{name} is imported in a circle");
+        let cycle = self.under_way.iter().any(|other| other == name);
+        assert!(!cycle, "{name}: import cycle");
         self.under_way.push(name.to_owned());
         let source = fs::read_to_string(self.web.join(name));
         let source = source.unwrap_or_else(|error| panic!("{name} cannot be read: {error}"));
@@ -44,7 +43,7 @@ impl Joined<'_> {
                 let mut statement = line.to_owned();
                 while !statement.ends_with(';') {
                     let more = lines.next();
-                    statement += more.unwrap_or_else(|| panic!("{name}: an import without an end"));
+                    statement += more.unwrap_or_else(|| panic!("{name}: unterminated import"));
                 }
                 body += &self.import(name, &statement);
             } else if let Some(declaration) = line.strip_prefix("export ") {
@@ -56,7 +55,7 @@ impl Joined<'_> {
             body.push('\n');
         }
         self.text += &match self.under_way.len() {
-            // The page's own, which nobody imports.
+            // The page's own module, which no other module imports.
             1 => body,
             _ => {
                 let (module, exported) = (variable(name), exported.join(", "));
@@ -67,10 +66,9 @@ impl Joined<'_> {
         self.done.push(name.to_owned());
     }
 
-    /// What stands in the place of an import.
+    /// The statement that replaces an import.
     fn import(&mut self, name: &str, statement: &str) -> String {
-        let unknown =
-            || -> ! { panic!("{name}: this import is of a form nobody wrote yet: {statement}") };
+        let unknown = || -> ! { panic!("{name}: unsupported form of import: {statement}") };
         let rest = statement
             .trim_start_matches("import ")
             .trim_end_matches(';');
@@ -110,12 +108,10 @@ fn declared(name: &str, declaration: &str) -> String {
     });
     identifier
         .filter(|identifier| !identifier.is_empty())
-        .unwrap_or_else(|| {
-            panic!("{name}: this export is of a form nobody wrote yet: {declaration}")
-        })
+        .unwrap_or_else(|| panic!("{name}: unsupported form of export: {declaration}"))
 }
 
-/// The path below `web` of what `name` calls `from`.
+/// The path below `web` of the specifier `from` in module `name`.
 fn resolve(name: &str, from: &str) -> String {
     let mut parts: Vec<&str> = name.split('/').collect();
     parts.pop();

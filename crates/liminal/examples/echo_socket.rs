@@ -1,10 +1,10 @@
-//! The WebSocket of our doors, with its limits and its endings, that says back whatever it is told: for test suites
-//! that judge a WebSocket by its echo. `docs/decisions/0014-websockets-judged-by-autobahn.md` says how it is used.
+//! An echo server on the listeners' WebSocket, with its limits and closing handshake, for conformance test suites.
+//! `docs/decisions/0014-websockets-judged-by-autobahn.md` describes its use.
 //!
 //! Prints its address.
 
 #[path = "../src/socket.rs"]
-#[expect(dead_code, reason = "an echo has fewer reasons to hang up")]
+#[expect(dead_code, reason = "an echo server uses fewer close codes")]
 mod socket;
 
 use axum::Router;
@@ -23,18 +23,18 @@ async fn main() -> anyhow::Result<()> {
 
 async fn echo(mut socket: WebSocket) {
     loop {
-        let said = match socket.recv().await {
+        let sent = match socket.recv().await {
             Some(Ok(message @ (Message::Text(_) | Message::Binary(_)))) => socket.send(message),
             Some(Ok(Message::Ping(_) | Message::Pong(_))) => continue,
             Some(Ok(Message::Close(_))) => return socket::answer_close(&mut socket).await,
             Some(Err(broken)) => {
-                let (code, why) = socket::why_broken(broken);
-                socket::close(&mut socket, code, why).await;
+                let (code, reason) = socket::close_reason(broken);
+                socket::close(&mut socket, code, reason).await;
                 return;
             }
             None => return,
         };
-        if said.await.is_err() {
+        if sent.await.is_err() {
             return;
         }
     }

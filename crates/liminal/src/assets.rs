@@ -1,7 +1,7 @@
-//! The files of `web/`, as HTTP answers.
+//! The files of `web/` as HTTP responses.
 //!
-//! A release build has them inside (see `build.rs`); a debug build reads them from disk at each
-//! request, so that editing them needs no rebuild. They hold nothing private.
+//! A release build embeds them (see `build.rs`); a debug build reads them from disk at each request, so that editing
+//! them needs no rebuild. They contain nothing private and are served without authentication.
 
 use axum::body::Bytes;
 use axum::http::header::{
@@ -13,7 +13,7 @@ use axum::response::{IntoResponse, Response};
 
 use crate::http::{Hashes, content_security_policy, portlet_security_policy};
 
-/// One file, in whichever encodings we have.
+/// One file in its available content encodings.
 struct Asset {
     etag: String,
     hashes: Hashes,
@@ -22,7 +22,7 @@ struct Asset {
     brotli: Option<Bytes>,
 }
 
-/// Answers with a static file below `web/`, or 404.
+/// Responds with a static file below `web/`, or 404.
 pub(crate) fn file(path: &str, headers: &HeaderMap) -> Response {
     let path = path.trim_start_matches('/');
     let servable = !path.ends_with(".html") && !path.ends_with(".test.js");
@@ -33,14 +33,14 @@ pub(crate) fn file(path: &str, headers: &HeaderMap) -> Response {
         return not_found();
     };
     let mut response = respond(&asset, content_type, headers);
-    // A sandboxed frame has an opaque origin, and loads no module without this.
+    // A sandboxed frame has an opaque origin and cannot load modules without this header.
     response
         .headers_mut()
         .insert(ACCESS_CONTROL_ALLOW_ORIGIN, HeaderValue::from_static("*"));
     response
 }
 
-/// Answers with a page. What `/` shows depends on the cookie, so nobody may keep it.
+/// Responds with a page, which must not be cached: what `/` shows depends on the cookie.
 pub(crate) fn page(path: &str, status: StatusCode, headers: &HeaderMap) -> Response {
     let Some(asset) = load(path) else {
         return not_found();
@@ -60,7 +60,7 @@ pub(crate) fn page(path: &str, status: StatusCode, headers: &HeaderMap) -> Respo
     response
 }
 
-/// Answers with the page of a session: the same for everyone, and the only one that stands in a frame.
+/// Responds with the page of a session, the only page that may be shown in a frame. It contains no session data.
 pub(crate) fn portlet(headers: &HeaderMap) -> Response {
     let Some(asset) = load("portlet.html") else {
         return not_found();
@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn an_encoding_is_used_only_when_it_is_offered_and_not_refused() {
+    fn encoding_is_used_only_if_the_client_accepts_it() {
         assert!(accepts(&accepting("gzip, deflate, br, zstd"), "br"));
         assert!(accepts(&accepting("BR;q=0.5"), "br"));
         assert!(!accepts(&accepting("gzip;q=0, br;q=0.0"), "br"));
@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_outside_web_and_no_page_or_test_is_a_file() {
+    fn paths_outside_web_pages_and_tests_are_not_served_as_files() {
         for path in [
             "/../Cargo.toml",
             "/shell/../index.html",

@@ -14,8 +14,9 @@ use crate::config::{GatewayPort, Host, Port, StallAction};
     name = "liminal",
     version,
     about = "One local workspace for all your coding agents.",
-    long_about = "One local workspace for all your coding agents: projects and their sessions in a browser, every agent \
-that speaks the Agent Client Protocol behind it.\n\nWithout a command it serves the workspace and opens your browser.",
+    long_about = "One local workspace for all your coding agents: projects and their sessions in a browser, with any \
+agent that supports the Agent Client Protocol (ACP).\n\nWithout a command, `liminal` starts the server and opens your \
+browser.",
     after_long_help = AFTER_HELP,
     disable_help_subcommand = true,
     max_term_width = 100
@@ -29,23 +30,23 @@ pub(crate) struct Cli {
 
 #[derive(Debug, Clone, Subcommand)]
 pub(crate) enum Command {
-    /// Serve the workspace (what happens without a command)
+    /// Start the server (the default command)
     Serve {
-        /// Only as long as standard input is open (for commands that start a server for themselves)
+        /// Stop when standard input is closed (used by commands that start a server for one call)
         #[arg(long, hide = true)]
         while_stdin: bool,
     },
-    /// Print the access token, making one if there is none
+    /// Print the access token; create one if there is none
     Token {
-        /// Make a new one; everything that is connected has to come back with it
+        /// Replace the token; all open connections are closed and must authenticate with the new one
         #[arg(long)]
         rotate: bool,
     },
-    /// Show versions, the data directory, ports, agents, and where each setting comes from
+    /// Show the version, the data directory, ports, agents, and the source of each setting
     Doctor,
     #[command(flatten)]
-    Talk(Talk),
-    /// What programs can do at the gateway
+    Client(ClientCommand),
+    /// Describe the gateway, the WebSocket API for programs
     Gateway {
         #[command(subcommand)]
         what: GatewayCommand,
@@ -54,15 +55,15 @@ pub(crate) enum Command {
     Completions { shell: clap_complete::Shell },
     /// Print a man page
     Man {
-        /// The command it is about
+        /// The command to describe; `liminal` itself if omitted
         command: Option<String>,
     },
-    /// Be an agent for any ACP client, over standard input and output
+    /// Run the built-in agent for an ACP client, over standard input and output
     Agent,
-    /// Keep an agent (started by the server itself)
+    /// Supervise one agent process (started by the server)
     #[command(hide = true)]
     Keeper {
-        /// The process whose end is ours
+        /// Process id of the server; the keeper ends when that process ends
         #[arg(long)]
         parent: u32,
         /// Identifies the server's data directory
@@ -74,54 +75,54 @@ pub(crate) enum Command {
 }
 
 impl Command {
-    /// The end of standard input is the end of a server that was started for one call.
+    /// Whether the server stops when its standard input is closed, as one started for a single call does.
     pub(crate) fn ends_with_stdin(command: Option<&Self>) -> bool {
         matches!(command, Some(Self::Serve { while_stdin: true }))
     }
 }
 
-/// Commands that talk to the running server, or to one that is started for them.
+/// Commands that connect to the running server, or to one started for this call.
 #[derive(Debug, Clone, Subcommand)]
-pub(crate) enum Talk {
-    /// List the sessions there are
+pub(crate) enum ClientCommand {
+    /// List sessions
     Sessions {
-        /// As JSON
+        /// Print as JSON
         #[arg(long)]
         json: bool,
-        /// Those that were put away
+        /// List archived sessions instead
         #[arg(long)]
         archived: bool,
     },
-    /// Print what was said in a session
+    /// Print the transcript of a session
     Show {
-        /// The session's key, or how it begins
+        /// The session key, or a unique prefix of it
         key: String,
-        /// As JSON
+        /// Print as JSON
         #[arg(long)]
         json: bool,
     },
-    /// Send a message and print the answer as it comes
+    /// Send a message and stream the answer
     #[command(
-        after_help = "The exit code is 0 for an answer, 1 for a failure, 3 when the agent declines, 4 when a limit cut the \
-answer short, and 130 after Ctrl+C. Without a message, or with `-`, it is read from standard input."
+        after_help = "Exit codes: 0 for an answer, 1 for a failure, 3 if the agent refused, 4 if a limit cut the \
+answer short, 130 after Ctrl+C. Without a message, or with `-`, the message is read from standard input."
     )]
     Send(SendArgs),
     /// Write a session to standard output
     Export {
-        /// The session's key, or how it begins
+        /// The session key, or a unique prefix of it
         key: String,
         #[arg(long, value_enum, default_value_t = ExportFormat::Md)]
         format: ExportFormat,
     },
-    /// List who can answer: those that are ready, and those that could be installed
+    /// List agents: those that are ready, and those that can be installed
     Agents {
-        /// As JSON
+        /// Print as JSON
         #[arg(long)]
         json: bool,
-        /// First take the newest list of agents: from the public ACP registry, another https address, or a file
+        /// First update the agent list: from the public ACP registry, another https URL, or a file
         #[arg(long, value_name = "FROM", num_args = 0..=1, default_missing_value = agents::REGISTRY_URL)]
         refresh: Option<String>,
-        /// Install this one, or bring it up to date
+        /// Install or update this agent
         #[arg(long, value_name = "AGENT", conflicts_with_all = ["json", "refresh"])]
         install: Option<String>,
     },
@@ -129,7 +130,7 @@ answer short, and 130 after Ctrl+C. Without a message, or with `-`, it is read f
 
 #[derive(Debug, Clone, Args)]
 pub(crate) struct SendArgs {
-    /// The session's key, or how it begins, and the message; only the message for a new session
+    /// The session key (or a unique prefix) and the message; only the message for a new session
     #[arg(value_name = "KEY MESSAGE", num_args = 0..=2)]
     pub(crate) words: Vec<String>,
     /// Start a new session with this agent
@@ -144,7 +145,7 @@ pub(crate) struct SendArgs {
 }
 
 impl SendArgs {
-    /// Whether a new session is wanted.
+    /// Whether the message goes to a new session.
     pub(crate) fn to_agent(&self) -> bool {
         self.agent.is_some() || self.cwd.is_some()
     }
@@ -159,30 +160,30 @@ pub(crate) enum ExportFormat {
 
 #[derive(Debug, Clone, Subcommand)]
 pub(crate) enum GatewayCommand {
-    /// Print the JSON Schema of every method
+    /// Print the JSON Schema of all methods
     Schema,
-    /// Print the reference page
+    /// Print the reference page as Markdown
     Reference,
 }
 
 #[derive(Debug, Default, Args)]
 pub(crate) struct Flags {
-    /// Where everything is kept [env: LIMINAL_DATA_DIR] [default: ~/.liminal-builder]
+    /// Data directory [env: LIMINAL_DATA_DIR] [default: ~/.liminal-builder]
     #[arg(long, global = true, value_name = "DIR")]
     pub(crate) data_dir: Option<PathBuf>,
     /// Address to listen on [env: LIMINAL_HOST] [default: 127.0.0.1]
     #[arg(long, global = true, value_name = "ADDRESS")]
     pub(crate) host: Option<Host>,
-    /// Port of the browser door, 0 for any free one [env: LIMINAL_PORT] [default: 3000]
+    /// Port of the browser listener, 0 for any free port [env: LIMINAL_PORT] [default: 3000]
     #[arg(long, global = true, value_name = "PORT")]
     pub(crate) port: Option<Port>,
-    /// Port of the gateway door, or `off` [env: LIMINAL_GATEWAY_PORT] [default: 18789]
+    /// Port of the gateway listener, or `off` [env: LIMINAL_GATEWAY_PORT] [default: 18789]
     #[arg(long, global = true, value_name = "PORT")]
     pub(crate) gateway_port: Option<GatewayPort>,
-    /// What happens when an agent asks for permission: `allow` or `ask` [env: LIMINAL_PERMISSIONS] [default: allow]
+    /// Answer to permission requests of agents: `allow` or `ask` the user [env: LIMINAL_PERMISSIONS] [default: allow]
     #[arg(long, global = true, value_name = "POLICY")]
     pub(crate) permissions: Option<PermissionPolicy>,
-    /// What happens when an agent falls silent: `show` or `restart` [env: LIMINAL_STALL_ACTION] [default: show]
+    /// If an agent stops responding: `show` it or `restart` the agent [env: LIMINAL_STALL_ACTION] [default: show]
     #[arg(long, global = true, value_name = "ACTION")]
     pub(crate) stall_action: Option<StallAction>,
     /// Do not open a browser
@@ -192,34 +193,35 @@ pub(crate) struct Flags {
 
 const AFTER_HELP: &str = "\
 Examples:
-  liminal                          Serve on http://127.0.0.1:3000 and open it
-  liminal --port 0 --no-open       Serve on any free port; the first line on stdout has the address
-  liminal --data-dir ./scratch     Keep everything of this run in ./scratch
-  liminal agent                    Be the built-in agent, for an editor that starts ACP agents
+  liminal                          Serve on http://127.0.0.1:3000 and open the browser
+  liminal --port 0 --no-open       Serve on any free port; the first line on stdout contains the URL
+  liminal --data-dir ./scratch     Use ./scratch as the data directory
+  liminal agent                    Run the built-in agent, for an editor that starts ACP agents
   liminal send --agent assistant --cwd . \"…\"
-                                   Ask an agent from a script; `liminal sessions` and `liminal show KEY` tell what became of it
-  liminal doctor                   Find out what is set, what is found, and what is missing
+                                   Send a message from a script; `liminal show KEY` prints the session
+  liminal doctor                   Check settings, agents and required tools
   curl -H \"Authorization: Bearer $(liminal token)\" http://127.0.0.1:3000/auth
 
 Environment:
   LIMINAL_DATA_DIR, LIMINAL_HOST, LIMINAL_PORT, LIMINAL_GATEWAY_PORT, LIMINAL_PERMISSIONS, LIMINAL_STALL_ACTION
-                                   As the flags of the same name
+                                   Same as the flags of these names
   LIMINAL_TOKEN                    Use this access token instead of the one in the data directory
-  LIMINAL_OPEN                     `false`: do not open a browser
-  LIMINAL_LOG                      What to log on stderr, such as `debug` or `hub=debug,info` [default: info]
+  LIMINAL_OPEN                     Set to `false` to not open a browser
+  LIMINAL_LOG                      Log filter for stderr, such as `debug` or `hub=debug,info` [default: info]
   CLAUDE_ACP_CMD, CODEX_ACP_CMD    Command lines that start these agents
-  ACP_START_TIMEOUT_MS             How long an agent may take to start [default: 15000]
-  ACP_PROMPT_TIMEOUT_MS            After how much silence a turn is shown as quiet [default: 30000]
+  ACP_START_TIMEOUT_MS             Time limit for starting an agent [default: 15000]
+  ACP_PROMPT_TIMEOUT_MS            Time without agent output after which the stall action applies [default: 30000]
 
 Environment of the built-in agent:
-  LIMINAL_AGENT_MODEL              Models as provider/model, separated by commas; the providers are anthropic, openai and
-                                   openai-compatible. Without one it works by command
+  LIMINAL_AGENT_MODEL              Models as provider/model, separated by commas; providers are anthropic, openai and
+                                   openai-compatible. Without a model, only slash commands work
   ANTHROPIC_API_KEY, OPENAI_API_KEY, ANTHROPIC_BASE_URL, OPENAI_BASE_URL
-                                   As everywhere
+                                   API keys and base URLs of these providers
   LIMINAL_AGENT_BASE_URL, LIMINAL_AGENT_API_KEY
-                                   The openai-compatible server [default: http://127.0.0.1:11434/v1, without a key]
-  LIMINAL_AGENT_SESSION_IDLE_DAYS  After how long an unused session is moved aside, 0 for never [default: 90]
-  LIMINAL_AGENT_SESSION_MAX        How many sessions are kept, 0 for any number [default: 10000]
+                                   The openai-compatible server [default: http://127.0.0.1:11434/v1, no key]
+  LIMINAL_AGENT_SESSION_IDLE_DAYS  Days after which an unused session expires, 0 for never [default: 90]
+  LIMINAL_AGENT_SESSION_MAX        Maximum number of sessions, 0 for no limit [default: 10000]
 
-Every other setting but the token and the data directory can also stand in config.toml there. A flag wins over the environment,
-the environment over the file, the file over the default; `liminal doctor` shows which one won.";
+All settings except the token and the data directory can also be set in config.toml in the data directory.
+A flag overrides the environment, the environment overrides the file, and the file overrides the default;
+`liminal doctor` shows the source of each setting.";

@@ -1,7 +1,7 @@
-//! `liminal doctor`: what is set, what is found, what is missing, and what to do about it.
+//! `liminal doctor`: reports settings, the data directory, tools and agents, and how to fix what is missing.
 //!
-//! It looks and changes nothing: a data directory that does not exist yet is not created. Agents that
-//! are installed are started, asked who they are, and ended.
+//! It changes nothing: a missing data directory is not created. Installed agents are started to read their version, and
+//! stopped.
 
 use std::fmt::Write as _;
 use std::io;
@@ -18,15 +18,15 @@ use crate::config::Settings;
 use crate::token::Token;
 use crate::{client, serve};
 
-/// Printing a version takes milliseconds, also for Node on a slow disk.
+/// Time limit for `--version` of a tool.
 const TOOL_DEADLINE: Duration = Duration::from_secs(3);
 
-/// How long an agent may take to say who it is.
+/// Time limit for an agent to report its version.
 const AGENT_DEADLINE: Duration = Duration::from_secs(10);
 
 pub(crate) struct Report {
     pub(crate) text: String,
-    /// Whether a server would start.
+    /// Whether a server would start with these settings.
     pub(crate) healthy: bool,
 }
 
@@ -42,11 +42,11 @@ pub(crate) fn report(settings: &Settings) -> Report {
     let mut lines = vec![data_directory(data_dir, &holding)];
     lines.extend(problems);
     section(&mut text, "Data directory", lines);
-    section(&mut text, "Doors", doors(settings, &holding));
+    section(&mut text, "Listeners", listeners(settings, &holding));
     section(
         &mut text,
         "Token",
-        [token.map_or_else(|_| "not usable, see above".to_owned(), str::to_owned)],
+        [token.map_or_else(|_| "not valid, see above".to_owned(), str::to_owned)],
     );
     section(&mut text, "Tools", tools());
     section(&mut text, "Agents", agents(settings));
@@ -59,7 +59,7 @@ pub(crate) fn report(settings: &Settings) -> Report {
         .map(|(name, value, source)| format!("{name:<22} {:<21} {value}", source.to_string()));
     section(
         &mut text,
-        "Settings (a flag wins over the environment, then config.toml, then the default)",
+        "Settings (precedence: flag, environment, config.toml, default)",
         lines,
     );
     Report { text, healthy }
@@ -75,7 +75,7 @@ fn section(text: &mut String, title: &str, lines: impl IntoIterator<Item = Strin
 fn data_directory(path: &Path, holding: &Holding) -> String {
     let shown = path.display();
     match holding {
-        Holding::Missing => format!("{shown}  not there yet; the first start makes it"),
+        Holding::Missing => format!("{shown}  does not exist yet; the first start creates it"),
         Holding::Unusable(problem) => problem.clone(),
         Holding::Free => format!("{shown}  {}, not in use", privacy(path)),
         Holding::Held(holder) => format!("{shown}  {}, in use by{holder}", privacy(path)),
@@ -92,20 +92,23 @@ fn privacy(path: &Path) -> &'static str {
     }
 }
 
-fn doors(settings: &Settings, holding: &Holding) -> Vec<String> {
+fn listeners(settings: &Settings, holding: &Holding) -> Vec<String> {
     let host = settings.host.value.0;
     let mut lines = vec![format!(
         "browser  {}",
-        door(SocketAddr::new(host, settings.port.value.0), holding)
+        listener(SocketAddr::new(host, settings.port.value.0), holding)
     )];
     lines.push(match settings.gateway_port.value.0 {
-        Some(port) => format!("gateway  {}", door(SocketAddr::new(host, port), holding)),
+        Some(port) => format!(
+            "gateway  {}",
+            listener(SocketAddr::new(host, port), holding)
+        ),
         None => "gateway  off".to_owned(),
     });
     lines
 }
 
-fn door(address: SocketAddr, holding: &Holding) -> String {
+fn listener(address: SocketAddr, holding: &Holding) -> String {
     if address.port() == 0 {
         return format!("{}  any free port", address.ip());
     }
@@ -115,18 +118,18 @@ fn door(address: SocketAddr, holding: &Holding) -> String {
             format!("{address}  served by{holder}")
         }
         (Err(error), _) => format!(
-            "{address}  not usable: {error}; choose another with a flag (see `liminal --help`)"
+            "{address}  not available: {error}; choose another with a flag (see `liminal --help`)"
         ),
     }
 }
 
-/// Asked at the same time, so that the slowest decides how long it takes.
+/// The installed tools with their versions, determined in parallel.
 fn tools() -> Vec<String> {
     std::thread::scope(|scope| {
-        let asked = ["node", "npx"].map(|name| scope.spawn(move || tool(name)));
-        asked
+        let tools = ["node", "npx"].map(|name| scope.spawn(move || tool(name)));
+        tools
             .into_iter()
-            .filter_map(|asked| asked.join().ok())
+            .filter_map(|tool| tool.join().ok())
             .collect()
     })
 }
@@ -134,53 +137,55 @@ fn tools() -> Vec<String> {
 fn tool(name: &str) -> String {
     match version(name) {
         Ok(Some(version)) => format!("{name:<6} {version}"),
-        Ok(None) => format!("{name:<6} found, but it does not work"),
+        Ok(None) => format!("{name:<6} found, but `{name} --version` fails"),
         Err(_) => {
-            format!("{name:<6} not found; install Node.js to use agents that come as npm packages")
+            format!(
+                "{name:<6} not found; install Node.js to use agents distributed as npm packages"
+            )
         }
     }
 }
 
-/// What `--version` prints, if it does so in time.
+/// What `--version` prints; `None` if it fails or exceeds the time limit.
 fn version(program: &str) -> io::Result<Option<String>> {
-    let mut asked = Command::new(program);
-    asked
+    let mut command = Command::new(program);
+    command
         .arg("--version")
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .stderr(Stdio::null());
-    let mut asked = asked.spawn()?;
+    let mut child = command.spawn()?;
     let deadline = Instant::now() + TOOL_DEADLINE;
-    while asked.try_wait()?.is_none() {
+    while child.try_wait()?.is_none() {
         if Instant::now() > deadline {
-            asked.kill()?;
-            asked.wait()?;
+            child.kill()?;
+            child.wait()?;
             return Ok(None);
         }
         std::thread::sleep(Duration::from_millis(5));
     }
-    let output = asked.wait_with_output()?;
+    let output = child.wait_with_output()?;
     let text = String::from_utf8_lossy(&output.stdout);
     let version = text.chars().filter(|c| !c.is_control()).take(40).collect();
     Ok(output.status.success().then_some(version))
 }
 
-/// What the agents of the running server take, as it says.
+/// Memory use of the running server's agents, one line each.
 fn memory(settings: &Settings) -> Vec<String> {
     let mut runtime = tokio::runtime::Builder::new_current_thread();
-    let asked = runtime.enable_all().build().map_err(anyhow::Error::from);
-    match asked.and_then(|runtime| runtime.block_on(client::memory(settings))) {
+    let runtime = runtime.enable_all().build().map_err(anyhow::Error::from);
+    match runtime.and_then(|runtime| runtime.block_on(client::memory(settings))) {
         Ok(lines) if lines.is_empty() => vec!["no agent is running".to_owned()],
         Ok(lines) => lines,
-        Err(error) => vec![format!("the server does not say: {error}")],
+        Err(error) => vec![format!("cannot be read from the server: {error}")],
     }
 }
 
-/// All started at once, so that the slowest decides how long it takes.
+/// One line for each agent; installed agents are started in parallel to read their versions.
 fn agents(settings: &Settings) -> Vec<String> {
     let setup = match serve::agent_setup(settings) {
         Ok(setup) => setup,
-        Err(error) => return vec![format!("cannot be looked at: {error}")],
+        Err(error) => return vec![format!("cannot be checked: {error}")],
     };
     let setup = AgentSetup {
         start_timeout: setup.start_timeout.min(AGENT_DEADLINE),
@@ -196,8 +201,8 @@ fn agents(settings: &Settings) -> Vec<String> {
             .iter()
             .filter_map(|agent| setup.catalog.entry(&agent.cli_type))
             .collect();
-        let looks = entries.iter().map(|entry| agent(entry, &setup));
-        let mut lines = futures_util::future::join_all(looks).await;
+        let checks = entries.iter().map(|entry| agent(entry, &setup));
+        let mut lines = futures_util::future::join_all(checks).await;
         if !more.is_empty() {
             let count = more.len();
             lines.push(format!(
@@ -209,7 +214,7 @@ fn agents(settings: &Settings) -> Vec<String> {
     let mut runtime = tokio::runtime::Builder::new_current_thread();
     match runtime.enable_all().build() {
         Ok(runtime) => runtime.block_on(lines),
-        Err(error) => vec![format!("cannot be looked at: {error}")],
+        Err(error) => vec![format!("cannot be checked: {error}")],
     }
 }
 
@@ -220,17 +225,18 @@ async fn agent(entry: &AgentEntry, setup: &AgentSetup) -> String {
         (Some(launch), ..) => {
             let program = launch.program.display().to_string();
             let command = [&[program], launch.args.as_slice()].concat().join(" ");
-            // Ours is known, and one by npx might have to be downloaded first: more than to look.
+            // The built-in agent has this program's version. Starting an npx agent might download it, and `doctor`
+            // must not change the machine.
             let known = entry.cli_type == Catalog::LIMINAL || launch.may_fetch();
-            let says = match known {
+            let version = match known {
                 true => String::new(),
-                false => says(entry, setup).await,
+                false => reported_version(entry, setup).await,
             };
-            format!("found: {command}{says}")
+            format!("found: {command}{version}")
         }
         (None, Some(chosen), _) => {
             let chosen = chosen.join(" ");
-            format!("not found: the command that was set for it, `{chosen}`")
+            format!("not found: its configured command `{chosen}`")
         }
         (None, None, Some(install)) => format!("not found; install it: {install}"),
         (None, None, None) => match setup.catalog.cannot_install(entry) {
@@ -245,8 +251,8 @@ async fn agent(entry: &AgentEntry, setup: &AgentSetup) -> String {
     format!("{:<14} {state}{node}", entry.name)
 }
 
-/// Who an agent says it is, or why it does not.
-async fn says(entry: &AgentEntry, setup: &AgentSetup) -> String {
+/// The version that an agent reports, or why it could not be started.
+async fn reported_version(entry: &AgentEntry, setup: &AgentSetup) -> String {
     match agents::look_at(entry, setup).await {
         Ok(Some(version)) => format!("  ({version})"),
         Ok(None) => String::new(),

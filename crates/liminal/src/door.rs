@@ -1,9 +1,8 @@
-//! Who may come in: the checks every request to the browser door passes.
+//! Admission: the checks that every request to a listener must pass.
 //!
-//! Any web page in any browser on this machine, and any other user of it, can reach a loopback
-//! port. So: the `Host` must be one of ours (a page that rebinds its own name to 127.0.0.1 fails
-//! here), a page's `Origin` must be exactly ours (cookies do not tell ports apart), and the caller
-//! must know the token or hold the cookie that was given for it.
+//! A loopback port is reachable for every web page in a browser on this machine and for every other local user. So the
+//! `Host` must be an address of the server (which stops DNS rebinding), the `Origin` of a page must be exactly the
+//! server's (cookies are shared between ports), and the client must present the token or the cookie issued for it.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -16,23 +15,23 @@ use tokio::sync::{Mutex, Semaphore};
 
 use crate::token::CurrentToken;
 
-/// How long one wrong token keeps everybody else's attempts waiting.
+/// Delay after a wrong token, during which other attempts wait.
 const WRONG_TOKEN_PAUSE: Duration = Duration::from_millis(200);
-/// How many attempts may wait; more are turned away at once.
+/// Maximum number of waiting attempts; further ones are rejected immediately.
 const WAITING_ATTEMPTS_MAX: usize = 16;
 
-/// Why a request is turned away.
+/// Why a request is rejected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Refusal {
-    /// The `Host` is not ours.
+    /// The `Host` header does not name this server.
     Host,
-    /// The token was put in the address.
+    /// The token is in the query string.
     TokenInQuery,
-    /// A page of somebody else's asks, or one that does not say whose it is.
+    /// The request comes from a page of another origin, or has no `Origin` although it needs one.
     Origin,
-    /// Neither the token nor the cookie.
+    /// Neither a valid token nor a valid cookie.
     Unauthorized,
-    /// Too many wrong tokens are waiting.
+    /// Too many attempts are waiting.
     TooManyAttempts,
 }
 
@@ -50,31 +49,31 @@ impl Refusal {
     pub(crate) fn message(self) -> &'static str {
         match self {
             Self::Host => {
-                "This server does not answer to that host name. Use the address it printed at start."
+                "This server does not serve that host name. Use the address it printed at start."
             }
             Self::TokenInQuery => {
-                "The token must not be in the address, where logs would keep it. Send `Authorization: Bearer`."
+                "The token must not be in the address, which ends up in logs. Send it as `Authorization: Bearer`."
             }
-            Self::Origin => "That page may not use this server.",
+            Self::Origin => {
+                "Requests from pages of another origin are not allowed. Use the address the server printed at start."
+            }
             Self::Unauthorized => {
-                "The access token is missing or wrong. `liminal token` prints it."
+                "The access token is missing or wrong. Print it with `liminal token`."
             }
-            Self::TooManyAttempts => {
-                "Too many attempts with wrong tokens. Try again in a few seconds."
-            }
+            Self::TooManyAttempts => "Too many attempts with wrong tokens. Retry in a few seconds.",
         }
     }
 }
 
-/// What the `Origin` header says.
+/// The `Origin` header compared with the server's own origin.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum OriginIs {
+enum OriginCheck {
     Ours,
     Missing,
     Foreign,
 }
 
-pub(crate) struct Door {
+pub(crate) struct Admission {
     bound: IpAddr,
     port: u16,
     token: Arc<CurrentToken>,
@@ -82,9 +81,9 @@ pub(crate) struct Door {
     attempts: Attempts,
 }
 
-impl Door {
+impl Admission {
     pub(crate) fn new(bound: IpAddr, port: u16, token: Arc<CurrentToken>) -> Self {
-        // Cookies are shared between ports, so two servers need two names.
+        // Browsers share cookies between ports, so each server needs its own name.
         let cookie_name = format!("liminal-{port}");
         Self {
             bound,
@@ -95,7 +94,7 @@ impl Door {
         }
     }
 
-    /// The checks that come before any routing.
+    /// Checks that run before routing: the host name, and no token in the query string.
     pub(crate) fn admit(&self, uri: &Uri, headers: &HeaderMap) -> Result<(), Refusal> {
         let host = only(headers, HOST).ok_or(Refusal::Host)?;
         let authority_fits = uri
@@ -118,32 +117,32 @@ impl Door {
         }
     }
 
-    /// For the WebSocket: a page of ours with the cookie, or a program with the token.
+    /// Admits the browser API's WebSocket: the server's own page with the cookie, or a program with the token.
     pub(crate) async fn admit_socket(&self, headers: &HeaderMap) -> Result<(), Refusal> {
         match origin(headers) {
-            OriginIs::Foreign => Err(Refusal::Origin),
-            OriginIs::Ours if self.has_cookie(headers) => Ok(()),
-            OriginIs::Ours | OriginIs::Missing => self.check_bearer(headers).await,
+            OriginCheck::Foreign => Err(Refusal::Origin),
+            OriginCheck::Ours if self.has_cookie(headers) => Ok(()),
+            OriginCheck::Ours | OriginCheck::Missing => self.check_bearer(headers).await,
         }
     }
 
-    /// For a program, which shows the token in its first frame: no page of somebody else's.
+    /// Admits a gateway client, which sends the token in its first frame: rejects only pages of another origin.
     pub(crate) fn admit_program(&self, headers: &HeaderMap) -> Result<(), Refusal> {
         match origin(headers) {
-            OriginIs::Ours | OriginIs::Missing => Ok(()),
-            OriginIs::Foreign => Err(Refusal::Origin),
+            OriginCheck::Ours | OriginCheck::Missing => Ok(()),
+            OriginCheck::Foreign => Err(Refusal::Origin),
         }
     }
 
-    /// For a request that changes something: only from a page of ours.
+    /// Admits a request that changes something: only from the server's own page.
     pub(crate) fn admit_change(&self, headers: &HeaderMap) -> Result<(), Refusal> {
         match origin(headers) {
-            OriginIs::Ours => Ok(()),
-            OriginIs::Missing | OriginIs::Foreign => Err(Refusal::Origin),
+            OriginCheck::Ours => Ok(()),
+            OriginCheck::Missing | OriginCheck::Foreign => Err(Refusal::Origin),
         }
     }
 
-    /// For reading: the cookie or the token.
+    /// Admits a read request: with the cookie or the token.
     pub(crate) async fn admit_reader(&self, headers: &HeaderMap) -> Result<(), Refusal> {
         match self.has_cookie(headers) {
             true => Ok(()),
@@ -164,10 +163,10 @@ impl Door {
         })
     }
 
-    /// Checks a token somebody offers. Wrong ones are slow, and all attempts stand in one line, so
-    /// that guessing in parallel is no faster.
+    /// Checks a token. Attempts are handled one at a time and a wrong one is delayed, so that guessing in parallel is
+    /// no faster.
     pub(crate) async fn check_token(&self, candidate: &str) -> Result<(), Refusal> {
-        // Whoever has a token nobody can guess is not kept waiting by those who try.
+        // A correct token that cannot be guessed need not wait behind attempts with wrong tokens.
         let token = self.token.now();
         if !token.is_guessable() && token.matches(candidate) {
             return Ok(());
@@ -175,7 +174,7 @@ impl Door {
         self.attempts.check(|| token.matches(candidate)).await
     }
 
-    /// The `Set-Cookie` value for a browser that knew the token.
+    /// The `Set-Cookie` value for a browser that presented the token.
     pub(crate) fn cookie(&self) -> String {
         let (name, value) = (&self.cookie_name, self.token.now().cookie_value());
         format!("{name}={value}; Path=/; HttpOnly; SameSite=Strict; Max-Age=31536000")
@@ -206,27 +205,27 @@ impl Door {
             .unwrap_or(name);
         match literal.parse::<IpAddr>() {
             Ok(ip) if ip.is_unspecified() => false,
-            // Bound to every address, we cannot know which ones they are. A literal address is
-            // safe: a rebinding page has to come under a name.
+            // Bound to the unspecified address, the server does not know its addresses. Any literal address is safe:
+            // DNS rebinding needs a host name.
             Ok(ip) => ip.is_loopback() || ip == self.bound || self.bound.is_unspecified(),
             Err(_) => false,
         }
     }
 }
 
-/// Judged against the `Host` of the same request, which `admit` has already found to be ours.
-fn origin(headers: &HeaderMap) -> OriginIs {
+/// Compares the `Origin` with the `Host` of the same request, which `admit` has already checked.
+fn origin(headers: &HeaderMap) -> OriginCheck {
     if !headers.contains_key(ORIGIN) {
-        return OriginIs::Missing;
+        return OriginCheck::Missing;
     }
     let ours = only(headers, HOST).map(|host| format!("http://{host}"));
     match (only(headers, ORIGIN), ours) {
-        (Some(origin), Some(ours)) if origin == ours => OriginIs::Ours,
-        _ => OriginIs::Foreign,
+        (Some(origin), Some(ours)) if origin == ours => OriginCheck::Ours,
+        _ => OriginCheck::Foreign,
     }
 }
 
-/// The header's value if it is there exactly once.
+/// The header's value if the header occurs exactly once.
 fn only(headers: &HeaderMap, name: HeaderName) -> Option<&str> {
     let mut values = headers.get_all(name).iter();
     match (values.next(), values.next()) {
@@ -235,23 +234,23 @@ fn only(headers: &HeaderMap, name: HeaderName) -> Option<&str> {
     }
 }
 
-/// One line for all token attempts.
+/// The queue of token attempts.
 struct Attempts {
-    places: Arc<Semaphore>,
+    waiting: Arc<Semaphore>,
     turn: Mutex<()>,
 }
 
 impl Attempts {
     fn new() -> Self {
         Self {
-            places: Arc::new(Semaphore::new(WAITING_ATTEMPTS_MAX)),
+            waiting: Arc::new(Semaphore::new(WAITING_ATTEMPTS_MAX)),
             turn: Mutex::new(()),
         }
     }
 
     async fn check(&self, matches: impl FnOnce() -> bool) -> Result<(), Refusal> {
-        let _place = self
-            .places
+        let _waiting = self
+            .waiting
             .try_acquire()
             .map_err(|_| Refusal::TooManyAttempts)?;
         let turn = self.turn.lock().await;
@@ -271,24 +270,24 @@ mod tests {
     use super::*;
     use crate::token::Token;
 
-    fn door(bound: impl Into<IpAddr>, port: u16) -> Door {
+    fn admission(bound: impl Into<IpAddr>, port: u16) -> Admission {
         let root = tempfile::tempdir().unwrap();
         let dir = store::DataDir::prepare(&root.path().join("data")).unwrap();
         let token = Token::obtain(&dir, Some("mysecrettoken")).ok().unwrap();
         let token = Arc::new(CurrentToken::new(token, None));
-        Door::new(bound.into(), port, token)
+        Admission::new(bound.into(), port, token)
     }
 
     #[test]
-    fn only_our_names_with_our_port_are_ours() {
-        let door = door(Ipv4Addr::LOCALHOST, 3000);
+    fn host_is_accepted_only_with_own_name_and_port() {
+        let admission = admission(Ipv4Addr::LOCALHOST, 3000);
         for host in [
             "127.0.0.1:3000",
             "localhost:3000",
             "LOCALHOST:3000",
             "[::1]:3000",
         ] {
-            assert!(door.is_our_host(host), "{host}");
+            assert!(admission.is_our_host(host), "{host}");
         }
         for host in [
             "",
@@ -308,35 +307,41 @@ mod tests {
             "0x7f000001:3000",
             "127.1:3000",
         ] {
-            assert!(!door.is_our_host(host), "{host}");
+            assert!(!admission.is_our_host(host), "{host}");
         }
     }
 
     #[test]
-    fn bound_to_every_address_any_literal_address_is_ours_but_no_name() {
-        for door in [
-            door(Ipv4Addr::UNSPECIFIED, 3000),
-            door(Ipv6Addr::UNSPECIFIED, 3000),
+    fn unspecified_address_accepts_any_literal_address_but_no_name() {
+        for admission in [
+            admission(Ipv4Addr::UNSPECIFIED, 3000),
+            admission(Ipv6Addr::UNSPECIFIED, 3000),
         ] {
-            assert!(door.is_our_host("192.168.1.5:3000") && door.is_our_host("[fe80::1]:3000"));
-            assert!(!door.is_our_host("evil.example:3000") && !door.is_our_host("0.0.0.0:3000"));
+            assert!(
+                admission.is_our_host("192.168.1.5:3000")
+                    && admission.is_our_host("[fe80::1]:3000")
+            );
+            assert!(
+                !admission.is_our_host("evil.example:3000")
+                    && !admission.is_our_host("0.0.0.0:3000")
+            );
         }
     }
 
     #[test]
-    fn on_port_80_the_port_may_be_left_out() {
-        let door = door(Ipv4Addr::LOCALHOST, 80);
-        assert!(door.is_our_host("127.0.0.1") && door.is_our_host("127.0.0.1:80"));
+    fn host_without_port_is_accepted_on_port_80() {
+        let admission = admission(Ipv4Addr::LOCALHOST, 80);
+        assert!(admission.is_our_host("127.0.0.1") && admission.is_our_host("127.0.0.1:80"));
     }
 
     #[tokio::test(start_paused = true)]
-    async fn wrong_tokens_stand_in_one_line_and_too_many_are_turned_away() {
-        let door = Arc::new(door(Ipv4Addr::LOCALHOST, 3000));
+    async fn wrong_tokens_are_delayed_one_by_one_and_excess_ones_rejected() {
+        let admission = Arc::new(admission(Ipv4Addr::LOCALHOST, 3000));
         let start = tokio::time::Instant::now();
         let attempts: Vec<_> = (0..100)
             .map(|_| {
-                let door = door.clone();
-                tokio::spawn(async move { door.check_token("wrongwrong").await })
+                let admission = admission.clone();
+                tokio::spawn(async move { admission.check_token("wrongwrong").await })
             })
             .collect();
         let mut results = vec![];
@@ -349,6 +354,6 @@ mod tests {
             .count();
         assert_eq!(wrong, WAITING_ATTEMPTS_MAX);
         assert!(start.elapsed() >= WRONG_TOKEN_PAUSE * WAITING_ATTEMPTS_MAX as u32);
-        assert_eq!(door.check_token("mysecrettoken").await, Ok(()));
+        assert_eq!(admission.check_token("mysecrettoken").await, Ok(()));
     }
 }

@@ -1,45 +1,45 @@
-//! Who is inside, so that a server that was started for one call ends only when nobody else needs it.
+//! The number of open connections, so that a server started for one call ends only after the last client has left.
 
 use std::sync::Arc;
 
 use tokio::sync::watch;
 
-/// Clones count the same guests.
+/// Counter of open connections; clones share the count.
 #[derive(Clone)]
-pub(crate) struct Guests {
-    /// `None` once nobody is let in any more.
-    inside: Arc<watch::Sender<Option<usize>>>,
+pub(crate) struct OpenConnections {
+    /// `None` once no further connection is admitted.
+    count: Arc<watch::Sender<Option<usize>>>,
 }
 
-impl Default for Guests {
+impl Default for OpenConnections {
     fn default() -> Self {
-        let inside = Arc::new(watch::Sender::new(Some(0)));
-        Self { inside }
+        let count = Arc::new(watch::Sender::new(Some(0)));
+        Self { count }
     }
 }
 
-/// One of them, until it is dropped.
-pub(crate) struct Guest {
-    guests: Guests,
+/// One open connection; it ends when this is dropped.
+pub(crate) struct OpenConnection {
+    connections: OpenConnections,
 }
 
-impl Guests {
-    pub(crate) fn enter(&self) -> Option<Guest> {
-        let entered = self.inside.send_if_modified(|inside| {
-            let counted = inside.as_mut().map(|count| *count += 1);
+impl OpenConnections {
+    pub(crate) fn enter(&self) -> Option<OpenConnection> {
+        let entered = self.count.send_if_modified(|count| {
+            let counted = count.as_mut().map(|count| *count += 1);
             counted.is_some()
         });
-        entered.then(|| Guest {
-            guests: self.clone(),
+        entered.then(|| OpenConnection {
+            connections: self.clone(),
         })
     }
 
-    /// When everybody has left. Nobody comes in afterwards.
+    /// Waits until all connections have ended. No connection is admitted afterwards.
     pub(crate) async fn all_left(&self) {
-        let mut changes = self.inside.subscribe();
+        let mut changes = self.count.subscribe();
         while !self
-            .inside
-            .send_if_modified(|inside| inside.take_if(|count| *count == 0).is_some())
+            .count
+            .send_if_modified(|count| count.take_if(|count| *count == 0).is_some())
         {
             if changes.changed().await.is_err() {
                 return;
@@ -48,10 +48,10 @@ impl Guests {
     }
 }
 
-impl Drop for Guest {
+impl Drop for OpenConnection {
     fn drop(&mut self) {
-        self.guests.inside.send_modify(|inside| {
-            if let Some(count) = inside {
+        self.connections.count.send_modify(|count| {
+            if let Some(count) = count {
                 *count -= 1;
             }
         });

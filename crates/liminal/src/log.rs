@@ -1,7 +1,7 @@
 //! The log, on standard error.
 //!
-//! A thread writes it, so that nobody waits for whoever reads it: a pipe that is full, a terminal that was stopped. What
-//! finds no room is counted instead, and the count stands where it would have stood.
+//! A dedicated thread writes the log, so that a blocked reader (a full pipe, a stopped terminal) does not block the
+//! server. Lines that do not fit into the backlog are dropped, and their count is written in their place.
 
 use std::io::{IsTerminal, Write};
 use std::sync::Arc;
@@ -12,45 +12,45 @@ use std::time::Duration;
 use tracing_subscriber::filter::{FilterExt as _, Targets, filter_fn};
 use tracing_subscriber::prelude::*;
 
-use crate::terminal::turns_around;
+use crate::terminal::is_bidi_control;
 
-/// Whose events are logged.
-const OURS: [&str; 4] = ["agent", "hub", "liminal", "render"];
-/// Bytes that may wait for a reader.
-const WAITING_MAX: usize = 1 << 20;
-/// How long the end waits for one.
-const LAST_WORDS: Duration = Duration::from_millis(500);
+/// Crates whose events are logged.
+const LOGGED_CRATES: [&str; 4] = ["agent", "hub", "liminal", "render"];
+/// Maximum size of the backlog, in bytes.
+const BACKLOG_BYTES_MAX: usize = 1 << 20;
+/// Time limit for writing the backlog at the end.
+const FLUSH_DEADLINE: Duration = Duration::from_millis(500);
 
-/// While it is there, there is a log. Its end waits until everything is written, unless nobody reads.
+/// Handle of the log. Dropping it waits until the backlog is written, at most `FLUSH_DEADLINE`.
 pub(crate) struct Log {
-    lines: Arc<Lines>,
+    lines: Arc<LogWriter>,
     ended: Receiver<()>,
 }
 
-/// Starts the log at the level that `variable` says.
+/// Starts the log with the filter in the environment variable `variable`, or `default`.
 pub(crate) fn start(variable: &str, default: &str) -> anyhow::Result<Log> {
-    let wanted = std::env::var(variable).unwrap_or_default();
-    let wanted = match wanted.is_empty() {
+    let filter = std::env::var(variable).unwrap_or_default();
+    let filter = match filter.is_empty() {
         true => default,
-        false => &wanted,
+        false => &filter,
     };
-    let targets: Targets = wanted.parse().map_err(|reason| {
+    let targets: Targets = filter.parse().map_err(|reason| {
         anyhow::anyhow!(
-            "{variable} is `{wanted}`: {reason}. Try `info`, `debug` or `hub=debug,info`."
+            "{variable} is `{filter}`: {reason}. Try `info`, `debug` or `hub=debug,info`."
         )
     })?;
     let log = Log::to(std::io::stderr())?;
-    // Whatever the filter says: libraries log what they send and receive, prompts and secrets among it.
-    let is_ours = |meta: &tracing::Metadata<'_>| {
+    // Regardless of the filter: libraries log what they send and receive, which includes prompts and secrets.
+    let is_logged_crate = |meta: &tracing::Metadata<'_>| {
         let name = meta.target().split("::").next().unwrap_or_default();
-        OURS.contains(&name)
+        LOGGED_CRATES.contains(&name)
     };
     let layer = tracing_subscriber::fmt::layer()
         .with_writer(Arc::clone(&log.lines))
-        // It would say on standard error that there is no standard error, and panic over it.
+        // The layer would report a closed standard error on standard error, and panic.
         .log_internal_errors(false)
         .with_ansi(std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none())
-        .with_filter(targets.and(filter_fn(is_ours)));
+        .with_filter(targets.and(filter_fn(is_logged_crate)));
     tracing_subscriber::registry().with(layer).init();
     Ok(log)
 }
@@ -59,20 +59,25 @@ impl Log {
     fn to(mut reader: impl Write + Send + 'static) -> std::io::Result<Self> {
         let (lines, received) = channel();
         let (end, ended) = channel();
-        let lines = Arc::new(Lines {
+        let lines = Arc::new(LogWriter {
             lines,
-            waiting: AtomicUsize::new(0),
-            lost: AtomicUsize::new(0),
+            backlog_bytes: AtomicUsize::new(0),
+            dropped: AtomicUsize::new(0),
         });
         let counts = Arc::clone(&lines);
         let write = move || {
-            // An empty one is the last.
+            // An empty line marks the end.
             for line in received.iter().take_while(|line| !line.is_empty()) {
                 let _ = reader.write_all(&line);
-                counts.waiting.fetch_sub(line.len(), Ordering::Relaxed);
-                let lost = counts.lost.swap(0, Ordering::Relaxed);
-                if lost > 0 {
-                    let _ = writeln!(reader, "({lost} lines are missing: nobody read the log)");
+                counts
+                    .backlog_bytes
+                    .fetch_sub(line.len(), Ordering::Relaxed);
+                let dropped = counts.dropped.swap(0, Ordering::Relaxed);
+                if dropped > 0 {
+                    let _ = writeln!(
+                        reader,
+                        "({dropped} log lines dropped: the log was not read fast enough)"
+                    );
                 }
             }
             let _ = end.send(());
@@ -87,31 +92,31 @@ impl Log {
 impl Drop for Log {
     fn drop(&mut self) {
         let _ = self.lines.lines.send(vec![]);
-        let _ = self.ended.recv_timeout(LAST_WORDS);
+        let _ = self.ended.recv_timeout(FLUSH_DEADLINE);
     }
 }
 
-/// Takes what is to be written, and never waits.
-struct Lines {
+/// The writing side of the log; never blocks.
+struct LogWriter {
     lines: Sender<Vec<u8>>,
-    /// In bytes.
-    waiting: AtomicUsize,
-    /// Since the last one that was written.
-    lost: AtomicUsize,
+    /// Size of the backlog, in bytes.
+    backlog_bytes: AtomicUsize,
+    /// Lines dropped since the last line was written.
+    dropped: AtomicUsize,
 }
 
-impl Write for &Lines {
-    /// A whole event at a time. Who writes it has taken out what commands a terminal, but not what turns text around.
+impl Write for &LogWriter {
+    /// Queues one whole event. The formatter has escaped control characters, but not bidirectional ones.
     fn write(&mut self, event: &[u8]) -> std::io::Result<usize> {
         let text = String::from_utf8_lossy(event);
-        let line = match text.contains(turns_around) {
-            true => text.replace(turns_around, "\u{fffd}").into_bytes(),
+        let line = match text.contains(is_bidi_control) {
+            true => text.replace(is_bidi_control, "\u{fffd}").into_bytes(),
             false => event.to_vec(),
         };
         let size = line.len();
-        if self.waiting.fetch_add(size, Ordering::Relaxed) + size > WAITING_MAX {
-            self.waiting.fetch_sub(size, Ordering::Relaxed);
-            self.lost.fetch_add(1, Ordering::Relaxed);
+        if self.backlog_bytes.fetch_add(size, Ordering::Relaxed) + size > BACKLOG_BYTES_MAX {
+            self.backlog_bytes.fetch_sub(size, Ordering::Relaxed);
+            self.dropped.fetch_add(1, Ordering::Relaxed);
         } else {
             let _ = self.lines.send(line);
         }
@@ -130,37 +135,37 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nobody_waits_for_a_reader_who_is_told_how_much_was_missed() {
+    fn blocked_reader_does_not_block_logging_and_dropped_lines_are_counted() {
         let (reader, writer) = pipe().unwrap();
         let log = Log::to(writer).unwrap();
         let line = [b"a".repeat(1023), b"\n".to_vec()].concat();
-        for _ in 0..4 * WAITING_MAX / line.len() {
+        for _ in 0..4 * BACKLOG_BYTES_MAX / line.len() {
             (&*log.lines).write_all(&line).unwrap();
         }
         let read = std::thread::spawn(move || {
             let lines = BufReader::new(reader).lines().map_while(Result::ok);
             lines.collect::<Vec<_>>()
         });
-        // Somebody reads now, so it waits for the last line.
+        // The pipe is being read now, so the drop waits for the last line.
         drop(log);
         let lines = read.join().unwrap();
-        let told = lines.iter().filter_map(|line| line.strip_prefix('('));
-        let told: Vec<usize> = told
+        let notices = lines.iter().filter_map(|line| line.strip_prefix('('));
+        let notices: Vec<usize> = notices
             .map(|line| line.split(' ').next().unwrap().parse().unwrap())
             .collect();
-        let missing: usize = told.iter().sum();
+        let missing: usize = notices.iter().sum();
         assert!(missing > 0);
         assert_eq!(
-            lines.len() - told.len() + missing,
-            4 * WAITING_MAX / line.len()
+            lines.len() - notices.len() + missing,
+            4 * BACKLOG_BYTES_MAX / line.len()
         );
     }
 
     #[test]
-    fn the_end_does_not_wait_for_nobody() {
+    fn dropping_the_log_returns_although_the_pipe_is_not_read() {
         let (_reader, writer) = pipe().unwrap();
         let log = Log::to(writer).unwrap();
-        (&*log.lines).write_all(&[b'a'; WAITING_MAX]).unwrap();
+        (&*log.lines).write_all(&[b'a'; BACKLOG_BYTES_MAX]).unwrap();
         drop(log);
     }
 }

@@ -1,7 +1,6 @@
 //! Liminal Builder: one local workspace for every coding agent.
 //!
-//! Standard output carries the ready line, or what a command was asked for, and nothing else; logs
-//! and errors go to standard error.
+//! Standard output carries only the ready line or a command's result; logs and errors go to standard error.
 
 mod allocator;
 mod assets;
@@ -43,14 +42,14 @@ fn main() -> ExitCode {
     match run(&cli) {
         Ok(code) => code,
         Err(error) => {
-            terminal::complain(&error);
+            terminal::print_error(&error);
             ExitCode::FAILURE
         }
     }
 }
 
 fn run(cli: &Cli) -> anyhow::Result<ExitCode> {
-    // Before the settings: a keeper has none, and must not fail over them.
+    // Before the settings are loaded: a keeper has none, and must not fail because of an invalid one.
     if let Some(Command::Keeper {
         parent,
         store,
@@ -87,7 +86,7 @@ fn run(cli: &Cli) -> anyhow::Result<ExitCode> {
         _ => {}
     }
     let env = |variable: &str| std::env::var(variable).ok();
-    // Not through the server's settings: a mistake in them is no reason for an editor to lose its agent.
+    // Without loading the server's settings: an invalid one must not stop an editor from starting its agent.
     if let Some(Command::Agent) = &cli.command {
         let _log = log::start("LIMINAL_AGENT_LOG", agent::LOG_DEFAULT)?;
         let data_dir = config::data_dir(&cli.flags, std::env::home_dir().as_deref(), &env)?;
@@ -132,7 +131,7 @@ fn run(cli: &Cli) -> anyhow::Result<ExitCode> {
                 return Ok(ExitCode::FAILURE);
             }
         }
-        Some(Command::Talk(talk)) => {
+        Some(Command::Client(talk)) => {
             let runtime = tokio::runtime::Builder::new_current_thread()
                 .enable_all()
                 .build()?;
@@ -151,14 +150,14 @@ fn run(cli: &Cli) -> anyhow::Result<ExitCode> {
 
 fn man_page(command: Option<&str>) -> anyhow::Result<String> {
     let mut page = Cli::command();
-    // So that the flags for every command stand on its page, too.
+    // Propagates the global flags to every subcommand's page.
     page.build();
-    // As one page refers to another: `gateway-schema` is below `gateway`.
+    // Man pages refer to a subcommand as `gateway-schema`: `schema` below `gateway`.
     for name in command.iter().flat_map(|command| command.split('-')) {
         let found = page.find_subcommand(name).cloned();
         let found = found.filter(|found| !found.is_hide_set());
         page = found.with_context(|| {
-            format!("There is no command `{name}`. `liminal --help` lists them.")
+            format!("There is no command `{name}`. Run `liminal --help` for the list.")
         })?;
     }
     let mut text = vec![];

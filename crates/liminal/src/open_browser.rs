@@ -1,7 +1,7 @@
-//! Opens the workspace in the person's browser, without putting the token on a command line.
+//! Opens the workspace in the user's browser without passing the token on a command line.
 //!
-//! Other users of the machine can read the arguments of every process. So the browser is given a
-//! private file that leads on to the address with the token.
+//! Other users of the machine can read the arguments of every process. So the browser opens a private file that
+//! redirects to the address with the token.
 
 use std::io::IsTerminal;
 use std::process::{Command, Stdio};
@@ -14,7 +14,7 @@ const OPENERS: &[&str] = if cfg!(target_os = "macos") {
     &["xdg-open", "wslview"]
 };
 
-/// Whether there is a person at a screen who would want it.
+/// Whether the server was started in a terminal on a machine with a screen.
 pub(crate) fn is_wanted() -> bool {
     let screen = cfg!(target_os = "macos")
         || ["DISPLAY", "WAYLAND_DISPLAY", "WSL_DISTRO_NAME"]
@@ -23,13 +23,13 @@ pub(crate) fn is_wanted() -> bool {
     screen && std::io::stdout().is_terminal()
 }
 
-/// Takes the token off the disk again, once the browser has had its time, or we stop.
+/// Deletes the file with the token, after the browser has read it or when the server stops.
 pub(crate) fn clean_up(dir: &DataDir) {
     let _ = std::fs::remove_file(dir.open_page());
 }
 
-/// Best effort: the address stands on stdout in any case. (A browser that runs confined, as a snap
-/// for instance, may not be allowed to read the file.)
+/// Opens the browser if possible; the address is on stdout in any case. A sandboxed browser, such as a snap, may not
+/// be permitted to read the file.
 pub(crate) fn open(dir: &DataDir, url: &str) {
     let path = dir.open_page();
     let content = format!(
@@ -38,7 +38,7 @@ pub(crate) fn open(dir: &DataDir, url: &str) {
          <a href=\"{url}\">Open Liminal Builder</a>\n"
     );
     if let Err(error) = dir.write(&path, content.as_bytes()) {
-        tracing::warn!(%error, "could not open the browser");
+        tracing::warn!(%error, "could not write the page that opens the browser");
         return;
     }
     for opener in OPENERS {
@@ -49,10 +49,10 @@ pub(crate) fn open(dir: &DataDir, url: &str) {
             .stderr(Stdio::null())
             .spawn();
         if let Ok(mut child) = started {
-            // Waited for, or it would stay behind as a zombie.
+            // Reaps the child, which would otherwise remain a zombie.
             std::thread::spawn(move || child.wait());
             return;
         }
     }
-    tracing::info!("no program to open a browser with was found; open the address above yourself");
+    tracing::info!("no program that opens a browser was found; open the address above manually");
 }

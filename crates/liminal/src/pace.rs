@@ -1,53 +1,53 @@
-//! How fast somebody may go on, after a rest: so much at once, and then only so much a second.
+//! A token bucket: a burst, then a constant rate.
 
 use std::time::{Duration, Instant};
 
-pub(crate) struct Pace {
-    a_second: f64,
-    at_once: f64,
-    /// Below nothing when more was taken than there was.
-    left: f64,
-    at: Instant,
+pub(crate) struct TokenBucket {
+    per_second: f64,
+    burst: f64,
+    /// Remaining tokens; negative after spending more than there were.
+    tokens: f64,
+    refilled_at: Instant,
 }
 
-impl Pace {
-    pub(crate) fn new(a_second: f64, at_once: f64) -> Self {
+impl TokenBucket {
+    pub(crate) fn new(per_second: f64, burst: f64) -> Self {
         Self {
-            a_second,
-            at_once,
-            left: at_once,
-            at: Instant::now(),
+            per_second,
+            burst,
+            tokens: burst,
+            refilled_at: Instant::now(),
         }
     }
 
-    /// Takes one, if there is one.
+    /// Takes one token if there is one.
     pub(crate) fn take(&mut self) -> bool {
         self.refill();
-        let enough = self.left >= 1.0;
+        let enough = self.tokens >= 1.0;
         if enough {
-            self.left -= 1.0;
+            self.tokens -= 1.0;
         }
         enough
     }
 
-    /// Takes so much in any case, and says how long to wait before the next.
+    /// Takes the amount in any case; returns how long to wait until the bucket is no longer overdrawn.
     pub(crate) fn spend(&mut self, amount: f64) -> Option<Duration> {
         self.refill();
-        self.left -= amount;
-        (self.left < 0.0).then(|| Duration::from_secs_f64(-self.left / self.a_second))
+        self.tokens -= amount;
+        (self.tokens < 0.0).then(|| Duration::from_secs_f64(-self.tokens / self.per_second))
     }
 
-    /// No rest counts any more: from here on only so much a second.
-    pub(crate) fn hurry_no_more(&mut self) {
-        self.left = self.left.min(0.0);
-        self.at_once = self.at_once.min(1.0);
+    /// Removes the burst: from now on only the constant rate applies.
+    pub(crate) fn remove_burst(&mut self) {
+        self.tokens = self.tokens.min(0.0);
+        self.burst = self.burst.min(1.0);
     }
 
     fn refill(&mut self) {
         let now = Instant::now();
-        let refilled = now.duration_since(self.at).as_secs_f64() * self.a_second;
-        self.left = (self.left + refilled).min(self.at_once);
-        self.at = now;
+        let refilled = now.duration_since(self.refilled_at).as_secs_f64() * self.per_second;
+        self.tokens = (self.tokens + refilled).min(self.burst);
+        self.refilled_at = now;
     }
 }
 
@@ -56,19 +56,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn so_much_at_once_and_then_a_wait_as_long_as_it_takes() {
-        let mut pace = Pace::new(10.0, 3.0);
-        assert_eq!(pace.spend(3.0), None);
-        let wait = pace.spend(5.0).unwrap_or_default();
+    fn spending_more_than_the_burst_returns_the_wait_for_the_excess() {
+        let mut bucket = TokenBucket::new(10.0, 3.0);
+        assert_eq!(bucket.spend(3.0), None);
+        let wait = bucket.spend(5.0).unwrap_or_default();
         assert!(wait > Duration::from_millis(400) && wait <= Duration::from_millis(500));
-        assert!(!pace.take());
+        assert!(!bucket.take());
     }
 
     #[test]
-    fn whoever_may_not_hurry_waits_for_each() {
-        let mut pace = Pace::new(10.0, 1000.0);
-        pace.hurry_no_more();
-        let wait = pace.spend(5.0).unwrap_or_default();
+    fn bucket_without_burst_waits_for_every_amount() {
+        let mut bucket = TokenBucket::new(10.0, 1000.0);
+        bucket.remove_burst();
+        let wait = bucket.spend(5.0).unwrap_or_default();
         assert!(wait > Duration::from_millis(400) && wait <= Duration::from_millis(500));
     }
 }

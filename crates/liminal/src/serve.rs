@@ -1,4 +1,4 @@
-//! `liminal serve`: from settings to a running workspace, and back to nothing.
+//! `liminal serve`: starts the hub and both listeners, and stops them in order within a time limit.
 
 use std::ffi::OsStr;
 use std::io::{self, Write};
@@ -15,23 +15,24 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::Semaphore;
 
 use crate::config::{Settings, Source, StallAction};
-use crate::door::Door;
-use crate::guests::Guests;
+use crate::door::Admission;
+use crate::guests::OpenConnections;
 use crate::http::{self, App, Listening};
 use crate::token::{CurrentToken, Token};
 use crate::{browser, gateway, open_browser, stop};
 
-/// The exit code of a server for one call that came too late; another has the data directory.
+/// Exit code of a server started for one call when another process holds the data directory.
 pub(crate) const DATA_DIR_TAKEN: u8 = 75;
-/// How long a browser may take from its start to our page.
+/// Time a browser has from its start until it has loaded the page that contains the token.
 const BROWSER_START: Duration = Duration::from_secs(60);
-/// How long it may take until one who hung up has left.
+/// Time a client that closed its connection has until it no longer counts as connected.
 const LEAVE_DEADLINE: Duration = Duration::from_millis(500);
-/// How long open windows may take to be told that we stop.
+/// Time limit for closing open connections at a stop.
 const STOP_DEADLINE: Duration = Duration::from_millis(300);
-/// How long the disk may take with what is still to be written.
+/// Time limit for writing outstanding data to disk at a stop.
 const STORE_DEADLINE: Duration = Duration::from_secs(3);
-/// How long windows, disk and agents may take together. With the kill of what is left then, a stop takes at most 10 s.
+/// Time limit for connections, disk and agents together. Including the kill of remaining processes, a stop takes at
+/// most 10 s.
 const ORDERLY_DEADLINE: Duration = Duration::from_secs(8);
 
 #[derive(Debug, thiserror::Error)]
@@ -52,59 +53,67 @@ pub(crate) async fn serve(settings: Settings, ends_with_stdin: bool) -> anyhow::
         },
     })?;
     let token = Token::obtain(&dir, settings.token.as_deref())?;
-    let kept = settings.token.is_none().then(|| dir.clone());
-    let current = Arc::new(CurrentToken::new(token.clone(), kept));
-    let wanted = SocketAddr::new(settings.host.value.0, settings.port.value.0);
-    let listening = http::listen(wanted)
+    let saved_in = settings.token.is_none().then(|| dir.clone());
+    let current = Arc::new(CurrentToken::new(token.clone(), saved_in));
+    let requested = SocketAddr::new(settings.host.value.0, settings.port.value.0);
+    let listening = http::listen(requested)
         .await
-        .map_err(|error| cannot_listen(wanted, "--port", &error))?;
+        .map_err(|error| cannot_listen(requested, "--port", &error))?;
     let address = listening.address;
-    let url = format!("http://{}", reachable(address));
+    let url = format!("http://{}", browser_address(address));
     if let Err(error) = hub.announce(&url) {
-        tracing::warn!(%error, "could not write where this server is: commands will not find it");
+        tracing::warn!(%error, "could not write the server's address: commands will not find it");
     }
     if !address.ip().is_loopback() {
-        tracing::warn!(%address, "listening beyond this machine, unencrypted: everybody on the way can read along");
+        tracing::warn!(%address, "listening on a network address without encryption: others can read the traffic");
     }
 
     let (stop, stopping) = stop::channel();
-    let guests = Guests::default();
-    let door = Arc::new(Door::new(address.ip(), address.port(), current.clone()));
+    let connections = OpenConnections::default();
+    let admission = Arc::new(Admission::new(
+        address.ip(),
+        address.port(),
+        current.clone(),
+    ));
     let app = App {
-        door: door.clone(),
+        admission: admission.clone(),
         browser: browser::Context {
             hub: hub.clone(),
             permissions: settings.permissions.value,
             warm_start: settings.warm_start.value,
             token: current.clone(),
             finished_html: browser::FinishedHtml::default(),
-            guests: guests.clone(),
+            connections: connections.clone(),
             stop: stopping.clone(),
         },
         gateway: gateway::Context {
             hub: hub.clone(),
-            door,
-            strangers: Arc::new(Semaphore::new(gateway::STRANGERS_MAX)),
+            admission,
+            unauthenticated: Arc::new(Semaphore::new(gateway::UNAUTHENTICATED_MAX)),
             scratch: dir.scratch_folder(),
             personas: agent::Directories::within(dir.path()).personas,
             model: std::env::var("LIMINAL_AGENT_MODEL").ok(),
             token: current.clone(),
-            guests: guests.clone(),
+            connections: connections.clone(),
             stop: stopping.clone(),
         },
     };
-    if let Some(listening) = listen_for_programs(&settings).await? {
+    if let Some(listening) = listen_for_gateway(&settings).await? {
         let address = listening.address;
-        tracing::info!(%address, "the gateway is open");
-        let own = App {
-            door: Arc::new(Door::new(address.ip(), address.port(), current.clone())),
+        tracing::info!(%address, "the gateway is listening");
+        let gateway_app = App {
+            admission: Arc::new(Admission::new(
+                address.ip(),
+                address.port(),
+                current.clone(),
+            )),
             ..app.clone()
         };
-        tokio::spawn(listening.serve(http::gateway_router(own), stopping.clone()));
+        tokio::spawn(listening.serve(http::gateway_router(gateway_app), stopping.clone()));
     }
     let serving = tokio::spawn(listening.serve(http::router(app), stopping));
     let with_token = format!("{url}/#token={}", token.in_address());
-    say(&format!("Liminal Builder is ready: {with_token}"));
+    print_line(&format!("Liminal Builder is ready: {with_token}"));
     if settings.open.value && open_browser::is_wanted() {
         open_browser::open(&dir, &with_token);
         let dir = dir.clone();
@@ -116,7 +125,7 @@ pub(crate) async fn serve(settings: Settings, ends_with_stdin: bool) -> anyhow::
 
     tokio::select! {
         () = signals.next() => {}
-        () = not_needed(&guests), if ends_with_stdin => {}
+        () = last_client_left(&connections), if ends_with_stdin => {}
     }
     tracing::info!("stopping");
     // A second signal ends the server at once.
@@ -126,40 +135,41 @@ pub(crate) async fn serve(settings: Settings, ends_with_stdin: bool) -> anyhow::
         agents_of.agents().kill_processes();
         std::process::exit(130);
     });
-    stop.ask();
+    stop.request();
     open_browser::clean_up(&dir);
     let orderly = async {
         serving.await?;
         stop.wait(STOP_DEADLINE).await;
         let closed = tokio::time::timeout(STORE_DEADLINE, hub.close()).await;
-        // Also when the disk is stuck: nothing that agents started may stay behind.
+        // Also when the disk is stuck: no process that an agent started may outlive the server.
         hub.agents().shut_down().await;
         if closed.is_err() {
-            tracing::error!("the disk did not answer; changes that were not acknowledged are lost");
+            tracing::error!("writing to disk timed out; unacknowledged changes are lost");
         }
         anyhow::Ok(())
     };
     let ended = tokio::time::timeout(ORDERLY_DEADLINE, orderly).await;
     hub.agents().end_processes().await;
     ended.unwrap_or_else(|_| {
-        tracing::error!("not everything ended in time; the processes of agents were killed");
+        tracing::error!("the stop timed out; the agent processes were killed");
         Ok(())
     })
 }
 
-/// The gateway's own port. One that nobody asked for, and that somebody else has, is done without.
-async fn listen_for_programs(settings: &Settings) -> anyhow::Result<Option<Listening>> {
+/// Opens the gateway's own port. If that is the default port and it is in use, the gateway remains available on the
+/// browser's port only.
+async fn listen_for_gateway(settings: &Settings) -> anyhow::Result<Option<Listening>> {
     let Some(port) = settings.gateway_port.value.0 else {
         return Ok(None);
     };
-    let wanted = SocketAddr::new(settings.host.value.0, port);
-    match http::listen(wanted).await {
+    let requested = SocketAddr::new(settings.host.value.0, port);
+    match http::listen(requested).await {
         Ok(listening) => Ok(Some(listening)),
         Err(error) if settings.gateway_port.source == Source::Default => {
-            tracing::warn!(%wanted, %error, "the gateway has no port of its own; /gateway of the browser's is open");
+            tracing::warn!(%requested, %error, "the gateway's own port is disabled; use /gateway on the browser's port");
             Ok(None)
         }
-        Err(error) => Err(cannot_listen(wanted, "--gateway-port", &error).into()),
+        Err(error) => Err(cannot_listen(requested, "--gateway-port", &error).into()),
     }
 }
 
@@ -202,7 +212,7 @@ fn catalog(settings: &Settings) -> Catalog {
     })
 }
 
-/// The agent that ships inside.
+/// Catalog entry of the built-in agent.
 fn built_in(data_dir: &Path) -> AgentEntry {
     let program = std::env::current_exe().unwrap_or_else(|_| "liminal".into());
     let words = [
@@ -215,15 +225,15 @@ fn built_in(data_dir: &Path) -> AgentEntry {
     AgentEntry::own(Catalog::LIMINAL, "Liminal", "LB", command.to_vec())
 }
 
-/// A line on stdout: where we are, and at the end, to whoever started us for one call, that others still need us.
-fn say(line: &str) {
+/// Prints one line on stdout: the address, or a notice to the command that started the server.
+fn print_line(line: &str) {
     let mut stdout = io::stdout().lock();
-    // Nobody listening there is no reason not to serve.
+    // A closed stdout is no reason to stop serving.
     let _ = writeln!(stdout, "{line}").and_then(|()| stdout.flush());
 }
 
-/// An address a browser on this machine can use.
-fn reachable(address: SocketAddr) -> SocketAddr {
+/// An address a browser on this machine can connect to; replaces the unspecified address by loopback.
+fn browser_address(address: SocketAddr) -> SocketAddr {
     let ip = match address.ip() {
         IpAddr::V4(ip) if ip.is_unspecified() => Ipv4Addr::LOCALHOST.into(),
         IpAddr::V6(ip) if ip.is_unspecified() => Ipv6Addr::LOCALHOST.into(),
@@ -232,14 +242,16 @@ fn reachable(address: SocketAddr) -> SocketAddr {
     SocketAddr::new(ip, address.port())
 }
 
-fn cannot_listen(wanted: SocketAddr, flag: &str, error: &io::Error) -> CannotListen {
-    let (ip, port) = (wanted.ip(), wanted.port());
+fn cannot_listen(requested: SocketAddr, flag: &str, error: &io::Error) -> CannotListen {
+    let (ip, port) = (requested.ip(), requested.port());
     CannotListen(match error.kind() {
         io::ErrorKind::AddrInUse => format!(
-            "Port {port} on {ip} is taken. Stop the program that uses it, or choose another with {flag} (0 takes any free one)."
+            "Port {port} on {ip} is taken. Stop the program that uses it, or choose another with {flag} (0 for any free port)."
         ),
         io::ErrorKind::PermissionDenied => {
-            format!("This user may not use port {port}. Choose one above 1023 with {flag}.")
+            format!(
+                "This user is not permitted to use port {port}. Choose one above 1023 with {flag}."
+            )
         }
         io::ErrorKind::AddrNotAvailable => {
             format!(
@@ -247,23 +259,23 @@ fn cannot_listen(wanted: SocketAddr, flag: &str, error: &io::Error) -> CannotLis
             )
         }
         _ => format!(
-            "Could not listen on {wanted}: {error}. Choose another address with --host and {flag}."
+            "Could not listen on {requested}: {error}. Choose another address with --host and {flag}."
         ),
     })
 }
 
-/// Whoever holds the other end is gone, however it ended, and so is everybody else who came.
-async fn not_needed(guests: &Guests) {
+/// Waits until standard input is closed, which includes a killed parent, and all connections are closed.
+async fn last_client_left(connections: &OpenConnections) {
     let mut stdin = tokio::io::stdin();
     let mut ignored = [0; 64];
     while let Ok(1..) = stdin.read(&mut ignored).await {}
-    // Whoever it was may be leaving just now.
-    if tokio::time::timeout(LEAVE_DEADLINE, guests.all_left())
+    // The command that started the server may still be disconnecting.
+    if tokio::time::timeout(LEAVE_DEADLINE, connections.all_left())
         .await
         .is_err()
     {
-        say("Others still use it");
-        guests.all_left().await;
+        print_line("Other clients are still connected");
+        connections.all_left().await;
     }
 }
 

@@ -1,18 +1,18 @@
-//! What the WebSockets of both doors have in common: what they take, and how they end.
+//! Limits and the closing handshake shared by the WebSockets of both listeners.
 //!
-//! Whoever says goodbye is answered, and whoever is sent away gets to read why: a connection that is dropped while
-//! something is still on its way from the other side takes our last words with it.
+//! A close frame is answered, and a client that is disconnected can read the reason. If the server dropped a
+//! connection with unread input, the reset could discard the close frame before the client reads it.
 
 use std::time::Duration;
 
 use axum::extract::ws::{CloseFrame, Message, Utf8Bytes, WebSocket, WebSocketUpgrade};
 
 const FRAME_BYTES_MAX: usize = 1024 * 1024;
-/// Most messages are small, and there may be many connections.
+/// Small, as most messages are small and there may be many connections.
 const BUFFER_BYTES: usize = 8 * 1024;
-/// What is read in less time than it takes to hand it over.
-const SHORT_BYTES: usize = 16 * 1024;
-/// How long a goodbye may take.
+/// Frames up to this size are parsed in place: faster than handing them to another thread.
+const PARSE_IN_PLACE_MAX: usize = 16 * 1024;
+/// Time limit for the closing handshake.
 const CLOSE_DEADLINE: Duration = Duration::from_millis(500);
 
 pub(crate) const GOING_AWAY: u16 = 1001;
@@ -30,44 +30,44 @@ pub(crate) fn bounded(upgrade: WebSocketUpgrade) -> WebSocketUpgrade {
         .read_buffer_size(BUFFER_BYTES)
 }
 
-/// Reads a text; a long one where it holds up nobody else. `None` if that ended badly.
+/// Parses a text frame, a long one on a blocking thread. `None` if parsing panicked.
 pub(crate) async fn read<T: Send + 'static>(text: Utf8Bytes, read: fn(&str) -> T) -> Option<T> {
-    if text.len() <= SHORT_BYTES {
+    if text.len() <= PARSE_IN_PLACE_MAX {
         return Some(read(&text));
     }
     tokio::task::spawn_blocking(move || read(&text)).await.ok()
 }
 
-/// Says goodbye, and waits a moment for the answer. False when nobody takes it.
-pub(crate) async fn close(socket: &mut WebSocket, code: u16, why: &'static str) -> bool {
+/// Sends a close frame and waits for the client to close. False if the frame could not be sent.
+pub(crate) async fn close(socket: &mut WebSocket, code: u16, reason: &'static str) -> bool {
     let frame = CloseFrame {
         code,
-        reason: why.into(),
+        reason: reason.into(),
     };
     let closing = async {
-        let said = socket.send(Message::Close(Some(frame))).await.is_ok();
-        read_out(socket).await;
-        said
+        let sent = socket.send(Message::Close(Some(frame))).await.is_ok();
+        read_to_end(socket).await;
+        sent
     };
     let closed = tokio::time::timeout(CLOSE_DEADLINE, closing);
     closed.await.unwrap_or(false)
 }
 
-/// Answers the goodbye that was just received.
+/// Completes the closing handshake after the client's close frame.
 pub(crate) async fn answer_close(socket: &mut WebSocket) {
-    let _ = tokio::time::timeout(CLOSE_DEADLINE, read_out(socket)).await;
+    let _ = tokio::time::timeout(CLOSE_DEADLINE, read_to_end(socket)).await;
 }
 
-/// Reading on is also what sends the answer.
-async fn read_out(socket: &mut WebSocket) {
+/// Reads until the end of the connection; reading also sends the answer to a close frame.
+async fn read_to_end(socket: &mut WebSocket) {
     while let Some(Ok(_)) = socket.recv().await {}
 }
 
-/// What to tell one whose frames cannot be read on from here.
-pub(crate) fn why_broken(error: axum::Error) -> (u16, &'static str) {
+/// Close code and reason for a connection whose frames cannot be read any further.
+pub(crate) fn close_reason(error: axum::Error) -> (u16, &'static str) {
     match error.into_inner().downcast_ref() {
-        Some(tungstenite::Error::Capacity(_)) => (TOO_BIG, "a message may have 1 MiB at most"),
-        Some(tungstenite::Error::Utf8(_)) => (NOT_UTF8, "that is not UTF-8"),
-        _ => (PROTOCOL_ERROR, "that is not the WebSocket protocol"),
+        Some(tungstenite::Error::Capacity(_)) => (TOO_BIG, "a message may be at most 1 MiB"),
+        Some(tungstenite::Error::Utf8(_)) => (NOT_UTF8, "text frame is not valid UTF-8"),
+        _ => (PROTOCOL_ERROR, "WebSocket protocol error"),
     }
 }

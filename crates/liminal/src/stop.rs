@@ -1,15 +1,15 @@
-//! The wish to stop, and the wait until everybody has.
+//! A stop signal for all tasks of the server, and the wait until they have ended.
 
 use std::time::Duration;
 
 use tokio::sync::watch;
 
-/// Held by whoever may ask for it.
+/// The sending side: requests the stop and waits for the signals to be dropped.
 pub(crate) struct Stop {
     sender: watch::Sender<bool>,
 }
 
-/// Held by everything that has to end. As long as one is alive, something is still running.
+/// Held by each task that has to end; a signal that still exists means that its task is running.
 #[derive(Clone)]
 pub(crate) struct StopSignal {
     receiver: watch::Receiver<bool>,
@@ -21,11 +21,11 @@ pub(crate) fn channel() -> (Stop, StopSignal) {
 }
 
 impl Stop {
-    pub(crate) fn ask(&self) {
+    pub(crate) fn request(&self) {
         self.sender.send_replace(true);
     }
 
-    /// Until every signal has been dropped, or the time is up.
+    /// Waits until every signal has been dropped, at most for the given time.
     pub(crate) async fn wait(&self, at_most: Duration) {
         let _ = tokio::time::timeout(at_most, self.sender.closed()).await;
     }
@@ -33,6 +33,6 @@ impl Stop {
 
 impl StopSignal {
     pub(crate) async fn received(&mut self) {
-        let _ = self.receiver.wait_for(|asked| *asked).await;
+        let _ = self.receiver.wait_for(|requested| *requested).await;
     }
 }

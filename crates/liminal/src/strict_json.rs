@@ -1,7 +1,7 @@
-//! JSON from strangers, read strictly: bounded depth, and no key twice in an object, at any level.
+//! Strict parsing of untrusted JSON: bounded depth, and no duplicate key in any object.
 //!
-//! Two readers that disagree about which of two equal keys counts are a way past a check, so such a
-//! text is refused before it is turned into types.
+//! Parsers disagree about which of two equal keys counts, which can be used to bypass a check. So a text with a
+//! duplicate key is rejected before it is deserialized.
 
 use std::collections::HashSet;
 use std::fmt;
@@ -60,9 +60,7 @@ impl<'de> Visitor<'de> for Check {
         let mut seen = HashSet::new();
         while let Some(key) = entries.next_key::<String>()? {
             if seen.contains(&key) {
-                return Err(A::Error::custom(format_args!(
-                    "the key `{key}` stands there twice"
-                )));
+                return Err(A::Error::custom(format_args!("duplicate key `{key}`")));
             }
             seen.insert(key);
             entries.next_value_seed(deeper)?;
@@ -106,22 +104,22 @@ mod tests {
     }
 
     #[test]
-    fn a_key_may_stand_once_at_every_level() {
+    fn duplicate_key_is_rejected_at_every_level() {
         assert!(read(r#"{"a":1,"b":{"a":1},"c":[{"a":1},{"a":1}]}"#).is_ok());
         assert!(
             read(r#"{"a":1,"a":1}"#)
                 .unwrap_err()
-                .contains("the key `a` stands there twice")
+                .contains("duplicate key `a`")
         );
         assert!(
             read(r#"{"x":[{"b":{"a":1,"\u0061":1}}]}"#)
                 .unwrap_err()
-                .contains("twice")
+                .contains("duplicate key")
         );
     }
 
     #[test]
-    fn depth_is_bounded() {
+    fn json_nested_deeper_than_the_maximum_is_rejected() {
         let nested = |depth: usize| "[".repeat(depth) + &"]".repeat(depth);
         assert!(read(&nested(DEPTH_MAX)).is_ok());
         assert!(
@@ -134,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_json_is_refused() {
+    fn invalid_json_is_rejected() {
         for text in [
             "",
             "{",

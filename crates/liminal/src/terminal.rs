@@ -1,18 +1,19 @@
-//! What is shown to a person at a terminal.
+//! Output for a terminal, without control characters.
 //!
-//! What agents say and sessions are called comes from anywhere, and a terminal obeys what it is shown: it would clear
-//! itself, retitle itself or hide text. So nothing that commands it gets there. Files and pipes get everything as it is.
+//! Agent output and session titles are untrusted, and escape sequences in them could clear the screen, change its title
+//! or hide text. So control characters are replaced before text is written to a terminal. Files and pipes get the
+//! unchanged text.
 
 use std::borrow::Cow;
 use std::io::{IsTerminal, Write};
 
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
-/// Prints what was asked for. A closed pipe (`liminal doctor | head`) is the reader's choice, not an error.
+/// Prints a command's result on standard output. A closed pipe (`liminal doctor | head`) is not an error.
 pub(crate) fn print(text: &str) -> anyhow::Result<()> {
     let mut stdout = std::io::stdout().lock();
     let text = match stdout.is_terminal() {
-        true => Cow::Owned(harmless(text)),
+        true => Cow::Owned(without_control_characters(text)),
         false => Cow::Borrowed(text),
     };
     match stdout
@@ -20,19 +21,19 @@ pub(crate) fn print(text: &str) -> anyhow::Result<()> {
         .and_then(|()| stdout.flush())
     {
         Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => Err(anyhow::anyhow!(
-            "could not write to standard output: {error}"
+            "Could not write to standard output: {error}."
         )),
         _ => Ok(()),
     }
 }
 
-/// One sentence about what went wrong; nobody reading means nobody to tell.
-pub(crate) fn complain(error: &anyhow::Error) {
-    let error = harmless(&error.to_string());
+/// Prints an error on standard error; a failure to write is ignored.
+pub(crate) fn print_error(error: &anyhow::Error) {
+    let error = without_control_characters(&error.to_string());
     let _ = writeln!(std::io::stderr(), "error: {error}");
 }
 
-/// Beside what was asked for, not part of it.
+/// Prints a note about a command's progress on standard error.
 pub(crate) fn note(text: &str) {
     let text = one_line(text);
     let mut stderr = std::io::stderr().lock();
@@ -44,18 +45,18 @@ pub(crate) fn note(text: &str) {
     };
 }
 
-/// For a cell of a table.
+/// The text on one line, for a table cell.
 pub(crate) fn one_line(text: &str) -> String {
-    harmless(text).replace(['\n', '\t'], " ")
+    without_control_characters(text).replace(['\n', '\t'], " ")
 }
 
-/// How wide the terminal is that standard output goes to; none for a file or a pipe.
+/// Columns of the terminal on standard output; `None` for a file or a pipe.
 pub(crate) fn columns() -> Option<usize> {
     let size = rustix::termios::tcgetwinsize(std::io::stdout()).ok()?;
     (size.ws_col > 0).then(|| usize::from(size.ws_col))
 }
 
-/// As much of a line as there is room for.
+/// Shortens a line to the given columns, ending with `…`.
 pub(crate) fn cut(line: &str, columns: Option<usize>) -> String {
     let Some(columns) = columns.filter(|columns| line.width() > *columns) else {
         return line.to_owned();
@@ -72,16 +73,16 @@ pub(crate) fn cut(line: &str, columns: Option<usize>) -> String {
     text
 }
 
-fn harmless(text: &str) -> String {
-    let commands = |character: char| match character {
+fn without_control_characters(text: &str) -> String {
+    let is_control = |character: char| match character {
         '\n' | '\t' => false,
-        other => other.is_control() || turns_around(other),
+        other => other.is_control() || is_bidi_control(other),
     };
-    text.replace(commands, "\u{fffd}")
+    text.replace(is_control, "\u{fffd}")
 }
 
-/// Whether the text that follows it is shown the other way round.
-pub(crate) fn turns_around(character: char) -> bool {
+/// Whether the character changes the display direction of the text after it (Unicode bidirectional control).
+pub(crate) fn is_bidi_control(character: char) -> bool {
     matches!(character, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
@@ -90,7 +91,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_line_is_cut_to_the_columns_there_are() {
+    fn line_is_cut_to_the_columns_of_the_terminal() {
         assert_eq!(cut("short", Some(5)), "short");
         assert_eq!(cut("longer", Some(5)), "long…");
         assert_eq!(cut("日本語のタイトル", Some(7)), "日本語…");
@@ -100,10 +101,10 @@ mod tests {
     }
 
     #[test]
-    fn nothing_that_commands_a_terminal_is_left() {
+    fn control_characters_are_replaced() {
         let odd = "a\x1b]0;title\x07\r\u{9b}2J\u{202e}b\tc\nü";
         assert_eq!(
-            harmless(odd),
+            without_control_characters(odd),
             "a\u{fffd}]0;title\u{fffd}\u{fffd}\u{fffd}2J\u{fffd}b\tc\nü"
         );
         assert_eq!(one_line("a\nb\tc"), "a b c");

@@ -1,4 +1,4 @@
-//! The access token: one secret for every door, the same over restarts.
+//! The access token: one secret for all listeners, kept across restarts.
 
 use std::fmt::Write as _;
 use std::io;
@@ -12,10 +12,10 @@ use tokio::sync::watch;
 
 const TOKEN_CHARS_MIN: usize = 8;
 const TOKEN_CHARS_MAX: usize = 512;
-/// From here on, trying is hopeless even without being slowed down.
+/// Tokens of this length cannot be guessed, even if attempts are not delayed.
 const UNGUESSABLE_CHARS: usize = 32;
 
-/// Never printed by `{:?}`, so it cannot slip into a log.
+/// The access token. Does not implement `Debug`, so that it cannot end up in a log.
 #[derive(Clone)]
 pub(crate) struct Token(String);
 
@@ -26,22 +26,24 @@ pub(crate) enum TokenError {
     )]
     Unusable(&'static str),
     #[error(
-        "The token in {} is not usable. Delete that file, and a new token is made at the next start.",
+        "The token in {} is not valid. Delete that file; the next start creates a new token.",
         .0.display()
     )]
     File(PathBuf),
-    #[error("{} could not be read: {source}. Make it readable, or delete it to get a new token.", path.display())]
+    #[error("Cannot read {}: {source}. Make it readable, or delete it to get a new token.", path.display())]
     Read { path: PathBuf, source: io::Error },
-    #[error("This system gave no random numbers for a token: {0}.")]
+    #[error("Cannot create a token: the system's random number generator failed: {0}.")]
     Random(getrandom::Error),
-    #[error("The token is set by LIMINAL_TOKEN. Set another one there, and start again.")]
+    #[error(
+        "The token is set by LIMINAL_TOKEN and cannot be rotated. Change that variable and restart the server."
+    )]
     NotOurs,
     #[error(transparent)]
     Store(#[from] OpenError),
 }
 
 impl Token {
-    /// The one from the environment, else the one in the data directory, else a new one kept there.
+    /// Returns the token of the environment, or of the data directory, or creates one in the data directory.
     pub(crate) fn obtain(
         dir: &DataDir,
         from_environment: Option<&str>,
@@ -62,14 +64,14 @@ impl Token {
         }
     }
 
-    /// A new one, kept in the data directory in place of any other.
+    /// Creates a token and saves it in the data directory, replacing any other.
     pub(crate) fn make(dir: &DataDir) -> Result<Self, TokenError> {
         let token = Self::random()?;
         dir.write(&dir.token_file(), format!("{}\n", token.0).as_bytes())?;
         Ok(token)
     }
 
-    /// Where the token comes from, or what is wrong with it, without making one.
+    /// Describes where the token comes from, or why it is not valid, without creating one.
     pub(crate) fn look(
         data_dir: &Path,
         from_environment: Option<&str>,
@@ -84,7 +86,9 @@ impl Token {
                 Some(_) => Ok("the file `token` in the data directory"),
                 None => Err(TokenError::File(path).to_string()),
             },
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok("made at the first start"),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                Ok("created at the first start")
+            }
             Err(source) => Err(TokenError::Read { path, source }.to_string()),
         }
     }
@@ -100,12 +104,12 @@ impl Token {
         Ok(Self(hex(&bytes)))
     }
 
-    /// For the one line on stdout and the commands that were asked for it.
+    /// The token as text, for the ready line, `liminal token` and authentication.
     pub(crate) fn reveal(&self) -> &str {
         &self.0
     }
 
-    /// For the fragment of an address: as it is, but for what an address would take for something else.
+    /// The token percent-encoded for the fragment of a URL.
     pub(crate) fn in_address(&self) -> String {
         self.0.bytes().fold(String::new(), |mut text, byte| {
             match byte {
@@ -118,7 +122,7 @@ impl Token {
         })
     }
 
-    /// Whether somebody with time could find it by trying.
+    /// Whether the token is short enough to be found by trying.
     pub(crate) fn is_guessable(&self) -> bool {
         self.0.len() < UNGUESSABLE_CHARS
     }
@@ -127,7 +131,7 @@ impl Token {
         self.0.as_bytes().ct_eq(candidate.as_bytes()).into()
     }
 
-    /// What a browser keeps instead of the token: it opens this door, and does not reveal the token.
+    /// The cookie's value: derived from the token, which cannot be recovered from it.
     pub(crate) fn cookie_value(&self) -> String {
         let mut mac = Hmac::<Sha256>::new_from_slice(self.0.as_bytes())
             .expect("HMAC takes keys of any length");
@@ -136,10 +140,10 @@ impl Token {
     }
 }
 
-/// The token that opens the doors now. Another can take its place while they are open.
+/// The token in effect, which can be rotated while the server runs.
 pub(crate) struct CurrentToken {
     token: watch::Sender<Token>,
-    /// Where it is kept; not here when it comes from the environment.
+    /// The data directory it is saved in; `None` if it comes from the environment.
     dir: Option<DataDir>,
 }
 
@@ -155,12 +159,12 @@ impl CurrentToken {
         self.token.borrow().clone()
     }
 
-    /// Whoever came in with another one has to leave when this changes.
+    /// Signals a rotation: connections authenticated with the old token must be closed.
     pub(crate) fn changes(&self) -> watch::Receiver<Token> {
         self.token.subscribe()
     }
 
-    /// On disk before it counts.
+    /// Replaces the token, on disk first.
     pub(crate) fn rotate(&self) -> Result<(), TokenError> {
         let dir = self.dir.as_ref().ok_or(TokenError::NotOurs)?;
         self.token.send_replace(Token::make(dir)?);
@@ -188,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn a_new_token_has_256_bits_is_private_and_stays_the_same() {
+    fn new_token_has_256_bits_and_its_file_is_private_and_reused() {
         let (_root, dir) = data_dir();
         let first = Token::obtain(&dir, None).ok().unwrap();
         assert_eq!(first.reveal().len(), 64);
@@ -203,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn a_token_file_others_could_read_is_made_private() {
+    fn token_file_readable_by_others_is_made_private() {
         let (_root, dir) = data_dir();
         std::fs::write(dir.token_file(), "mysecrettoken\n").unwrap();
         std::fs::set_permissions(dir.token_file(), std::fs::Permissions::from_mode(0o644)).unwrap();
@@ -218,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn the_environment_wins_and_leaves_no_file() {
+    fn token_of_the_environment_takes_precedence_and_is_not_saved() {
         let (_root, dir) = data_dir();
         assert_eq!(
             Token::obtain(&dir, Some("mysecrettoken"))
@@ -231,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn an_empty_short_or_odd_token_is_refused_with_a_remedy() {
+    fn invalid_token_is_rejected_with_a_remedy() {
         let (_root, dir) = data_dir();
         for odd in [
             "",
@@ -251,13 +255,13 @@ mod tests {
     }
 
     #[test]
-    fn an_address_carries_any_token_unharmed() {
+    fn token_is_percent_encoded_in_an_address() {
         let token = Token::parse("abc+def/100%41&b==~").unwrap();
         assert_eq!(token.in_address(), "abc%2Bdef%2F100%2541%26b%3D%3D~");
     }
 
     #[test]
-    fn the_cookie_does_not_contain_the_token() {
+    fn cookie_value_does_not_reveal_the_token() {
         let token = Token::parse("mysecrettoken").unwrap();
         assert!(
             token.matches("mysecrettoken") && !token.matches("mysecrettokem") && !token.matches("")

@@ -368,7 +368,7 @@ async fn doctor_does_not_wait_for_a_hanging_tool() -> Result<()> {
     let setup = setup.env("PATH", format!("{bin}:/usr/bin:/bin"));
     let text = String::from_utf8(setup.run(&["doctor", "--port", "0"]).await?.stdout)?;
     assert!(
-        text.contains("node   found, but it does not work"),
+        text.contains("node   found, but `node --version` fails"),
         "{text}"
     );
     Ok(())
@@ -379,7 +379,7 @@ async fn doctor_names_a_configured_command_that_is_missing() -> Result<()> {
     let setup = setup()?.env("CLAUDE_ACP_CMD", "my-claude --flag");
     let text = String::from_utf8(setup.run(&["doctor", "--port", "0"]).await?.stdout)?;
     assert!(
-        text.contains("not found: the command that was set for it, `my-claude --flag`"),
+        text.contains("not found: its configured command `my-claude --flag`"),
         "{text}"
     );
     Ok(())

@@ -1,4 +1,4 @@
-//! Any text as a frame from a browser: a request, or a short reason why not.
+//! Parses any text as a frame of the browser API: the result is a request or a short reason for its rejection.
 
 #![no_main]
 
@@ -10,7 +10,7 @@ mod frame;
 mod strict_json;
 
 fuzz_target!(|bytes: &[u8]| {
-    // Others do not come through a WebSocket.
+    // The WebSocket rejects text frames that are not UTF-8.
     let Ok(text) = std::str::from_utf8(bytes) else {
         return;
     };
@@ -18,7 +18,7 @@ fuzz_target!(|bytes: &[u8]| {
         Ok(frame) => {
             let id = frame.request_id.unwrap_or_default();
             assert!(id.chars().count() <= 128);
-            // Two readers must not differ about what was said.
+            // Both parsers must read the same request id.
             let value: serde_json::Value = serde_json::from_str(text).expect("it was JSON");
             assert!(value.is_object());
             assert_eq!(value["requestId"].as_str().unwrap_or_default(), id);

@@ -1,4 +1,4 @@
-//! Any text as a frame from a program: a request, or an answer that fits into a line.
+//! Parses any text as a gateway frame: the result is a request or a short error response.
 
 #![no_main]
 

@@ -1,18 +1,18 @@
-//! Changes to files in the colours of their language: only the lines that a diff can show, so that one
-//! changed line in a long file costs one line and its neighbours.
+//! Syntax highlighting of diffs in tool calls. Only the lines that a diff can show are sent, so that one changed line
+//! in a long file costs one line and its context.
 
 use std::ops::Range;
 
 use wire::{ChatEntry, ColouredDiff, ToolContent};
 
-/// Equal lines that a page may show on either side of a change.
+/// Unchanged lines that a page shows on either side of a change.
 const CONTEXT: usize = 3;
-/// Longer texts are shown without colours.
+/// Maximum size of a highlighted text; a larger one is shown plain.
 const TEXT_BYTES_MAX: usize = 256 * 1024;
-/// So are changes of more lines than anybody reads.
+/// Maximum lines of a highlighted change; a larger one is shown plain.
 const LINES_MAX: usize = 4000;
 
-/// One for each diff of a tool call, in their order; none at all if none has colours.
+/// The highlighted diffs of a tool call, in order; empty if none is highlighted.
 pub(super) fn of_entry(entry: &ChatEntry) -> Vec<ColouredDiff> {
     let ChatEntry::ToolCall(call) = entry else {
         return vec![];
@@ -58,7 +58,7 @@ fn coloured(path: &str, old: &str, new: &str) -> ColouredDiff {
     }
 }
 
-/// From the beginning all the same: what a line means may depend on a line far above it.
+/// The highlighted lines of a range. Highlighting starts at the first line, as a line may depend on any line above it.
 fn lines(path: &str, text: &str, shown: Range<usize>) -> Vec<String> {
     let mut all = render::code_lines(path, text);
     all.truncate(shown.end);
@@ -70,7 +70,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_what_changed_and_its_neighbours_travel() {
+    fn only_changed_lines_and_their_context_are_sent() {
         let old: String = (0..100)
             .map(|number| format!("let a = {number};\n"))
             .collect();
@@ -82,7 +82,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_means_what_it_means_in_the_whole_text() {
+    fn line_is_highlighted_in_the_context_of_the_whole_text() {
         let old = "/*\n\n\n\n\nlet a = 1;\n*/\n";
         let diff = coloured("a.rs", old, &old.replace('1', "2"));
         assert_eq!(diff.first, 2);
@@ -90,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_repeated_around_a_change_is_not_counted_twice() {
+    fn line_equal_to_start_and_end_of_a_change_is_counted_once() {
         let diff = coloured("a.rs", "a;\na;\n", "a;\na;\na;\n");
         assert_eq!((diff.first, diff.old.len(), diff.new.len()), (0, 2, 3));
         assert_eq!(coloured("a.rs", "", "").new.len(), 0);
@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn long_texts_stay_plain() {
+    fn long_texts_are_not_highlighted() {
         let long = "x\n".repeat(TEXT_BYTES_MAX);
         assert_eq!(coloured("a.rs", "", &long), ColouredDiff::default());
         assert_eq!(

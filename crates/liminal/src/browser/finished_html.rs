@@ -1,20 +1,19 @@
-//! The HTML of texts that are over, for every connection.
+//! A cache of the HTML of finished texts, shared by all browser connections.
 //!
-//! A text is rendered when somebody first looks at it, and kept for whoever looks next. It is found by what it
-//! says, so there is nothing to forget when an entry changes: another text is another key.
+//! The key is a hash of the text, so a changed entry needs no invalidation: a different text is a different key.
 //!
-//! Invariant: no more than `BYTES_MAX` are kept, whatever is looked at.
+//! Invariant: the cache never exceeds `BYTES_MAX`.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Some thousands of entries as agents write them: more than all open windows show at once.
+/// Maximum size of the cache: room for several thousand typical entries, more than all open windows show.
 const BYTES_MAX: usize = 8 * 1024 * 1024;
-/// What a kept text costs beside its HTML.
+/// Overhead of a cached text in addition to its HTML.
 const ENTRY_BYTES: usize = 96;
 
-/// Two numbers of the text under secret keys: nobody can write two texts that share them.
+/// Two hashes of the text with random keys, so that collisions cannot be constructed.
 type Key = (u64, u64);
 
 #[derive(Clone, Default)]
@@ -23,15 +22,15 @@ pub(crate) struct FinishedHtml(Arc<Shared>);
 #[derive(Default)]
 struct Shared {
     numbers: (RandomState, RandomState),
-    kept: Mutex<Kept>,
+    cache: Mutex<Cache>,
 }
 
-/// What was asked for lately, and before that. When the first is full it takes the place of the second.
+/// Two generations of cached texts. When `recent` is full, it replaces `older`.
 #[derive(Default)]
-struct Kept {
-    lately: HashMap<Key, Arc<str>>,
-    before: HashMap<Key, Arc<str>>,
-    /// Of `lately`.
+struct Cache {
+    recent: HashMap<Key, Arc<str>>,
+    older: HashMap<Key, Arc<str>>,
+    /// Size of `recent`.
     bytes: usize,
 }
 
@@ -39,26 +38,26 @@ impl FinishedHtml {
     pub(crate) fn of(&self, text: &str) -> Arc<str> {
         let (one, other) = &self.0.numbers;
         let key = (one.hash_one(text), other.hash_one(text));
-        if let Some(html) = self.kept(|kept| kept.get(key)) {
+        if let Some(html) = self.with_cache(|cache| cache.get(key)) {
             return html;
         }
-        // Without the lock: a long text must not keep the others waiting.
+        // Without the lock: rendering a long text must not block other connections.
         let html: Arc<str> = render::html(text).into();
-        self.kept(|kept| kept.put(key, html.clone()));
+        self.with_cache(|cache| cache.put(key, html.clone()));
         html
     }
 
-    fn kept<T>(&self, work: impl FnOnce(&mut Kept) -> T) -> T {
-        work(&mut self.0.kept.lock().unwrap_or_else(PoisonError::into_inner))
+    fn with_cache<T>(&self, work: impl FnOnce(&mut Cache) -> T) -> T {
+        work(&mut self.0.cache.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
 
-impl Kept {
+impl Cache {
     fn get(&mut self, key: Key) -> Option<Arc<str>> {
-        if let Some(html) = self.lately.get(&key) {
+        if let Some(html) = self.recent.get(&key) {
             return Some(html.clone());
         }
-        let html = self.before.remove(&key)?;
+        let html = self.older.remove(&key)?;
         self.put(key, html.clone());
         Some(html)
     }
@@ -69,10 +68,10 @@ impl Kept {
             return;
         }
         if self.bytes + bytes > BYTES_MAX / 2 {
-            self.before = std::mem::take(&mut self.lately);
+            self.older = std::mem::take(&mut self.recent);
             self.bytes = 0;
         }
-        if self.lately.insert(key, html).is_none() {
+        if self.recent.insert(key, html).is_none() {
             self.bytes += bytes;
         }
     }
@@ -83,14 +82,14 @@ mod tests {
     use super::*;
 
     fn bytes(finished: &FinishedHtml) -> usize {
-        finished.kept(|kept| {
-            let all = kept.lately.values().chain(kept.before.values());
+        finished.with_cache(|cache| {
+            let all = cache.recent.values().chain(cache.older.values());
             all.map(|html| html.len() + ENTRY_BYTES).sum()
         })
     }
 
     #[test]
-    fn a_text_is_rendered_for_the_first_who_looks_and_kept_for_the_next() {
+    fn text_is_rendered_once_and_then_served_from_the_cache() {
         let (one, other) = {
             let shared = FinishedHtml::default();
             (shared.clone(), shared)
@@ -101,13 +100,13 @@ mod tests {
         assert_ne!(first, other.of("# a *b*!"));
     }
 
-    /// Something else to look at.
+    /// Adds an unrelated text to the cache.
     fn other(finished: &FinishedHtml, number: u64) {
-        finished.kept(|kept| kept.put((number, 0), "x".repeat(50_000).into()));
+        finished.with_cache(|cache| cache.put((number, 0), "x".repeat(50_000).into()));
     }
 
     #[test]
-    fn what_is_kept_has_a_bound() {
+    fn cache_size_is_bounded() {
         let finished = FinishedHtml::default();
         let mut most = 0;
         for number in 0..600 {
@@ -116,12 +115,12 @@ mod tests {
         }
         assert!(most > BYTES_MAX / 2, "{most}");
         assert!(most <= BYTES_MAX, "{most}");
-        finished.kept(|kept| kept.put((0, 0), "x".repeat(BYTES_MAX).into()));
+        finished.with_cache(|cache| cache.put((0, 0), "x".repeat(BYTES_MAX).into()));
         assert!(bytes(&finished) <= BYTES_MAX);
     }
 
     #[test]
-    fn what_is_looked_at_again_and_again_stays() {
+    fn frequently_used_text_stays_cached() {
         let finished = FinishedHtml::default();
         let wanted = finished.of("wanted");
         for number in 0..600 {

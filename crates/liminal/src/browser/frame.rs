@@ -1,4 +1,4 @@
-//! From the text of a frame to a typed request, or to the reason why not.
+//! Parses a frame into a typed request, or into the reason for its rejection.
 
 use serde::Deserialize;
 use wire::ClientFrame;
@@ -7,11 +7,11 @@ use crate::strict_json;
 
 const REQUEST_ID_CHARS_MAX: usize = 128;
 
-/// A frame that is answered with `INVALID_MESSAGE`.
+/// An invalid frame, answered with `INVALID_MESSAGE`.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Invalid {
     pub(super) message: String,
-    /// Where it could still be made out, so that the caller knows which request failed.
+    /// The request's id, if readable, so that the client knows which request failed.
     pub(super) request_id: Option<String>,
 }
 
@@ -41,7 +41,7 @@ fn request_id(text: &str) -> Option<String> {
     (id.chars().count() <= REQUEST_ID_CHARS_MAX).then_some(id)
 }
 
-/// Error texts quote the input, which may be a megabyte long.
+/// The first 200 characters of a reason, which may quote up to 1 MiB of input.
 fn brief(reason: &str) -> String {
     match reason.char_indices().nth(200) {
         Some((end, _)) => format!("{}…", &reason[..end]),
@@ -58,7 +58,7 @@ mod tests {
     }
 
     #[test]
-    fn the_reason_and_the_request_id_survive() {
+    fn error_for_an_invalid_frame_has_reason_and_request_id() {
         let invalid = problem(r#"{"requestId":"r7","type":"project:explode"}"#);
         assert_eq!(invalid.request_id.as_deref(), Some("r7"));
         assert!(
@@ -69,19 +69,17 @@ mod tests {
     }
 
     #[test]
-    fn a_key_given_twice_is_refused() {
+    fn frame_with_a_duplicate_key_is_rejected() {
         let invalid = problem(r#"{"type":"project:add","path":"/a","path":"/b"}"#);
         assert!(
-            invalid
-                .message
-                .contains("the key `path` stands there twice"),
+            invalid.message.contains("duplicate key `path`"),
             "{}",
             invalid.message
         );
     }
 
     #[test]
-    fn a_huge_input_does_not_come_back_in_the_error() {
+    fn error_for_a_large_frame_is_short() {
         let invalid = problem(&format!(r#"{{"type":"{}"}}"#, "x".repeat(500_000)));
         assert!(invalid.message.len() < 1000);
         assert_eq!(

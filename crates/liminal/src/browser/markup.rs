@@ -1,8 +1,8 @@
-//! What agents say, as HTML beside the text, for a browser that asked for it.
+//! The HTML of agent output, sent with the text to browsers that request it.
 //!
-//! Each connection keeps a growing rendering per text that is being written, so a chunk costs what is
-//! new in it. What is over is rendered once for all of them (`finished_html`); `diffs` colours the lines of
-//! changes to files. Nothing is rendered for sessions nobody has open, nor for programs that want the text.
+//! Each connection keeps an incremental rendering of each unfinished text, so that the cost of a chunk depends on its
+//! own size only. Finished texts are rendered once for all connections (`finished_html`); `diffs` highlights file
+//! changes. Sessions without an open view and clients that want plain text cause no rendering.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use super::{FinishedHtml, diffs};
 /// The renderings of one connection.
 pub(super) struct Markup {
     finished: FinishedHtml,
-    /// Texts that may still grow, by session and entry.
+    /// Renderings of unfinished texts, by session and entry.
     live: HashMap<(Arc<str>, String), Live>,
 }
 
@@ -28,7 +28,7 @@ impl Markup {
         }
     }
 
-    /// Adds the HTML of what happened to the message about it.
+    /// Adds the HTML of an event to the message that reports it.
     pub(super) fn add(&mut self, fed: &Fed, message: &mut ServerMessage) {
         let key = |entry_id: &str| (fed.session_id.clone(), entry_id.to_owned());
         match (&*fed.event, message) {
@@ -38,7 +38,7 @@ impl Markup {
             ) => {
                 self.live
                     .retain(|(session, _), _| *session != fed.session_id);
-                // Only the last text of a running turn can grow.
+                // Only the last text of a running turn is unfinished.
                 let growing = entries.iter().rev().find(|entry| text_of(entry).is_some());
                 let growing = growing.filter(|_| info.turn.is_some());
                 for entry in entries {
@@ -63,7 +63,7 @@ impl Markup {
                 SessionEvent::Update { entry, begins, .. },
                 ServerMessage::SessionUpdate { html, .. },
             ) => {
-                // A text that is over is shown whole when it changes; nothing completes it again.
+                // A finished text that changes is sent whole; no completion follows.
                 let rendered = match text_of(entry).filter(|_| *begins) {
                     Some(text) => Some(self.begin(key(entry.entry_id()), text)),
                     None => of_entry(&self.finished, entry),
@@ -113,7 +113,7 @@ impl Markup {
     }
 }
 
-/// The HTML of entries that are over, by their ids.
+/// The HTML of finished entries, by entry id.
 pub(super) fn of_entries(
     finished: &FinishedHtml,
     entries: &[ChatEntry],
@@ -136,7 +136,7 @@ fn of_entry(finished: &FinishedHtml, entry: &ChatEntry) -> Option<Rendered> {
     })
 }
 
-/// The words of an agent. What people write stays as they wrote it.
+/// The text of an agent's entry. User messages are not rendered.
 fn text_of(entry: &ChatEntry) -> Option<&str> {
     match entry {
         ChatEntry::Assistant { content, .. } | ChatEntry::Thinking { content, .. } => Some(content),

@@ -1,4 +1,4 @@
-//! From what happened in the hub to what a browser is told of it.
+//! Converts events of the hub to messages for a browser.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,7 @@ use agents::{Ended, News};
 use hub::{Event, Fed, Origin, SessionEvent, What};
 use wire::{ErrorCode, InstallState, ServerMessage};
 
-/// A change as the browser is told of it. Only the one who asked for it sees the request id.
+/// The message for a hub event. Only the connection that made the request receives its id.
 pub(super) fn of_event(event: Event, connection: u64) -> Option<ServerMessage> {
     let request_id = own(&event.origin, connection);
     Some(match event.what {
@@ -86,7 +86,7 @@ fn of_install(cli_type: String, news: News) -> ServerMessage {
     }
 }
 
-/// What happened in a session the browser has open.
+/// The message for an event of a session that the browser is subscribed to.
 pub(super) fn of_session(fed: &Fed, connection: u64, boot_id: &str) -> ServerMessage {
     let session_id = fed.session_id.to_string();
     match &*fed.event {
@@ -176,7 +176,7 @@ pub(super) fn error(code: ErrorCode, message: String, request_id: Option<String>
     }
 }
 
-/// Ids are a connection's own: another window's `r3` is another request.
+/// The request id, if this connection made the request. Ids are unique only per connection.
 fn own(origin: &Origin, connection: u64) -> Option<String> {
     let asked_here = origin.connection == connection;
     origin.request_id.clone().filter(|_| asked_here)

@@ -1,8 +1,8 @@
-//! The browser's WebSocket: one connection is one task.
+//! The browser's WebSocket. One task per connection.
 //!
-//! The task reads requests (`frame`), has them carried out (`requests`) and forwards what the hub
-//! publishes (`messages`, with `markup` beside the text). A browser that reads too slowly falls behind a bounded backlog and is closed
-//! with 4008; on its next connection it starts from fresh lists, and each session where it was.
+//! The task parses requests (`frame`), executes them (`requests`) and forwards events of the hub (`messages`, with HTML
+//! from `markup`). The connection of a browser that exceeds the bounded backlog by reading too slowly is closed with
+//! 4008; on its next connection it gets new lists, and each session resumes at its last event.
 
 mod diffs;
 mod finished_html;
@@ -29,80 +29,80 @@ use tokio::sync::broadcast::error::RecvError;
 use tokio::task::{self, JoinError, JoinSet};
 use wire::{ClientFrame, ClientMessage, ErrorCode, PermissionPolicy, ServerMessage};
 
-use crate::guests::Guests;
-use crate::http::Allowance;
-use crate::pace::Pace;
+use crate::guests::OpenConnections;
+use crate::http::ReceiveLimit;
+use crate::pace::TokenBucket;
 use crate::socket::{self, GOING_AWAY, NOT_ADMITTED, TOO_SLOW};
 use crate::stop::StopSignal;
 use crate::token::CurrentToken;
 
-/// Requests of one browser that may be under way before we stop reading more.
+/// Maximum pending requests of one connection; at the limit, no further ones are read.
 const REQUESTS_MAX: usize = 16;
-/// How fast a browser may talk; far more than any page of ours does. One that talks faster is read more slowly.
-const MESSAGES_A_SECOND: f64 = 1000.0;
-const MESSAGES_AT_ONCE: f64 = 2000.0;
-/// What is sent together when it waits together.
-const TOGETHER_BYTES_MAX: usize = 256 * 1024;
-/// How long a browser may leave a message unread before it is taken for gone.
+/// Maximum rate of messages, far above that of the server's own pages. Faster connections are throttled.
+const MESSAGES_PER_SECOND: f64 = 1000.0;
+const MESSAGE_BURST: f64 = 2000.0;
+/// Maximum size of a batch of waiting messages.
+const BATCH_BYTES_MAX: usize = 256 * 1024;
+/// Time limit for sending a message; a browser that does not read for longer is disconnected.
 const SEND_DEADLINE: Duration = Duration::from_secs(20);
 
 const RECONNECT: &str = "too slow, please reconnect";
 
-/// What a connection needs to know.
+/// State shared by all browser connections.
 #[derive(Clone)]
 pub(crate) struct Context {
     pub(crate) hub: Hub,
     pub(crate) permissions: PermissionPolicy,
-    /// Whether somebody who opens the workspace finds an agent running.
+    /// Whether opening the workspace starts the agent that was used last.
     pub(crate) warm_start: bool,
     pub(crate) token: Arc<CurrentToken>,
     pub(crate) finished_html: FinishedHtml,
-    pub(crate) guests: Guests,
+    pub(crate) connections: OpenConnections,
     pub(crate) stop: StopSignal,
 }
 
 /// Upgrades an admitted request and starts the connection's task.
 pub(crate) fn accept(
     upgrade: WebSocketUpgrade,
-    wishes: Wishes,
-    allowance: &Allowance,
+    options: ConnectionOptions,
+    receive_limit: &ReceiveLimit,
     context: Context,
 ) -> Response {
-    allowance.pace();
+    receive_limit.throttle();
     socket::bounded(upgrade)
-        .write_buffer_size(TOGETHER_BYTES_MAX)
+        .write_buffer_size(BATCH_BYTES_MAX)
         .on_upgrade(move |socket| async move {
-            let _guest = context.guests.enter();
-            let (connection, sessions) = Connection::new(socket, context, wishes);
-            if let Err(gone) = connection.run(sessions).await {
-                tracing::debug!(reason = gone.0, "browser is gone");
+            let _open = context.connections.enter();
+            let (connection, sessions) = Connection::new(socket, context, options);
+            if let Err(disconnected) = connection.run(sessions).await {
+                tracing::debug!(reason = disconnected.0, "browser connection lost");
             }
         })
 }
 
-/// What a client asked for in the address it connected to.
+/// Options a client sets in the query string of the WebSocket's address.
 #[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Wishes {
-    /// Several messages may come in one frame.
+pub(crate) struct ConnectionOptions {
+    /// Several messages may be sent in one frame.
     batches: bool,
-    /// Text comes with its HTML.
+    /// Text is sent with its HTML.
     html: bool,
-    /// The projects and the first sessions come without being asked for.
+    /// The lists of projects and first sessions are sent with the greeting.
     lists: bool,
 }
 
-impl Wishes {
-    pub(crate) fn of(query: Option<&str>) -> Self {
-        let asked = |wish: &str| {
+impl ConnectionOptions {
+    pub(crate) fn from_query(query: Option<&str>) -> Self {
+        let is_set = |option: &str| {
             query
                 .unwrap_or_default()
                 .split('&')
-                .any(|part| part == wish)
+                .any(|part| part == option)
         };
         Self {
-            batches: asked("batch=1"),
-            html: asked("html=1"),
-            lists: asked("lists=1"),
+            batches: is_set("batch=1"),
+            html: is_set("html=1"),
+            lists: is_set("lists=1"),
         }
     }
 }
@@ -111,25 +111,24 @@ struct Connection {
     id: u64,
     socket: WebSocket,
     context: Context,
-    wishes: Wishes,
+    options: ConnectionOptions,
     markup: Markup,
     feed: Feed,
-    /// Requests under way; each ends in an answer, or in an event that is the answer.
+    /// Running requests. Each returns its response, or `None` if an event is the response.
     requests: JoinSet<Option<ServerMessage>>,
-    /// Of each: its queue, and which answer it owes, should it panic.
-    under_way: HashMap<task::Id, (Queue, Option<String>)>,
-    /// Requests that wait for the one before them in their queue. A queue with nothing under way is
-    /// not in here.
+    /// Queue and request id of each running request; the id is needed for the error response if it panics.
+    running: HashMap<task::Id, (Queue, Option<String>)>,
+    /// Requests that wait for an earlier one of their queue. A queue without a running request has no key here.
     queues: HashMap<Queue, VecDeque<(ClientMessage, Origin)>>,
     next_request: u64,
-    pace: Pace,
+    bucket: TokenBucket,
 }
 
-/// The socket can no longer be used.
-struct Gone(&'static str);
+/// The connection is broken; contains the reason.
+struct Disconnected(&'static str);
 
 impl Connection {
-    fn new(socket: WebSocket, context: Context, wishes: Wishes) -> (Self, FeedReader) {
+    fn new(socket: WebSocket, context: Context, options: ConnectionOptions) -> (Self, FeedReader) {
         static NEXT_ID: AtomicU64 = AtomicU64::new(1);
         let id = NEXT_ID.fetch_add(1, Ordering::Relaxed);
         let (feed, reader) = hub::feed(id);
@@ -138,19 +137,19 @@ impl Connection {
             id,
             socket,
             context,
-            wishes,
+            options,
             markup,
             feed,
             requests: JoinSet::new(),
-            under_way: HashMap::new(),
+            running: HashMap::new(),
             queues: HashMap::new(),
             next_request: 0,
-            pace: Pace::new(MESSAGES_A_SECOND, MESSAGES_AT_ONCE),
+            bucket: TokenBucket::new(MESSAGES_PER_SECOND, MESSAGE_BURST),
         };
         (connection, reader)
     }
 
-    async fn run(mut self, mut sessions: FeedReader) -> Result<(), Gone> {
+    async fn run(mut self, mut sessions: FeedReader) -> Result<(), Disconnected> {
         // Before anything is listed, or a change between the list and the subscription would be lost.
         let mut events = self.context.hub.subscribe();
         let mut stop = self.context.stop.clone();
@@ -165,7 +164,7 @@ impl Connection {
                     return self.close(GOING_AWAY, "Liminal Builder is stopping").await;
                 }
                 Ok(()) = token.changed() => {
-                    return self.close(NOT_ADMITTED, "the access token was changed").await;
+                    return self.close(NOT_ADMITTED, "the access token was rotated").await;
                 }
                 event = events.recv() => match event {
                     Ok(event) => {
@@ -178,24 +177,24 @@ impl Connection {
                 },
                 fed = sessions.next() => match fed {
                     Ok(fed) => {
-                        if self.pass_on(fed, &mut sessions).await?.is_break() {
+                        if self.forward(fed, &mut sessions).await?.is_break() {
                             return self.close(TOO_SLOW, RECONNECT).await;
                         }
                     }
                     Err(hub::TooSlow) => return self.close(TOO_SLOW, RECONNECT).await,
                 },
-                Some(ended) = self.requests.join_next_with_id() => self.answered(ended).await?,
-                message = self.socket.recv(), if self.waiting() < REQUESTS_MAX => match message {
+                Some(ended) = self.requests.join_next_with_id() => self.request_ended(ended).await?,
+                message = self.socket.recv(), if self.pending_requests() < REQUESTS_MAX => match message {
                     Some(Ok(Message::Text(text))) => {
                         self.receive(text).await?;
-                        // There may be many more: what others are waiting for goes in between.
-                        match self.pace.spend(1.0) {
+                        // Yields, so that a flood of messages does not delay other connections.
+                        match self.bucket.spend(1.0) {
                             Some(wait) => tokio::time::sleep(wait).await,
                             None => task::yield_now().await,
                         }
                     }
                     Some(Ok(Message::Binary(_))) => {
-                        let reason = "Invalid request payload: only text frames are understood.".to_owned();
+                        let reason = "Invalid request payload: binary frames are not supported.".to_owned();
                         self.send(error(ErrorCode::InvalidMessage, reason, None)).await?;
                     }
                     Some(Ok(Message::Ping(_) | Message::Pong(_))) => {}
@@ -205,7 +204,7 @@ impl Connection {
                     }
                     None => return Ok(()),
                     Some(Err(broken)) => {
-                        let (code, reason) = socket::why_broken(broken);
+                        let (code, reason) = socket::close_reason(broken);
                         return self.close(code, reason).await;
                     }
                 },
@@ -213,15 +212,15 @@ impl Connection {
         }
     }
 
-    /// Says who we are, and with it, in one frame, whatever a page shows first.
-    async fn greet(&mut self) -> Result<(), Gone> {
+    /// Sends the greeting and, in the same frame, the lists a page shows first.
+    async fn greet(&mut self) -> Result<(), Disconnected> {
         let mut texts = vec![to_text(&self.hello())?];
-        if self.wishes.lists {
+        if self.options.lists {
             for list in requests::first_lists(&self.context.hub) {
                 texts.push(to_text(&list)?);
             }
         }
-        self.send_together(texts).await
+        self.send_batch(texts).await
     }
 
     fn hello(&self) -> ServerMessage {
@@ -235,24 +234,24 @@ impl Connection {
         }
     }
 
-    fn waiting(&self) -> usize {
+    fn pending_requests(&self) -> usize {
         let queued = self.queues.values().map(VecDeque::len);
         self.requests.len() + queued.sum::<usize>()
     }
 
-    async fn receive(&mut self, text: Utf8Bytes) -> Result<(), Gone> {
+    async fn receive(&mut self, text: Utf8Bytes) -> Result<(), Disconnected> {
         let read = socket::read(text, frame::parse).await;
         let ClientFrame {
             request_id,
             message,
-        } = match read.ok_or(Gone("a frame could not be read"))? {
+        } = match read.ok_or(Disconnected("parsing a frame panicked"))? {
             Ok(frame) => frame,
             Err(invalid) => {
                 let (code, message) = (ErrorCode::InvalidMessage, invalid.message);
                 return self.send(error(code, message, invalid.request_id)).await;
             }
         };
-        // Lists are made when they are sent: one made earlier could overwrite a change that overtook it.
+        // A list is built when it is sent: one built earlier could overwrite a change sent in between.
         if let Some(list) = requests::list(&self.context.hub, &message, request_id.as_deref()) {
             return self.send(list).await;
         }
@@ -273,26 +272,30 @@ impl Connection {
     }
 
     fn begin(&mut self, queue: Queue, message: ClientMessage, origin: Origin) {
-        let owed = origin.request_id.clone();
+        let request_id = origin.request_id.clone();
         let (hub, feed) = (self.context.hub.clone(), self.feed.clone());
         let html = self.context.finished_html.clone();
-        let html = self.wishes.html.then_some(html);
-        let request = requests::carry_out(hub, message, feed, origin, html);
+        let html = self.options.html.then_some(html);
+        let request = requests::execute(hub, message, feed, origin, html);
         let task = self.requests.spawn(request).id();
-        self.under_way.insert(task, (queue, owed));
+        self.running.insert(task, (queue, request_id));
     }
 
-    async fn answered(
+    async fn request_ended(
         &mut self,
         ended: Result<(task::Id, Option<ServerMessage>), JoinError>,
-    ) -> Result<(), Gone> {
+    ) -> Result<(), Disconnected> {
         let id = ended.as_ref().map_or_else(JoinError::id, |(id, _)| *id);
-        let (queue, owed) = self.under_way.remove(&id).unzip();
+        let (queue, request_id) = self.running.remove(&id).unzip();
         let answer = match ended {
             Ok((_, answer)) => answer,
             Err(_) => {
-                let sorry = "Unexpected server error.".to_owned();
-                Some(error(ErrorCode::InternalError, sorry, owed.flatten()))
+                let message = "Unexpected server error.".to_owned();
+                Some(error(
+                    ErrorCode::InternalError,
+                    message,
+                    request_id.flatten(),
+                ))
             }
         };
         if let Some(queue) = queue {
@@ -307,25 +310,25 @@ impl Connection {
         }
     }
 
-    /// Sends what happened in sessions, and whatever else of it is waiting, together.
-    async fn pass_on(
+    /// Sends a session event and all waiting ones, up to the maximum batch size, as one batch.
+    async fn forward(
         &mut self,
         first: Fed,
         sessions: &mut FeedReader,
-    ) -> Result<ControlFlow<()>, Gone> {
+    ) -> Result<ControlFlow<()>, Disconnected> {
         let mut fed = Some(first);
         let mut texts = vec![];
         let mut bytes = 0;
         while let Some(next) = fed.take() {
             let boot_id = self.context.hub.boot_id();
             let mut message = messages::of_session(&next, self.id, boot_id);
-            if self.wishes.html {
+            if self.options.html {
                 self.markup.add(&next, &mut message);
             }
             let text = to_text(&message)?;
             bytes += text.len();
             texts.push(text);
-            if bytes < TOGETHER_BYTES_MAX {
+            if bytes < BATCH_BYTES_MAX {
                 match sessions.waiting() {
                     Some(Ok(more)) => fed = Some(more),
                     Some(Err(hub::TooSlow)) => return Ok(ControlFlow::Break(())),
@@ -333,12 +336,12 @@ impl Connection {
                 }
             }
         }
-        self.send_together(texts).await?;
+        self.send_batch(texts).await?;
         Ok(ControlFlow::Continue(()))
     }
 
-    async fn send_together(&mut self, mut texts: Vec<String>) -> Result<(), Gone> {
-        if self.wishes.batches && texts.len() > 1 {
+    async fn send_batch(&mut self, mut texts: Vec<String>) -> Result<(), Disconnected> {
+        if self.options.batches && texts.len() > 1 {
             texts = vec![format!("[{}]", texts.join(","))];
         }
         let sending = async {
@@ -347,29 +350,31 @@ impl Connection {
             }
             self.socket.flush().await
         };
-        in_time(sending).await
+        with_deadline(sending).await
     }
 
-    async fn send(&mut self, message: ServerMessage) -> Result<(), Gone> {
+    async fn send(&mut self, message: ServerMessage) -> Result<(), Disconnected> {
         let text = to_text(&message)?;
-        in_time(self.socket.send(Message::Text(text.into()))).await
+        with_deadline(self.socket.send(Message::Text(text.into()))).await
     }
 
-    async fn close(mut self, code: u16, reason: &'static str) -> Result<(), Gone> {
+    async fn close(mut self, code: u16, reason: &'static str) -> Result<(), Disconnected> {
         match socket::close(&mut self.socket, code, reason).await {
             true => Ok(()),
-            false => Err(Gone("it does not read")),
+            false => Err(Disconnected("the browser does not read")),
         }
     }
 }
 
-fn to_text(message: &ServerMessage) -> Result<String, Gone> {
-    serde_json::to_string(message).map_err(|_| Gone("a message could not be serialised"))
+fn to_text(message: &ServerMessage) -> Result<String, Disconnected> {
+    serde_json::to_string(message).map_err(|_| Disconnected("a message could not be serialised"))
 }
 
-async fn in_time(sending: impl Future<Output = Result<(), axum::Error>>) -> Result<(), Gone> {
+async fn with_deadline(
+    sending: impl Future<Output = Result<(), axum::Error>>,
+) -> Result<(), Disconnected> {
     match tokio::time::timeout(SEND_DEADLINE, sending).await {
-        Ok(sent) => sent.map_err(|_| Gone("broken connection")),
-        Err(_) => Err(Gone("it does not read")),
+        Ok(sent) => sent.map_err(|_| Disconnected("broken connection")),
+        Err(_) => Err(Disconnected("the browser does not read")),
     }
 }

@@ -1,4 +1,4 @@
-//! From what a browser asks to what the hub does.
+//! Executes the browser's requests on the hub.
 
 use std::collections::BTreeMap;
 
@@ -9,22 +9,22 @@ use wire::{ClientMessage, InstallState, Project, ServerMessage};
 use super::messages::error;
 use super::{FinishedHtml, markup};
 
-/// Entries one page may have.
+/// Maximum entries of a page of a transcript.
 const PAGE_MAX: u32 = 500;
-/// Sessions that come without being asked for; their projects' lists are whole.
+/// Number of sessions in the greeting after which no further project's list is added.
 const FIRST_SESSIONS: usize = 100;
 
-/// Requests of one queue are carried out one after the other, those of different queues at once.
+/// Requests of the same queue run one after the other, those of different queues concurrently.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) enum Queue {
     Projects,
     Session(String),
     Typed(String),
-    /// None: it waits for nobody, and nobody for it.
+    /// No queue: the request runs immediately and no other waits for it.
     Alone(u64),
 }
 
-/// Which queue a request belongs to; `number` is different for each.
+/// The queue of a request; `number` is unique per request.
 pub(super) fn queue_of(message: &ClientMessage, number: u64) -> Queue {
     use ClientMessage as M;
     match message {
@@ -47,7 +47,7 @@ pub(super) fn queue_of(message: &ClientMessage, number: u64) -> Queue {
         | M::AgentAuthenticate { .. }
         | M::AgentSignInAnswer { .. }
         | M::AgentSignInStop { .. } => Queue::Alone(number),
-        // In the order in which it was typed.
+        // Keystrokes must stay in order.
         M::AgentSignInType { cli_type, .. } => Queue::Typed(cli_type.clone()),
         M::SessionOpen { session_id, .. }
         | M::SessionAttach { session_id }
@@ -71,7 +71,7 @@ pub(super) fn queue_of(message: &ClientMessage, number: u64) -> Queue {
     }
 }
 
-/// The answer to a request for a list, at once.
+/// The response to a request for a list; `None` for other requests.
 pub(super) fn list(
     hub: &Hub,
     message: &ClientMessage,
@@ -106,7 +106,7 @@ pub(super) fn list(
     }
 }
 
-/// The projects, and of the first of them the sessions: more than a window can show at once, and no more.
+/// The list of projects and the session lists of the first projects, enough to fill a window.
 pub(super) fn first_lists(hub: &Hub) -> Vec<ServerMessage> {
     let projects = hub.projects().list();
     let mut lists = vec![];
@@ -135,9 +135,8 @@ pub(super) fn first_lists(hub: &Hub) -> Vec<ServerMessage> {
     lists
 }
 
-/// Carries out one request; `html` is there if the browser wants it. `None` when what it brings about is
-/// the answer.
-pub(super) fn carry_out(
+/// Executes one request; `html` is set if the browser wants HTML. Returns `None` if an event is the response.
+pub(super) fn execute(
     hub: Hub,
     message: ClientMessage,
     feed: Feed,
@@ -145,7 +144,7 @@ pub(super) fn carry_out(
     html: Option<FinishedHtml>,
 ) -> impl Future<Output = Option<ServerMessage>> {
     let request_id = origin.request_id.clone();
-    // Not when the task first runs: a later search would be ended by an earlier one.
+    // Started here and not in the task: tasks may start in any order, and a new search ends the one before.
     let searches = matches!(message, ClientMessage::ProjectFiles { .. });
     let search = searches.then(|| hub.begin_search(origin.connection));
     async move {
@@ -168,7 +167,7 @@ async fn answer(
     let request_id = origin.request_id.clone();
     let connection = origin.connection;
     let sessions = hub.sessions();
-    // What is done, and has no other answer.
+    // The session of a request that is answered with `SessionDone`.
     let session_id = match message {
         M::ProjectList {} | M::AgentList {} | M::SessionList { .. } => {
             return Ok(list(hub, &message, request_id.as_deref()));
@@ -428,7 +427,7 @@ async fn answer(
             session_id
         }
     };
-    // Without a request id nobody waits for an answer.
+    // A client that sends no request id expects no response.
     Ok(request_id.map(|request_id| ServerMessage::SessionDone {
         session_id,
         request_id: Some(request_id),
@@ -440,7 +439,7 @@ fn agent(hub: &Hub, cli_type: &str) -> Result<AgentKind, HubError> {
     kind.ok_or_else(|| HubError::AgentUnknown(cli_type.to_owned()))
 }
 
-/// Nothing read says that it is off.
+/// The response for wire traffic; `None` means that recording is off.
 fn traffic(session_id: String, read: Option<Traffic>, request_id: Option<String>) -> ServerMessage {
     let on = read.is_some();
     let read = read.unwrap_or_default();

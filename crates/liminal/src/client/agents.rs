@@ -1,6 +1,6 @@
-//! `liminal agents`: who can answer, a newer list of them, one more of them, and what those that run take.
+//! `liminal agents`: lists, refreshes and installs agents, and reads the memory use of running ones.
 //!
-//! Lists and agents stand in the data directory, where a running server finds them: none has to be started anew.
+//! The agent list and installed agents are in the data directory, where a running server finds them without a restart.
 
 use std::io::Write as _;
 use std::process::ExitCode;
@@ -16,7 +16,7 @@ use super::word;
 use crate::config::Settings;
 use crate::serve;
 
-/// Columns of the table: the ready ones first, in the order of the catalog.
+/// Rows of the agent table, agents that are not installed last, otherwise in catalog order.
 pub(super) fn rows(agents: &Value) -> Vec<[String; 4]> {
     let mut agents: Vec<&Value> = agents.as_array().into_iter().flatten().collect();
     agents.sort_by_key(|agent| agent["state"] == "not-installed");
@@ -60,21 +60,21 @@ pub(super) async fn refresh(settings: &Settings, from: &str) -> anyhow::Result<(
         1 => "1 agent".to_owned(),
         count => format!("{count} agents"),
     };
-    let _ = writeln!(stderr, "The list was taken: {agents} in it.");
-    for one in refreshed.left_out {
-        let _ = writeln!(stderr, "Left out: {one}");
+    let _ = writeln!(stderr, "Updated the agent list: {agents}.");
+    for agent in refreshed.left_out {
+        let _ = writeln!(stderr, "Left out: {agent}");
     }
     Ok(())
 }
 
-/// Runs the installer with its output on standard error.
+/// Installs an agent, with the installer's output on standard error.
 pub(super) async fn install(settings: &Settings, id: &str) -> anyhow::Result<ExitCode> {
     DataDir::prepare(&settings.data_dir.value)?;
     let agents = Agents::new(serve::agent_setup(settings)?, |_, _, _| {});
-    let (tell, mut heard) = mpsc::unbounded_channel();
-    agents.install(id, move |news| drop(tell.send(news)))?;
+    let (sender, mut receiver) = mpsc::unbounded_channel();
+    agents.install(id, move |news| drop(sender.send(news)))?;
     let mut stderr = std::io::stderr();
-    while let Some(news) = heard.recv().await {
+    while let Some(news) = receiver.recv().await {
         match news {
             News::Output(text) => drop(stderr.write_all(text.as_bytes())),
             News::Ended(Ended::Installed) => break,
@@ -86,7 +86,7 @@ pub(super) async fn install(settings: &Settings, id: &str) -> anyhow::Result<Exi
     Ok(ExitCode::SUCCESS)
 }
 
-/// What the agents of the running server take, a line each.
+/// Memory use of the running server's agents, one line each.
 pub(crate) async fn memory(settings: &Settings) -> anyhow::Result<Vec<String>> {
     if address_of_server(&settings.data_dir.value).is_none() {
         return Ok(vec![]);
@@ -98,7 +98,7 @@ pub(crate) async fn memory(settings: &Settings) -> anyhow::Result<Vec<String>> {
     let line = |agent: &Value| {
         let memory = match agent["bytes"].as_u64() {
             Some(bytes) => format!("{} MiB", bytes / 1024 / 1024),
-            None => "not known".to_owned(),
+            None => "unknown".to_owned(),
         };
         let count = agent["processes"].as_u64().unwrap_or_default();
         let processes = if count == 1 { "process" } else { "processes" };

@@ -1,4 +1,4 @@
-//! A conversation as text, JSON, markdown or a page of its own.
+//! A session's transcript as text, JSON, Markdown or a self-contained HTML page.
 
 use std::fmt::Write as _;
 
@@ -8,8 +8,8 @@ use serde_json::{Value, json};
 use super::link::Link;
 use crate::cli::ExportFormat;
 
-/// Every message of a session, each whole, the oldest first.
-pub(super) async fn everything(link: &mut Link, key: &str) -> anyhow::Result<Vec<Value>> {
+/// All messages of a session, untruncated, oldest first.
+pub(super) async fn all_messages(link: &mut Link, key: &str) -> anyhow::Result<Vec<Value>> {
     let mut messages: Vec<Value> = vec![];
     let mut before = Value::Null;
     loop {
@@ -38,7 +38,7 @@ pub(super) fn as_json(messages: &[Value]) -> String {
 pub(super) fn as_text(messages: &[Value]) -> String {
     let mut text = String::new();
     for message in messages {
-        let (who, content) = said(message);
+        let (who, content) = role_and_content(message);
         let _ = write!(text, "{who}:\n{}\n\n", content.trim_end());
     }
     text
@@ -54,7 +54,7 @@ pub(super) fn as_file(format: ExportFormat, session: &Value, messages: &[Value])
         ExportFormat::Md => {
             let mut text = format!("# {title}\n");
             for message in messages {
-                let (who, content) = said(message);
+                let (who, content) = role_and_content(message);
                 let body = match message["role"] == "tool_result" {
                     true => fenced(content),
                     false => content.trim_end().to_owned(),
@@ -67,7 +67,7 @@ pub(super) fn as_file(format: ExportFormat, session: &Value, messages: &[Value])
     }
 }
 
-fn said(message: &Value) -> (&str, &str) {
+fn role_and_content(message: &Value) -> (&str, &str) {
     let who = match message["role"].as_str().unwrap_or_default() {
         "user" => "You",
         "tool_result" => message["toolName"].as_str().unwrap_or("Tool"),
@@ -76,14 +76,14 @@ fn said(message: &Value) -> (&str, &str) {
     (who, message["content"].as_str().unwrap_or_default())
 }
 
-/// With a fence that nothing in it can close.
+/// The text as a code block, with a fence longer than any in the text.
 fn fenced(text: &str) -> String {
     let longest = text.split(|c| c != '`').map(str::len).max().unwrap_or(0);
     let fence = "`".repeat((longest + 1).max(3));
     format!("{fence}\n{}\n{fence}", text.trim_end())
 }
 
-/// Whole in itself: no script, nothing from anywhere.
+/// The transcript as an HTML page without scripts or external resources.
 fn page(title: &str, messages: &[Value]) -> String {
     const STYLE: &str = "body{max-width:46rem;margin:2rem auto;padding:0 1rem;font:16px/1.6 system-ui,sans-serif;\
 color-scheme:light dark}h2{font-size:.85rem;opacity:.7;margin:2rem 0 .5rem}pre{overflow:auto;padding:1rem;\
@@ -91,7 +91,7 @@ background:color-mix(in srgb,currentColor 6%,transparent);border-radius:6px}tabl
 td,th{border:1px solid;padding:.25rem .5rem}";
     let mut body = String::new();
     for message in messages {
-        let (who, content) = said(message);
+        let (who, content) = role_and_content(message);
         let html = match message["role"].as_str() {
             Some("assistant") => render::html(content),
             _ => format!("<pre>{}</pre>", escaped(content)),

@@ -1,4 +1,4 @@
-//! The connection to a server: the one that is there, or one started for this call.
+//! The connection to the gateway of the running server, or of one started for this call.
 
 use std::collections::VecDeque;
 use std::process::Stdio;
@@ -19,26 +19,27 @@ use crate::config::Settings;
 use crate::serve::DATA_DIR_TAKEN;
 use crate::token::Token;
 
-/// A list of many thousand sessions is one frame.
+/// Maximum frame size; a list of many thousand sessions is one frame.
 const FRAME_BYTES_MAX: usize = 256 * 1024 * 1024;
-/// How long a server may take to let us in.
+/// Time limit for connecting and authenticating.
 const ANSWER_DEADLINE: Duration = Duration::from_secs(10);
-/// How long a server of our own may take to be ready, and to end.
+/// Time limit for the start of a server.
 const START_DEADLINE: Duration = Duration::from_secs(30);
+/// Time limit for the end of a server.
 const END_DEADLINE: Duration = Duration::from_secs(10);
-const LOOK_AGAIN: Duration = Duration::from_millis(50);
+const RETRY_INTERVAL: Duration = Duration::from_millis(50);
 
 pub(super) struct Link {
     socket: WebSocketStream<TcpStream>,
-    /// What came while an answer was awaited.
+    /// Events received while waiting for a response.
     events: VecDeque<Value>,
     last_id: u64,
-    own: Option<Own>,
+    started: Option<StartedServer>,
 }
 
-/// A server that was started for this call. It ends when this does, however we end, because its standard input is a
-/// pipe from us; but not before others have left who came to it meanwhile.
-struct Own {
+/// A server started for this call. Its standard input is a pipe from this process, so it stops when this process ends,
+/// even if killed, as soon as no other client is connected.
+struct StartedServer {
     process: Child,
     stdout: BufReader<ChildStdout>,
 }
@@ -46,26 +47,33 @@ struct Own {
 impl Link {
     pub(super) async fn open(settings: &Settings) -> anyhow::Result<Self> {
         let dir = DataDir::prepare(&settings.data_dir.value)?;
-        let begun = Instant::now();
+        let start_time = Instant::now();
         loop {
-            let (url, own) = find_or_start(&dir).await?;
-            // Afterwards: the first server makes one.
+            let (url, started) = find_or_start(&dir).await?;
+            // After the server has started: its first start creates the token.
             let token = Token::obtain(&dir, settings.token.as_deref())?;
-            let entering = tokio::time::timeout(ANSWER_DEADLINE, Self::enter(&url, &token, own));
-            match entering.await {
+            let connecting =
+                tokio::time::timeout(ANSWER_DEADLINE, Self::connect(&url, &token, started));
+            match connecting.await {
                 Ok(Ok(Some(link))) => return Ok(link),
                 Ok(Err(error)) => return Err(error),
-                // It was about to end: the next one is ours.
-                Ok(Ok(None)) if begun.elapsed() < START_DEADLINE => {
-                    tokio::time::sleep(LOOK_AGAIN).await;
+                // That server was stopping: start a new one.
+                Ok(Ok(None)) if start_time.elapsed() < START_DEADLINE => {
+                    tokio::time::sleep(RETRY_INTERVAL).await;
                 }
-                _ => bail!("The server at {url} does not answer."),
+                _ => bail!(
+                    "The server at {url} does not answer. Look at its log, or end its process and retry."
+                ),
             }
         }
     }
 
-    /// Nothing when nobody is there, or they hang up before they have answered.
-    async fn enter(url: &str, token: &Token, own: Option<Own>) -> anyhow::Result<Option<Self>> {
+    /// Connects and authenticates. `None` if the connection fails before the server has responded.
+    async fn connect(
+        url: &str,
+        token: &Token,
+        started: Option<StartedServer>,
+    ) -> anyhow::Result<Option<Self>> {
         let address = url.trim_start_matches("http://").trim_end_matches('/');
         let Ok(stream) = TcpStream::connect(address).await else {
             return Ok(None);
@@ -73,12 +81,15 @@ impl Link {
         let limits = WebSocketConfig::default()
             .max_message_size(Some(FRAME_BYTES_MAX))
             .max_frame_size(Some(FRAME_BYTES_MAX));
-        let door = format!("ws://{address}/gateway");
-        let upgraded = tokio_tungstenite::client_async_with_config(door, stream, Some(limits));
+        let endpoint = format!("ws://{address}/gateway");
+        let upgraded = tokio_tungstenite::client_async_with_config(endpoint, stream, Some(limits));
         let socket = match upgraded.await {
             Ok((socket, _)) => socket,
             Err(tungstenite::Error::Http(refused)) => {
-                bail!("The server at {url} refuses: {}.", refused.status())
+                bail!(
+                    "The server at {url} rejected the connection: {}.",
+                    refused.status()
+                )
             }
             Err(_) => return Ok(None),
         };
@@ -86,10 +97,10 @@ impl Link {
             socket,
             events: VecDeque::new(),
             last_id: 0,
-            own,
+            started,
         };
         let hello = json!({"type": "auth", "token": token.reveal()});
-        if link.say(&hello).await.is_err() {
+        if link.send(&hello).await.is_err() {
             return Ok(None);
         }
         let Ok(welcome) = link.read().await else {
@@ -97,7 +108,7 @@ impl Link {
         };
         if welcome["ok"] != true {
             bail!(
-                "The server at {url} does not know our token. Is LIMINAL_TOKEN set as it was for the server?"
+                "The server at {url} rejected the access token. Set LIMINAL_TOKEN to the same value as for the server."
             );
         }
         Ok(Some(link))
@@ -106,7 +117,7 @@ impl Link {
     pub(super) async fn call(&mut self, method: &str, params: Value) -> anyhow::Result<Value> {
         self.last_id += 1;
         let id = self.last_id;
-        self.say(&json!({"id": id, "method": method, "params": params}))
+        self.send(&json!({"id": id, "method": method, "params": params}))
             .await?;
         loop {
             let mut frame = self.read().await?;
@@ -127,19 +138,19 @@ impl Link {
         }
     }
 
-    /// Ends a server that was started for this call.
+    /// Closes the connection and stops a server that was started for this call.
     pub(super) async fn close(mut self) {
         let _ = self.socket.close(None).await;
-        if let Some(mut own) = self.own.take() {
-            drop(own.process.stdin.take());
-            // Its end, or a word that others still need it.
-            let mut word = String::new();
-            let reading = own.stdout.read_line(&mut word);
+        if let Some(mut started) = self.started.take() {
+            drop(started.process.stdin.take());
+            // Waits for the server's end, or for its notice that other clients are connected.
+            let mut line = String::new();
+            let reading = started.stdout.read_line(&mut line);
             let _ = tokio::time::timeout(END_DEADLINE, reading).await;
         }
     }
 
-    async fn say(&mut self, frame: &Value) -> anyhow::Result<()> {
+    async fn send(&mut self, frame: &Value) -> anyhow::Result<()> {
         let text = frame.to_string();
         self.socket.send(Message::Text(text.into())).await?;
         Ok(())
@@ -149,35 +160,37 @@ impl Link {
         loop {
             match self.socket.next().await {
                 Some(Ok(Message::Text(text))) => return Ok(serde_json::from_str(&text)?),
-                Some(Ok(Message::Close(_)) | Err(_)) | None => bail!("the server hung up"),
+                Some(Ok(Message::Close(_)) | Err(_)) | None => {
+                    bail!("The server closed the connection.")
+                }
                 Some(Ok(_)) => {}
             }
         }
     }
 }
 
-/// The address of the one that is there, or of one of our own.
-async fn find_or_start(dir: &DataDir) -> anyhow::Result<(String, Option<Own>)> {
-    let begun = Instant::now();
+/// The address of the running server, or of one started for this call.
+async fn find_or_start(dir: &DataDir) -> anyhow::Result<(String, Option<StartedServer>)> {
+    let start_time = Instant::now();
     loop {
         if let Some(url) = address_of_server(dir.path()) {
             return Ok((url, None));
         }
-        if let Some((url, own)) = start(dir).await? {
-            return Ok((url, Some(own)));
+        if let Some((url, started)) = start(dir).await? {
+            return Ok((url, Some(started)));
         }
-        // Somebody else was faster, and has not said where yet.
-        if begun.elapsed() > START_DEADLINE {
+        // Another server has locked the data directory and has not written its address yet.
+        if start_time.elapsed() > START_DEADLINE {
             bail!(
-                "Another process has the data directory, and does not say where it can be reached."
+                "Another process uses the data directory but has not published its address. Stop it and retry."
             );
         }
-        tokio::time::sleep(LOOK_AGAIN).await;
+        tokio::time::sleep(RETRY_INTERVAL).await;
     }
 }
 
-/// Nothing when another has the data directory.
-async fn start(dir: &DataDir) -> anyhow::Result<Option<(String, Own)>> {
+/// Starts a server. `None` if another process holds the data directory.
+async fn start(dir: &DataDir) -> anyhow::Result<Option<(String, StartedServer)>> {
     let mut process = Command::new(std::env::current_exe()?)
         .args([
             "serve",
@@ -193,9 +206,10 @@ async fn start(dir: &DataDir) -> anyhow::Result<Option<(String, Own)>> {
         .env("LIMINAL_LOG", "error")
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
-        // Passed on, not handed over: whoever reads ours waits for our end, not for that of a server others still use.
+        // Copied instead of inherited: a reader of this process's stderr must not wait for the end of the server, which
+        // other clients may keep running.
         .stderr(Stdio::piped())
-        // Ctrl+C is for us, who pass it on as what it means.
+        // Ctrl+C must not reach the server: this process translates it into an abort of the run.
         .process_group(0)
         .spawn()?;
     let mut stderr = process.stderr.take().context("its errors")?;
@@ -207,12 +221,12 @@ async fn start(dir: &DataDir) -> anyhow::Result<Option<(String, Own)>> {
     tokio::time::timeout(START_DEADLINE, stdout.read_line(&mut line)).await??;
     let url = line.trim_end().split_once("ready: ").map(|(_, url)| url);
     if let Some((url, _)) = url.and_then(|url| url.split_once("/#")) {
-        return Ok(Some((url.to_owned(), Own { process, stdout })));
+        return Ok(Some((url.to_owned(), StartedServer { process, stdout })));
     }
     let ended = tokio::time::timeout(START_DEADLINE, process.wait()).await??;
     let _ = passing_on.await;
     match ended.code() {
         Some(code) if code == i32::from(DATA_DIR_TAKEN) => Ok(None),
-        _ => bail!("The server did not start."),
+        _ => bail!("The server did not start. Run `liminal doctor` to find out why."),
     }
 }

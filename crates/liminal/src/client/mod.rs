@@ -1,7 +1,7 @@
-//! The command line as a guest of the gateway: `liminal sessions`, `show`, `send`, `export`, `agents`.
+//! The commands that are gateway clients: `liminal sessions`, `show`, `send`, `export`, `agents`.
 //!
-//! It talks to the server that has the data directory, or starts one for the call. Standard output carries what was
-//! asked for; everything about it goes to standard error.
+//! They connect to the server that uses the data directory, or start one for the call. Standard output carries the
+//! result; progress and errors go to standard error.
 
 mod agents;
 mod export;
@@ -15,22 +15,22 @@ use serde_json::{Value, json};
 use store::{DataDir, address_of_server};
 use unicode_width::UnicodeWidthStr;
 
-use crate::cli::Talk;
+use crate::cli::ClientCommand;
 use crate::config::Settings;
 use crate::terminal;
 use crate::token::Token;
 use link::Link;
 
-/// Carries out one of the commands that talk to a server.
-pub(crate) async fn run(talk: &Talk, settings: &Settings) -> anyhow::Result<ExitCode> {
-    // Before a server is started for it, and a session is made.
-    let message = match talk {
-        Talk::Send(args) => send::message(args)?,
+/// Runs one of the client commands.
+pub(crate) async fn run(command: &ClientCommand, settings: &Settings) -> anyhow::Result<ExitCode> {
+    // The message is checked before a server is started or a session created.
+    let message = match command {
+        ClientCommand::Send(args) => send::message(args)?,
         _ => String::new(),
     };
-    if let Talk::Agents {
+    if let ClientCommand::Agents {
         install, refresh, ..
-    } = talk
+    } = command
     {
         if let Some(id) = install {
             return agents::install(settings, id).await;
@@ -40,18 +40,18 @@ pub(crate) async fn run(talk: &Talk, settings: &Settings) -> anyhow::Result<Exit
         }
     }
     let mut link = Link::open(settings).await?;
-    let done = carry_out(talk, message, &mut link).await;
+    let done = execute(command, message, &mut link).await;
     link.close().await;
     done
 }
 
 pub(crate) use agents::memory;
 
-/// A new access token, for the running server if there is one.
+/// Replaces the access token, through the running server if there is one.
 pub(crate) async fn rotate_token(settings: &Settings) -> anyhow::Result<()> {
     if settings.token.is_some() {
         bail!(
-            "The token is set by LIMINAL_TOKEN. Set another one there, and start the server again."
+            "The token is set by LIMINAL_TOKEN and cannot be rotated. Change that variable and restart the server."
         );
     }
     if address_of_server(&settings.data_dir.value).is_none() {
@@ -64,9 +64,13 @@ pub(crate) async fn rotate_token(settings: &Settings) -> anyhow::Result<()> {
     Ok(())
 }
 
-async fn carry_out(talk: &Talk, message: String, link: &mut Link) -> anyhow::Result<ExitCode> {
-    let text = match talk {
-        Talk::Sessions { json, archived } => {
+async fn execute(
+    command: &ClientCommand,
+    message: String,
+    link: &mut Link,
+) -> anyhow::Result<ExitCode> {
+    let text = match command {
+        ClientCommand::Sessions { json, archived } => {
             let params = json!({"archived": archived});
             let list = link.call("sessions.list", params).await?;
             match json {
@@ -74,37 +78,37 @@ async fn carry_out(talk: &Talk, message: String, link: &mut Link) -> anyhow::Res
                 false => sessions(&list["sessions"]),
             }
         }
-        Talk::Agents { json, .. } => {
+        ClientCommand::Agents { json, .. } => {
             let list = link.call("agents.list", json!({})).await?;
             match json {
                 true => format!("{:#}\n", list["agents"]),
                 false => table(agents::rows(&list["agents"])),
             }
         }
-        Talk::Show { key, json } => {
+        ClientCommand::Show { key, json } => {
             let key = whole_key(link, key).await?;
-            let messages = export::everything(link, &key).await?;
+            let messages = export::all_messages(link, &key).await?;
             match json {
                 true => export::as_json(&messages),
                 false => export::as_text(&messages),
             }
         }
-        Talk::Export { key, format } => {
+        ClientCommand::Export { key, format } => {
             let key = whole_key(link, key).await?;
             let session = link
                 .call("sessions.get", json!({"sessionKey": key}))
                 .await?;
-            let messages = export::everything(link, &key).await?;
+            let messages = export::all_messages(link, &key).await?;
             export::as_file(*format, &session["session"], &messages)
         }
-        Talk::Send(what) => return send::send(link, what, message).await,
+        ClientCommand::Send(what) => return send::send(link, what, message).await,
     };
     terminal::print(&text)?;
     Ok(ExitCode::SUCCESS)
 }
 
-/// The key that begins like this, if only one does.
-async fn whole_key(link: &mut Link, begun: &str) -> anyhow::Result<String> {
+/// The session key with this prefix; an error unless exactly one session has it.
+async fn whole_key(link: &mut Link, prefix: &str) -> anyhow::Result<String> {
     let mut keys = vec![];
     for archived in [false, true] {
         let list = link
@@ -117,16 +121,16 @@ async fn whole_key(link: &mut Link, begun: &str) -> anyhow::Result<String> {
                 .filter_map(|one| Some(one["key"].as_str()?.to_owned())),
         );
     }
-    let wanted = begun.to_lowercase();
+    let wanted = prefix.to_lowercase();
     let mut fitting = keys
         .into_iter()
         .filter(|key| key.starts_with(&wanted) && !wanted.is_empty());
     match (fitting.next(), fitting.next()) {
         (Some(key), None) => Ok(key),
         (Some(_), Some(_)) => {
-            bail!("More than one session begins with `{begun}`. Type more of its key.")
+            bail!("More than one session key starts with `{prefix}`. Type more of the key.")
         }
-        _ => bail!("There is no session `{begun}`. `liminal sessions` lists them."),
+        _ => bail!("No session key starts with `{prefix}`. Run `liminal sessions` for the list."),
     }
 }
 
@@ -145,13 +149,13 @@ fn sessions(sessions: &Value) -> String {
     });
     match table(rows.collect()) {
         text if text.is_empty() => {
-            "No sessions yet. `liminal send --agent assistant \"…\"` starts one.\n".to_owned()
+            "No sessions yet. Start one with `liminal send --agent assistant \"…\"`.\n".to_owned()
         }
         text => text,
     }
 }
 
-/// Columns as wide as they need to be; a line that the terminal would break is cut.
+/// Formats rows as a table; lines wider than the terminal are cut.
 fn table<const N: usize>(rows: Vec<[String; N]>) -> String {
     let rows: Vec<_> = rows
         .into_iter()

@@ -1,4 +1,4 @@
-//! `liminal send`: a message in, the answer out as it comes.
+//! `liminal send`: sends a message and streams the answer to standard output.
 
 use std::io::{IsTerminal, Read};
 use std::process::ExitCode;
@@ -11,16 +11,16 @@ use super::whole_key;
 use crate::cli::SendArgs;
 use crate::terminal::{self, note};
 
-/// What the exit code says, beside 0 for an answer.
+/// Exit codes other than 0, which stands for an answer.
 const FAILED: u8 = 1;
 const REFUSED: u8 = 3;
 const CUT_SHORT: u8 = 4;
 const INTERRUPTED: u8 = 130;
 const MESSAGE_CHARS_MAX: usize = 32_000;
 const TOO_LONG: &str =
-    "A message may have 32,000 characters. Put the rest into a file, and name the file.";
+    "A message may be at most 32,000 characters. Save the text in a file and send its path.";
 
-/// What is to be said.
+/// The message from the arguments or standard input, checked for length.
 pub(super) fn message(args: &SendArgs) -> anyhow::Result<String> {
     let (_, message) = words(args)?;
     let message = match message {
@@ -28,7 +28,7 @@ pub(super) fn message(args: &SendArgs) -> anyhow::Result<String> {
         Some(message) => message.to_owned(),
     };
     if message.trim().is_empty() {
-        bail!("There is nothing in that message.");
+        bail!("There is nothing in that message. Add a text in quotes, or pipe one in.");
     }
     if message.chars().count() > MESSAGE_CHARS_MAX {
         bail!(TOO_LONG);
@@ -36,7 +36,7 @@ pub(super) fn message(args: &SendArgs) -> anyhow::Result<String> {
     Ok(message)
 }
 
-/// The session, and the message, as far as they were typed.
+/// The session key and the message from the arguments; `None` where omitted.
 fn words(args: &SendArgs) -> anyhow::Result<(Option<&str>, Option<&str>)> {
     let words: Vec<&str> = args.words.iter().map(String::as_str).collect();
     Ok(match (args.to_agent(), words.as_slice()) {
@@ -45,7 +45,7 @@ fn words(args: &SendArgs) -> anyhow::Result<(Option<&str>, Option<&str>)> {
         (true, []) => (None, None),
         (true, [message]) => (None, Some(message)),
         (false, _) => bail!(
-            "Say to which session: `liminal send KEY \"…\"` or `liminal send --agent A \"…\"`."
+            "Specify to which session: `liminal send KEY \"…\"` or `liminal send --agent A \"…\"`."
         ),
         (true, _) => bail!(
             "Put the message in quotes. A new session has no key yet: `liminal send --agent A \"…\"`."
@@ -86,16 +86,17 @@ pub(super) async fn send(
 fn from_stdin() -> anyhow::Result<String> {
     let stdin = std::io::stdin();
     if stdin.is_terminal() {
-        bail!("There is no message. Add one in quotes, or pipe one in.");
+        bail!("The message is missing. Add one in quotes, or pipe one in.");
     }
     let mut bytes = vec![];
-    // Some pipes never end; so much is too long, whatever it is made of.
+    // A pipe may never end; more bytes than this exceed the limit in any encoding.
     let most = 4 * MESSAGE_CHARS_MAX as u64;
     stdin.take(most + 1).read_to_end(&mut bytes)?;
     if bytes.len() as u64 > most {
         bail!(TOO_LONG);
     }
-    let text = String::from_utf8(bytes).context("Standard input is not UTF-8 text.")?;
+    let text = String::from_utf8(bytes)
+        .context("Standard input is not UTF-8 text. Convert it and retry.")?;
     Ok(text.trim_end().to_owned())
 }
 
@@ -110,23 +111,23 @@ async fn follow(link: &mut Link, key: &str, run: &str, json: bool) -> anyhow::Re
                 if std::mem::replace(&mut stopping, true) {
                     return Ok(INTERRUPTED.into());
                 }
-                note("stopping; once more leaves at once");
+                note("stopping; press Ctrl+C again to quit immediately");
                 link.call("chat.abort", json!({"runId": run})).await?;
                 continue;
             }
         };
         let data = &event["data"];
-        // A question is for whoever can answer, whichever run it belongs to.
+        // Shown for any run of the session, as the user of this command may be the one who can answer.
         if event["event"] == "permissions.asked" && data["sessionKey"] == key {
             let title = data["title"].as_str().unwrap_or_default();
             note(&format!(
-                "the agent asks: {title}; answer it in the workspace"
+                "permission request: {title}; answer it in the browser"
             ));
         }
         if event["event"] == "questions.asked" && data["sessionKey"] == key {
             let message = data["message"].as_str().unwrap_or_default();
             note(&format!(
-                "the agent asks: {message}; answer it in the workspace"
+                "the agent asks: {message}; answer it in the browser"
             ));
         }
         if data["runId"] != run {
@@ -161,17 +162,17 @@ async fn follow(link: &mut Link, key: &str, run: &str, json: bool) -> anyhow::Re
 
 fn outcome(end: &str, data: &Value) -> u8 {
     if end == "chat.error" {
-        note(data["message"].as_str().unwrap_or("It failed"));
+        note(data["message"].as_str().unwrap_or("The run failed"));
         return FAILED;
     }
     match data["stopReason"].as_str().unwrap_or_default() {
         "cancelled" => INTERRUPTED,
         "refused" => {
-            note("The agent declined to go on.");
+            note("The agent refused to continue.");
             REFUSED
         }
         "max-tokens" | "max-turn-requests" => {
-            note("The answer was cut short by a limit of the agent.");
+            note("A limit of the agent cut the answer short.");
             CUT_SHORT
         }
         _ => 0,

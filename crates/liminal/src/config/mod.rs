@@ -1,6 +1,6 @@
-//! Settings: a flag wins over the environment, the environment over `config.toml`, the file over the default.
+//! Settings: a flag overrides the environment, the environment `config.toml`, and the file the default.
 //!
-//! Nothing here creates or changes anything on disk.
+//! Loading settings neither creates nor changes files.
 
 use std::fmt::{self, Display};
 use std::io;
@@ -35,23 +35,23 @@ pub(crate) enum ConfigError {
         line: usize,
         reason: String,
     },
-    #[error("{} could not be read: {source}. Make it readable, or remove it.", path.display())]
+    #[error("Cannot read {}: {source}. Make it readable, or remove it.", path.display())]
     Read { path: PathBuf, source: io::Error },
     #[error(
-        "There is no home directory for the data. Choose a place with --data-dir or LIMINAL_DATA_DIR."
+        "There is no home directory for the data directory. Choose one with --data-dir or LIMINAL_DATA_DIR."
     )]
     NoHome,
     #[error(
-        "config.toml describes the agent `{0}` twice, or one that is always there. Choose another id."
+        "config.toml defines the agent id `{0}` twice, or it is the id of a built-in agent. Choose another id."
     )]
     AgentTwice(String),
     #[error(
-        "The browser door and the gateway door both want port {0}. Choose another with --port or --gateway-port."
+        "The browser and gateway listeners are both set to port {0}. Change one with --port or --gateway-port."
     )]
     SamePort(u16),
 }
 
-/// Where a setting's value comes from.
+/// The source of a setting's value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Source {
     Flag,
@@ -77,7 +77,7 @@ pub(crate) struct Setting<T> {
     pub(crate) source: Source,
 }
 
-// No `Debug` outside tests: it holds the token.
+// No `Debug` outside tests: it contains the token.
 #[cfg_attr(test, derive(Debug))]
 pub(crate) struct Settings {
     pub(crate) data_dir: Setting<PathBuf>,
@@ -93,7 +93,7 @@ pub(crate) struct Settings {
     pub(crate) acp_prompt_timeout_ms: Setting<Milliseconds>,
     pub(crate) acp_idle_timeout_ms: Setting<IdleTimeout>,
     pub(crate) warm_start: Setting<bool>,
-    /// More agents than those we know, from `config.toml`.
+    /// Agents that `config.toml` adds to the catalog.
     pub(crate) agents: Vec<AgentTable>,
     pub(crate) token: Option<String>,
     pub(crate) home: Option<PathBuf>,
@@ -119,7 +119,7 @@ struct File {
     agents: Vec<AgentTable>,
 }
 
-/// Every variable that is a setting.
+/// All environment variables that are settings.
 pub(crate) const VARIABLES: [&str; 15] = [
     "LIMINAL_DATA_DIR",
     "LIMINAL_HOST",
@@ -138,7 +138,7 @@ pub(crate) const VARIABLES: [&str; 15] = [
     "LIMINAL_WARM_START",
 ];
 
-/// The process environment, or a test's.
+/// Looks up an environment variable, in the process or in a test.
 pub(crate) type Environment<'a> = &'a dyn Fn(&str) -> Option<String>;
 
 impl Settings {
@@ -147,7 +147,7 @@ impl Settings {
         home: Option<PathBuf>,
         env: Environment,
     ) -> Result<Self, ConfigError> {
-        // An empty variable is an unset one: that is how shells and service files clear them.
+        // Shells and service files clear a variable by setting it to the empty string.
         let env = |variable: &str| env(variable).filter(|value| !value.is_empty());
         let data_dir = data_dir(flags, home.as_deref(), &env)?;
         let file = read_file(&data_dir.value.join("config.toml"))?;
@@ -250,7 +250,7 @@ impl Settings {
         Ok(settings)
     }
 
-    /// Each setting as a row for a person: name, value, source. Never the token.
+    /// The settings as name, value and source, for `liminal doctor`. Without the token.
     pub(crate) fn rows(&self) -> Vec<(&'static str, String, Source)> {
         fn row<T: Display>(
             name: &'static str,
@@ -331,7 +331,7 @@ pub(crate) fn data_dir(
             Source::Default,
         ),
     };
-    // Service files and .env files do not expand `~`; a directory of that name is never meant.
+    // Service files and .env files do not expand `~`; a directory of that name is never intended.
     let expanded = match (typed.strip_prefix("~"), home) {
         (Ok(rest), Some(home)) => home.join(rest),
         _ => typed,
@@ -351,7 +351,7 @@ fn read_file(path: &Path) -> Result<File, ConfigError> {
         {
             return Ok(File::default());
         }
-        // A directory that cannot be looked into has a better message of its own.
+        // Opening the data directory reports an unreadable directory with a better message.
         Err(_)
             if path
                 .parent()

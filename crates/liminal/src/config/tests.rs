@@ -40,7 +40,7 @@ impl Machine {
 }
 
 #[test]
-fn flag_beats_environment_beats_file_beats_default() {
+fn flag_overrides_environment_overrides_file_overrides_default() {
     let port = |machine: Machine, args: &[&str]| {
         let port = machine.load(args).unwrap().port;
         (port.value.0, port.source)
@@ -68,7 +68,7 @@ fn flag_beats_environment_beats_file_beats_default() {
 }
 
 #[test]
-fn an_empty_variable_counts_as_unset() {
+fn empty_variable_counts_as_unset() {
     assert_eq!(
         Machine::new()
             .env("LIMINAL_PORT", "")
@@ -81,14 +81,14 @@ fn an_empty_variable_counts_as_unset() {
 }
 
 #[test]
-fn flags_may_stand_before_and_after_the_command() {
+fn flags_are_accepted_before_and_after_the_command() {
     for args in [["--port", "7", "serve"], ["serve", "--port", "7"]] {
         assert_eq!(Machine::new().load(&args).unwrap().port.value.0, 7);
     }
 }
 
 #[test]
-fn a_tilde_nobody_expanded_means_home() {
+fn unexpanded_tilde_in_the_data_directory_means_home() {
     let machine = Machine::new().env("LIMINAL_DATA_DIR", "~/elsewhere");
     assert_eq!(
         machine.load(&[]).unwrap().data_dir.value,
@@ -97,7 +97,7 @@ fn a_tilde_nobody_expanded_means_home() {
 }
 
 #[test]
-fn a_bad_line_is_named_with_its_number_and_reason() {
+fn error_for_an_invalid_line_has_its_number_and_reason() {
     let cases = [
         (
             "port = 1\nprot = 2\n",
@@ -105,25 +105,25 @@ fn a_bad_line_is_named_with_its_number_and_reason() {
         ),
         (
             "\n\nport = \"x\"",
-            "line 3: `x` is not usable here, it must be a port from 0 to 65535",
+            "line 3: `x` is not valid, it must be a port from 0 to 65535",
         ),
         (
             "port = 70000",
-            "line 1: `70000` is not usable here, it must be a port from 0 to 65535",
+            "line 1: `70000` is not valid, it must be a port from 0 to 65535",
         ),
         (
             "permissions = \"maybe\"",
-            "line 1: `maybe` is not usable here, it must be `allow` or `ask`",
+            "line 1: `maybe` is not valid, it must be `allow` or `ask`",
         ),
         (
             "host = \"example.org\"",
-            "line 1: `example.org` is not usable here, it must be an IP address",
+            "line 1: `example.org` is not valid, it must be an IP address",
         ),
         (
             "gateway_port = \"on\"",
-            "line 1: `on` is not usable here, it must be a port from 0 to 65535, or `off`",
+            "line 1: `on` is not valid, it must be a port from 0 to 65535, or `off`",
         ),
-        ("acp_start_timeout_ms = 0", "line 1: `0` is not usable here"),
+        ("acp_start_timeout_ms = 0", "line 1: `0` is not valid"),
         ("host = ", "line 1: "),
         ("port = 1\nport = 2", "line 2: duplicate key"),
     ];
@@ -139,7 +139,7 @@ fn a_bad_line_is_named_with_its_number_and_reason() {
 }
 
 #[test]
-fn a_bad_variable_is_named_with_its_value() {
+fn error_for_an_invalid_variable_has_its_value() {
     let error = Machine::new()
         .env("LIMINAL_STALL_ACTION", "explode")
         .load(&[])
@@ -154,12 +154,12 @@ fn a_bad_variable_is_named_with_its_value() {
         .unwrap_err();
     assert_eq!(
         error,
-        "CLAUDE_ACP_CMD is `run 'this`: it has a quote that is never closed."
+        "CLAUDE_ACP_CMD is `run 'this`: it has an unclosed quote."
     );
 }
 
 #[test]
-fn a_command_line_is_split_like_a_shell_would() {
+fn command_line_is_split_like_in_a_shell() {
     let settings = Machine::new()
         .env("CODEX_ACP_CMD", "'/my tools/codex' --flag")
         .load(&[])
@@ -171,7 +171,7 @@ fn a_command_line_is_split_like_a_shell_would() {
 }
 
 #[test]
-fn more_agents_are_described_in_tables() {
+fn agent_tables_add_agents() {
     let file = "port = 1\n[[agents]]\nid = \"gemini\"\nname = \"Gemini CLI\"\ncommand = \"gemini\"\n\
         args = [\"--acp\"]\nenv = { KEY = \"v\" }\n[[agents]]\nid = \"own\"\nbadge = \"Own!\"\ncommand = \"own\"\n";
     let agents = Machine::new().file(file).load(&[]).unwrap().agents;
@@ -193,11 +193,11 @@ fn more_agents_are_described_in_tables() {
 }
 
 #[test]
-fn an_agent_described_badly_or_twice_is_refused() {
+fn invalid_or_duplicate_agent_table_is_rejected() {
     for (table, expected) in [
         (
             "id = \"Ge mini\"\ncommand = \"x\"",
-            "line 2: `Ge mini` is not usable here, it must be 1 to 32 small letters",
+            "line 2: `Ge mini` is not valid, it must be 1 to 32 lower-case letters",
         ),
         ("id = \"a\"", "line 1: missing field `command`"),
         (
@@ -206,11 +206,11 @@ fn an_agent_described_badly_or_twice_is_refused() {
         ),
         (
             "id = \"codex\"\ncommand = \"x\"",
-            "describes the agent `codex` twice, or one that is always there",
+            "defines the agent id `codex` twice, or it is the id of a built-in agent",
         ),
         (
             "id = \"a\"\ncommand = \"x\"\n[[agents]]\nid = \"a\"\ncommand = \"y\"",
-            "describes the agent `a` twice",
+            "defines the agent id `a` twice",
         ),
     ] {
         let error = Machine::new()
@@ -222,11 +222,11 @@ fn an_agent_described_badly_or_twice_is_refused() {
 }
 
 #[test]
-fn both_doors_on_one_port_are_refused() {
+fn same_port_for_both_listeners_is_rejected() {
     let error = Machine::new()
         .load(&["--port", "5000", "--gateway-port", "5000"])
         .unwrap_err();
-    assert!(error.contains("both want port 5000"), "{error}");
+    assert!(error.contains("both set to port 5000"), "{error}");
     assert!(
         Machine::new()
             .load(&["--port", "0", "--gateway-port", "0"])
@@ -235,7 +235,7 @@ fn both_doors_on_one_port_are_refused() {
 }
 
 #[test]
-fn the_token_is_not_among_the_rows() {
+fn rows_do_not_contain_the_token() {
     let settings = Machine::new()
         .env("LIMINAL_TOKEN", "canary-canary")
         .load(&[])

@@ -1,4 +1,4 @@
-//! The kinds of values settings have: how each is written, and what is wrong with what is not one.
+//! The types of settings, with parsing, display and the message for an invalid value.
 
 use std::collections::BTreeMap;
 use std::fmt::{self, Display};
@@ -8,7 +8,7 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Deserializer};
 
-/// One `[[agents]]` of the file.
+/// One `[[agents]]` table of `config.toml`.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct AgentTable {
@@ -21,12 +21,12 @@ pub(crate) struct AgentTable {
     pub(crate) args: Vec<String>,
     #[serde(default)]
     pub(crate) env: BTreeMap<String, String>,
-    /// Where its process is started: an absolute path, or one below `~`. Home, if nothing is said.
+    /// Working directory of the agent process; the home directory if not set.
     #[serde(default, deserialize_with = "parsed_if_any")]
     cwd: Option<Folder>,
 }
 
-/// An absolute path, or one that begins with `~`.
+/// An absolute path, or one that starts with `~`.
 #[derive(Debug, Clone)]
 struct Folder(PathBuf);
 
@@ -37,7 +37,7 @@ impl FromStr for Folder {
         let path = PathBuf::from(text);
         match path.is_absolute() || path.starts_with("~") {
             true => Ok(Self(path)),
-            false => Err("it must be an absolute path, or begin with `~/`"),
+            false => Err("it must be an absolute path or start with `~/`"),
         }
     }
 }
@@ -55,7 +55,7 @@ impl AgentTable {
         self.name.clone().unwrap_or_else(|| self.id.0.clone())
     }
 
-    /// Two letters of its name, unless it has chosen its own.
+    /// The configured badge, at most three characters, or the first two letters of the name.
     pub(crate) fn badge(&self) -> String {
         let chosen = self.badge.as_ref().filter(|badge| !badge.trim().is_empty());
         let source = chosen
@@ -81,7 +81,7 @@ fn parsed_if_any<'de, D: Deserializer<'de>, T: FromStr<Err: Display>>(
     Ok(Some(Parsed::deserialize(deserializer)?.0))
 }
 
-/// What stands before the colon of a session's id.
+/// The id of an agent, which is the part of a session id before the colon.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct AgentId(pub(super) String);
 
@@ -95,7 +95,7 @@ impl FromStr for AgentId {
             .all(|byte| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'-'));
         match fits && plain {
             true => Ok(Self(text.to_owned())),
-            false => Err("it must be 1 to 32 small letters, digits or hyphens"),
+            false => Err("it must be 1 to 32 lower-case letters, digits or hyphens"),
         }
     }
 }
@@ -106,14 +106,14 @@ impl Display for AgentId {
     }
 }
 
-/// A value of the file that is written as text, or as a number where that is natural.
+/// A value of `config.toml` written as a string or a number.
 #[derive(Debug)]
 pub(super) struct Parsed<T>(pub(super) T);
 
 impl<'de, T: FromStr<Err: Display>> Deserialize<'de> for Parsed<T> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         #[derive(Deserialize)]
-        #[serde(untagged, expecting = "a text or a number is expected here")]
+        #[serde(untagged, expecting = "expected a string or a number")]
         enum TextOrNumber {
             Text(String),
             Number(i64),
@@ -122,13 +122,13 @@ impl<'de, T: FromStr<Err: Display>> Deserialize<'de> for Parsed<T> {
             TextOrNumber::Text(text) => text,
             TextOrNumber::Number(number) => number.to_string(),
         };
-        text.parse().map(Self).map_err(|reason| {
-            serde::de::Error::custom(format!("`{text}` is not usable here, {reason}"))
-        })
+        text.parse()
+            .map(Self)
+            .map_err(|reason| serde::de::Error::custom(format!("`{text}` is not valid, {reason}")))
     }
 }
 
-/// An address to listen on.
+/// The IP address to listen on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Host(pub(crate) IpAddr);
 
@@ -152,7 +152,7 @@ impl Display for Host {
     }
 }
 
-/// A port; 0 is any free one.
+/// A port; 0 stands for any free port.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Port(pub(crate) u16);
 
@@ -199,7 +199,7 @@ impl Display for GatewayPort {
     }
 }
 
-/// What happens to a turn whose agent has said nothing for a while.
+/// What happens to a turn whose agent has sent nothing for `acp_prompt_timeout_ms`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum StallAction {
     Show,
@@ -227,7 +227,7 @@ impl Display for StallAction {
     }
 }
 
-/// A command line split into words as a shell would; empty when none was set.
+/// A command line split into words as a shell does; empty if not set.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct CommandLine(Vec<String>);
 
@@ -243,8 +243,8 @@ impl FromStr for CommandLine {
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         match shlex::split(text) {
             Some(words) if !words.is_empty() => Ok(Self(words)),
-            Some(_) => Err("it has no command"),
-            None => Err("it has a quote that is never closed"),
+            Some(_) => Err("it contains no command"),
+            None => Err("it has an unclosed quote"),
         }
     }
 }
@@ -252,7 +252,7 @@ impl FromStr for CommandLine {
 impl Display for CommandLine {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.0.as_slice() {
-            [] => f.write_str("(look on PATH)"),
+            [] => f.write_str("(search PATH)"),
             words => f.write_str(&words.join(" ")),
         }
     }
@@ -284,7 +284,7 @@ impl Display for Milliseconds {
     }
 }
 
-/// How long an agent is kept with nothing to do; `off` is for ever.
+/// How long an idle agent process is kept; `None` (`off`) for no limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct IdleTimeout(pub(crate) Option<Milliseconds>);
 
@@ -296,7 +296,7 @@ impl FromStr for IdleTimeout {
             "off" | "0" => Ok(Self(None)),
             text => match text.parse() {
                 Ok(time) => Ok(Self(Some(time))),
-                Err(_) => Err("it must be a number of milliseconds, or `off`"),
+                Err(_) => Err("it must be a number of milliseconds or `off`"),
             },
         }
     }

@@ -1,4 +1,4 @@
-//! Methods about what is said.
+//! The methods for messages, runs, permission requests and elicitations.
 
 use serde_json::json;
 use uuid::Uuid;
@@ -10,14 +10,14 @@ use wire::gateway::{
 };
 
 use super::follow::{Caller, problem};
-use super::messages::{self, derived, run_id};
+use super::messages::{self, derived_run_id, run_id};
 
 pub(super) async fn send(caller: Caller, params: SendParams) -> Result<Run, Problem> {
     let key = &params.session_key;
     let id = caller.id_of(key)?;
     caller.follow(&id, &key.0, None).await?;
     let run_id = match params.idempotency_key {
-        Some(same) => derived(&key.0, &same.0),
+        Some(same) => derived_run_id(&key.0, &same.0),
         None => Uuid::new_v4().to_string(),
     };
     let origin = caller.origin(Some(run_id.clone()));
@@ -35,26 +35,26 @@ pub(super) async fn history(caller: Caller, params: HistoryParams) -> Result<Mes
 
 pub(super) async fn message(caller: Caller, params: MessageParams) -> Result<MessageBody, Problem> {
     let id = caller.id_of(&params.session_key)?;
-    let message = messages::one(&caller, &id, &params.session_key.0, params.number).await?;
+    let message = messages::by_number(&caller, &id, &params.session_key.0, params.number).await?;
     Ok(MessageBody { message })
 }
 
 pub(super) async fn abort(caller: Caller, params: AbortParams) -> Result<Done, Problem> {
-    // One that waited may begin while it is looked for.
+    // A queued run may start during the first attempt and is then found running by the second.
     for _ in 0..2 {
-        if stopped(&caller, &params.run_id.0).await {
+        if stop_run(&caller, &params.run_id.0).await {
             return Ok(Done::YES);
         }
     }
-    let message = "That run does not run: it has ended, or there never was one";
+    let message = "No such run is running or queued";
     Err(Problem::new(Problem::NOT_FOUND, message))
 }
 
-/// Whether that run was there, running or waiting, and does so no more.
-async fn stopped(caller: &Caller, wanted: &str) -> bool {
+/// Stops the run if it is running or removes it from the queue. False if it is neither.
+async fn stop_run(caller: &Caller, wanted: &str) -> bool {
     let sessions = caller.hub().sessions();
     for named in sessions.named(&caller.hub().projects().list()) {
-        let is_it = |request_id: &Option<String>| {
+        let is_wanted = |request_id: &Option<String>| {
             let id = request_id.as_ref();
             id.is_some_and(|id| run_id(&named.key, id) == wanted)
         };
@@ -63,10 +63,13 @@ async fn stopped(caller: &Caller, wanted: &str) -> bool {
             continue;
         };
         let running = info.turn.and_then(|turn| turn.request_id);
-        if is_it(&running) {
+        if is_wanted(&running) {
             return sessions.cancel(id, running).await.is_ok();
         }
-        let queued = info.queue.iter().find(|queued| is_it(&queued.request_id));
+        let queued = info
+            .queue
+            .iter()
+            .find(|queued| is_wanted(&queued.request_id));
         if let Some(queued) = queued {
             let removed = sessions.remove_queued(id, queued.queue_id.clone()).await;
             return removed.is_ok();

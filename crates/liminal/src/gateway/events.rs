@@ -1,6 +1,6 @@
-//! What programs hear of the sessions they follow. Pure: what happened goes in, events come out.
+//! Converts session events to gateway events. Pure, without I/O.
 //!
-//! Invariant: each run that is heard of ends with exactly one `chat.final` or `chat.error`.
+//! Invariant: each run that a client receives events of ends with exactly one `chat.final` or `chat.error`.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -26,43 +26,43 @@ fn tool(call: &ToolCallEntry) -> Value {
 
 #[derive(Default)]
 pub(super) struct Events {
-    sessions: HashMap<Arc<str>, Heard>,
+    sessions: HashMap<Arc<str>, FollowedSession>,
 }
 
-/// What is known of a session, to tell what comes next apart.
+/// State of one subscribed session, needed to convert its next event.
 #[derive(Default)]
-struct Heard {
+struct FollowedSession {
     run: Option<String>,
-    waiting: Vec<String>,
-    asked: Vec<String>,
-    /// The number of the entry with which the last run began.
-    began: u64,
-    /// How texts that may grow are told, by entry.
-    growing: HashMap<String, &'static str>,
+    queued: Vec<String>,
+    open_permissions: Vec<String>,
+    /// Number of the entry that started the last run.
+    run_first_entry: u64,
+    /// The event name for chunks of an unfinished text, by entry id.
+    unfinished_texts: HashMap<String, &'static str>,
 }
 
 impl Events {
     pub(super) fn of(&mut self, key: &str, fed: &Fed) -> Vec<Event> {
-        let heard = self.sessions.entry(fed.session_id.clone()).or_default();
-        heard.hear(key, &fed.event)
+        let session = self.sessions.entry(fed.session_id.clone()).or_default();
+        session.convert(key, &fed.event)
     }
 }
 
-impl Heard {
-    fn hear(&mut self, key: &str, event: &SessionEvent) -> Vec<Event> {
+impl FollowedSession {
+    fn convert(&mut self, key: &str, event: &SessionEvent) -> Vec<Event> {
         match event {
             SessionEvent::History { entries, info, .. } => {
                 for entry in entries {
-                    self.note(entry);
+                    self.remember(entry);
                 }
-                self.know(key, info);
+                self.set_state(key, info);
                 vec![]
             }
             SessionEvent::Resumed { texts, info, .. } => {
                 for entry in texts {
-                    self.note(entry);
+                    self.remember(entry);
                 }
-                self.know(key, info);
+                self.set_state(key, info);
                 vec![]
             }
             SessionEvent::Update {
@@ -70,18 +70,18 @@ impl Heard {
                 entry,
                 begins: false,
                 ..
-            } => self.changed(key, *seq, entry),
-            SessionEvent::Update { seq, entry, .. } => self.said(key, *seq, entry),
+            } => self.entry_changed(key, *seq, entry),
+            SessionEvent::Update { seq, entry, .. } => self.entry_added(key, *seq, entry),
             SessionEvent::Chunk {
                 seq,
                 entry_id,
                 content,
                 terminal_id: None,
-            } => match self.growing.get(entry_id) {
+            } => match self.unfinished_texts.get(entry_id) {
                 Some(event) => vec![self.event(event, key, *seq, json!({"text": content}))],
                 None => vec![],
             },
-            SessionEvent::Info(info) => self.told(key, info),
+            SessionEvent::Info(info) => self.info_changed(key, info),
             SessionEvent::StoreTrouble(message) => {
                 vec![(
                     "server.trouble",
@@ -94,52 +94,53 @@ impl Heard {
         }
     }
 
-    fn note(&mut self, entry: &ChatEntry) {
+    fn remember(&mut self, entry: &ChatEntry) {
         let event = match entry {
             ChatEntry::User { entry_id, .. } => {
-                self.began = entry_number(entry_id);
+                self.run_first_entry = entry_number(entry_id);
                 return;
             }
             ChatEntry::Assistant { .. } => "chat.delta",
             ChatEntry::Thinking { .. } => "chat.thinking",
             _ => return,
         };
-        self.growing.insert(entry.entry_id().to_owned(), event);
+        self.unfinished_texts
+            .insert(entry.entry_id().to_owned(), event);
     }
 
-    /// Takes over how things are, without a word about it.
-    fn know(&mut self, key: &str, info: &SessionInfo) {
+    /// Takes over the session's state without sending events.
+    fn set_state(&mut self, key: &str, info: &SessionInfo) {
         let of = |request_id: &Option<String>| request_id.as_ref().map(|id| run_id(key, id));
         self.run = info.turn.as_ref().and_then(|turn| of(&turn.request_id));
-        self.waiting = info
+        self.queued = info
             .queue
             .iter()
             .filter_map(|queued| of(&queued.request_id))
             .collect();
-        self.asked = info
+        self.open_permissions = info
             .permissions
             .iter()
             .map(|asked| asked.permission_id.clone())
             .collect();
     }
 
-    fn said(&mut self, key: &str, seq: u64, entry: &ChatEntry) -> Vec<Event> {
+    fn entry_added(&mut self, key: &str, seq: u64, entry: &ChatEntry) -> Vec<Event> {
         match entry {
             ChatEntry::User {
                 content,
                 request_id,
                 ..
             } => {
-                self.growing.clear();
-                self.note(entry);
+                self.unfinished_texts.clear();
+                self.remember(entry);
                 self.run = request_id.as_ref().map(|id| run_id(key, id));
                 let run = self.run.clone();
-                self.waiting.retain(|waiting| Some(waiting) != run.as_ref());
+                self.queued.retain(|waiting| Some(waiting) != run.as_ref());
                 vec![self.event("chat.user", key, seq, json!({"text": content}))]
             }
             ChatEntry::Assistant { content, .. } | ChatEntry::Thinking { content, .. } => {
-                let known = self.growing.contains_key(entry.entry_id());
-                self.note(entry);
+                let known = self.unfinished_texts.contains_key(entry.entry_id());
+                self.remember(entry);
                 let event = match entry {
                     ChatEntry::Assistant { .. } => "chat.delta",
                     _ => "chat.thinking",
@@ -154,7 +155,7 @@ impl Heard {
                 vec![self.event("chat.plan", key, seq, json!({"items": items}))]
             }
             ChatEntry::Turn(turn) => {
-                let ended = self.ended(key, seq, turn);
+                let ended = self.turn_ended(key, seq, turn);
                 self.run = None;
                 vec![ended]
             }
@@ -175,24 +176,24 @@ impl Heard {
         }
     }
 
-    /// An entry is shown whole once more, maybe one of a run that has ended: that run gets no more events.
-    fn changed(&mut self, key: &str, seq: u64, entry: &ChatEntry) -> Vec<Event> {
+    /// Events for a changed entry. If its run has ended, the event has no run id: an ended run gets no more events.
+    fn entry_changed(&mut self, key: &str, seq: u64, entry: &ChatEntry) -> Vec<Event> {
         match entry {
-            // It grew after its end. Clients that want it read the history.
+            // A finished text has changed. Clients can read it with `chat.history`.
             ChatEntry::Assistant { .. } | ChatEntry::Thinking { .. } => vec![],
-            ChatEntry::ToolCall(call) if entry_number(&call.entry_id) < self.began => {
+            ChatEntry::ToolCall(call) if entry_number(&call.entry_id) < self.run_first_entry => {
                 vec![Self::default().event("chat.tool", key, seq, tool(call))]
             }
-            _ => self.said(key, seq, entry),
+            _ => self.entry_added(key, seq, entry),
         }
     }
 
-    fn ended(&self, key: &str, seq: u64, turn: &TurnEntry) -> Event {
+    fn turn_ended(&self, key: &str, seq: u64, turn: &TurnEntry) -> Event {
         if turn.outcome.is_failure() {
             let interrupted = turn.outcome == TurnOutcome::Interrupted;
             let message = turn.message.as_deref().unwrap_or(match interrupted {
-                true => "It was interrupted",
-                false => "It failed",
+                true => "The run was interrupted",
+                false => "The run failed",
             });
             let data = json!({"message": message, "outcome": turn.outcome});
             return self.event("chat.error", key, seq, data);
@@ -207,18 +208,18 @@ impl Heard {
         self.event("chat.final", key, seq, data)
     }
 
-    /// Runs that left the queue without running, and questions that are new.
-    fn told(&mut self, key: &str, info: &SessionInfo) -> Vec<Event> {
-        let (run, waiting) = (self.run.clone(), std::mem::take(&mut self.waiting));
-        let asked = std::mem::take(&mut self.asked);
-        self.know(key, info);
-        // The entry that begins or ends a run says so itself.
+    /// Events for runs removed from the queue and for new permission requests.
+    fn info_changed(&mut self, key: &str, info: &SessionInfo) -> Vec<Event> {
+        let (run, waiting) = (self.run.clone(), std::mem::take(&mut self.queued));
+        let asked = std::mem::take(&mut self.open_permissions);
+        self.set_state(key, info);
+        // The entry that starts or ends a run sets the run.
         let now = std::mem::replace(&mut self.run, run);
         let mut events: Vec<Event> = waiting
             .into_iter()
-            .filter(|run| !self.waiting.contains(run) && now.as_ref() != Some(run))
+            .filter(|run| !self.queued.contains(run) && now.as_ref() != Some(run))
             .map(|run| {
-                let message = "It was taken back before its turn came";
+                let message = "The message was removed from the queue";
                 let data = json!({"sessionKey": key, "runId": run, "message": message, "outcome": "cancelled"});
                 ("chat.error", data)
             })

@@ -1,4 +1,4 @@
-//! Who asks: a connection, and the sessions it follows.
+//! The caller of a method: a gateway connection and the sessions it is subscribed to.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -9,16 +9,16 @@ use wire::{ErrorCode, Position};
 
 use super::Context;
 
-/// What one who follows must know to tell what comes next apart.
-const TAIL: u32 = 50;
+/// Number of recent entries loaded with a subscription: needed to interpret the events that follow.
+const RECENT_ENTRIES: u32 = 50;
 
-/// Clones are the same caller.
+/// A connection as the methods see it. Clones share its state.
 #[derive(Clone)]
 pub(super) struct Caller {
     pub(super) context: Context,
     feed: Feed,
     connection: u64,
-    /// Keys of the sessions that are followed, by canonical id.
+    /// Keys of the subscribed sessions, by canonical session id.
     followed: Arc<Mutex<HashMap<String, String>>>,
 }
 
@@ -43,7 +43,7 @@ impl Caller {
         }
     }
 
-    /// The canonical id of a session that exists.
+    /// The canonical id of the session with this key, or a not-found error.
     pub(super) fn id_of(&self, key: &SessionKey) -> Result<String, Problem> {
         let id = self.hub().sessions().id_of(&key.0);
         id.ok_or_else(|| Problem::new(Problem::NOT_FOUND, "Session not found"))
@@ -53,7 +53,7 @@ impl Caller {
         self.followed().get(id).cloned()
     }
 
-    /// From now on its events are sent; after `after`, if that is still known.
+    /// Subscribes the connection to a session. With `after`, missed events are sent first if they are still available.
     pub(super) async fn follow(
         &self,
         id: &str,
@@ -62,12 +62,12 @@ impl Caller {
     ) -> Result<Shown, Problem> {
         let (sessions, feed) = (self.hub().sessions(), self.feed.clone());
         if self.key_of(id).is_some() && after.is_none() {
-            // One that was deleted and brought back no longer knows who followed it.
+            // Subscribes once more: a session that was deleted and restored has lost its subscribers.
             return sessions.follow(id, feed).await.map_err(problem);
         }
-        // Before the first event of it can come.
+        // Before the first event of the session can arrive.
         self.followed().insert(id.to_owned(), key.to_owned());
-        let shown = sessions.show(id, feed, after, Some(TAIL), Origin::default());
+        let shown = sessions.show(id, feed, after, Some(RECENT_ENTRIES), Origin::default());
         let shown = shown.await;
         if shown.is_err() {
             self.followed().remove(id);
@@ -80,7 +80,7 @@ impl Caller {
     }
 }
 
-/// What the hub says, in the gateway's codes.
+/// Converts an error of the hub to an error with the gateway's code.
 pub(super) fn problem(error: HubError) -> Problem {
     let code = match error.code() {
         ErrorCode::SessionNotFound | ErrorCode::ProjectNotFound => Problem::NOT_FOUND,

@@ -1,4 +1,4 @@
-//! From the text of a frame to a request, or to the answer that says why not.
+//! Parses a frame into a request, or into the error response.
 
 use serde_json::Value;
 use wire::gateway::{Frame, Problem, Request};
@@ -7,7 +7,7 @@ use crate::strict_json;
 
 const ID_BYTES_MAX: usize = 256;
 
-/// Otherwise the answer; it has the id where that could be made out.
+/// Parses a request. The error is the response to send, with the request's id if it is readable.
 pub(super) fn parse(text: &str) -> Result<Request, Box<Frame>> {
     let refused = |id, code, message: String| {
         let error = Problem::new(code, message);
@@ -24,7 +24,9 @@ pub(super) fn parse(text: &str) -> Result<Request, Box<Frame>> {
             id.clone()
         }
         _ => {
-            let message = "Invalid request: id must be a short text or a number".to_owned();
+            let message = format!(
+                "Invalid request: id must be a number or a string of at most {ID_BYTES_MAX} bytes"
+            );
             return Err(refused(Value::Null, Problem::INVALID_REQUEST, message));
         }
     };
@@ -34,7 +36,7 @@ pub(super) fn parse(text: &str) -> Result<Request, Box<Frame>> {
     })
 }
 
-/// What is quoted may be a megabyte long.
+/// The first 200 characters of a text quoted in an error, which can be up to 1 MiB long.
 pub(super) fn brief(text: &str) -> String {
     match text.char_indices().nth(200) {
         Some((end, _)) => format!("{}…", &text[..end]),

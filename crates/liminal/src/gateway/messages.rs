@@ -1,4 +1,4 @@
-//! A conversation as programs read it: who said what, one message after the other.
+//! A session's transcript as a list of messages with a role, for gateway clients.
 
 use hub::HubError;
 use sha2::{Digest, Sha256};
@@ -8,16 +8,16 @@ use wire::{ChatEntry, ToolCallEntry, ToolContent};
 use super::follow::{Caller, problem};
 use super::sessions::milliseconds;
 
-/// Entries read at once.
+/// Transcript entries read at once.
 const PAGE: u32 = 200;
-/// How far back the beginning of a run is looked for.
+/// Maximum pages searched backwards for the start of a run.
 const LOOK_BACK_PAGES: usize = 10;
-/// What one answer may hold.
+/// Maximum size of a page of messages.
 const PAGE_BYTES_MAX: usize = 512 * 1024;
-/// What one message of a page may hold; `chat.message` has it whole.
+/// Maximum size of one message in a page; `chat.message` returns it whole.
 const MESSAGE_BYTES_MAX: usize = 64 * 1024;
 
-/// The newest messages before `before`, as many as were asked for and as fit.
+/// The newest messages before number `before`, at most `limit` and `PAGE_BYTES_MAX`.
 pub(super) async fn page(
     caller: &Caller,
     id: &str,
@@ -31,8 +31,8 @@ pub(super) async fn page(
     'pages: while at > 0 {
         let page = caller.hub().sessions().page(id, at, PAGE).await;
         let page = page.map_err(problem)?;
-        let begun = begun(caller, id, key, &page.entries, page.first).await?;
-        let found = of_entries(&page.entries, page.first, key, begun);
+        let context = run_before(caller, id, key, &page.entries, page.first).await?;
+        let found = of_entries(&page.entries, page.first, key, context);
         for mut message in found.into_iter().rev() {
             cut(&mut message);
             bytes += message.content.len();
@@ -47,53 +47,53 @@ pub(super) async fn page(
         at = page.first;
     }
     messages.reverse();
-    // Whether anything older is a message shows when it is asked for.
+    // Older entries may exist that are not messages: then the next page is empty.
     let cursor = (at > 0).then_some(at);
     Ok(Messages { messages, cursor })
 }
 
-/// One message, whole.
-pub(super) async fn one(
+/// The message with this number, untruncated.
+pub(super) async fn by_number(
     caller: &Caller,
     id: &str,
     key: &str,
     number: u64,
 ) -> Result<Message, Problem> {
-    let none = || Problem::new(Problem::NOT_FOUND, "There is no message with this number");
+    let none = || Problem::new(Problem::NOT_FOUND, "No message has this number");
     let page = caller.hub().sessions().page(id, number, 1).await;
     let page = match page {
         Ok(page) => page,
         Err(HubError::SessionNotFound) => return Err(none()),
         Err(error) => return Err(problem(error)),
     };
-    let begun = begun(caller, id, key, &page.entries, page.first).await?;
-    let messages = of_entries(&page.entries, page.first, key, begun);
+    let context = run_before(caller, id, key, &page.entries, page.first).await?;
+    let messages = of_entries(&page.entries, page.first, key, context);
     let found = messages
         .into_iter()
         .find(|message| message.number == number);
     found.ok_or_else(none)
 }
 
-/// What is known when a page begins in the middle of a run.
+/// The run and time in effect before the first entry of a page.
 #[derive(Default)]
-struct Begun {
+struct RunContext {
     run: Option<String>,
-    /// When something was last said.
+    /// Timestamp of the last message before the page.
     last: i64,
 }
 
-/// The run to which the first of these entries belong.
-async fn begun(
+/// Determines the run that the first of these entries belongs to.
+async fn run_before(
     caller: &Caller,
     id: &str,
     key: &str,
     entries: &[ChatEntry],
     first: u64,
-) -> Result<Begun, Problem> {
-    let mut begun = Begun::default();
+) -> Result<RunContext, Problem> {
+    let mut context = RunContext::default();
     let mut at = first;
     if let Some(ChatEntry::User { .. }) = entries.first() {
-        return Ok(begun);
+        return Ok(context);
     }
     for _ in 0..LOOK_BACK_PAGES {
         if at == 0 {
@@ -108,20 +108,20 @@ async fn begun(
             else {
                 continue;
             };
-            if begun.last == 0 {
-                begun.last = milliseconds(timestamp);
+            if context.last == 0 {
+                context.last = milliseconds(timestamp);
             }
             if let ChatEntry::User { request_id, .. } = entry {
-                begun.run = request_id.as_ref().map(|id| run_id(key, id));
-                return Ok(begun);
+                context.run = request_id.as_ref().map(|id| run_id(key, id));
+                return Ok(context);
             }
         }
     }
-    Ok(begun)
+    Ok(context)
 }
 
-fn of_entries(entries: &[ChatEntry], first: u64, key: &str, begun: Begun) -> Vec<Message> {
-    let Begun { mut run, mut last } = begun;
+fn of_entries(entries: &[ChatEntry], first: u64, key: &str, context: RunContext) -> Vec<Message> {
+    let RunContext { mut run, mut last } = context;
     let mut messages = vec![];
     for (entry, number) in entries.iter().zip(first + 1..) {
         let (role, content, timestamp, tool_name) = match entry {
@@ -157,7 +157,7 @@ fn of_entries(entries: &[ChatEntry], first: u64, key: &str, begun: Begun) -> Vec
     messages
 }
 
-/// What a tool call came to, in words.
+/// The result of a tool call as text.
 pub(super) fn tool_text(call: &ToolCallEntry) -> String {
     if let Some(text) = call.error.as_ref().or(call.result.as_ref()) {
         return text.clone();
@@ -183,16 +183,16 @@ fn cut(message: &mut Message) {
     message.cut = true;
 }
 
-/// The run of a message, by the request that sent it. Those that programs send are runs already.
+/// The run id of a prompt, from its request id. Request ids of gateway clients are run ids already (UUIDs).
 pub(super) fn run_id(key: &str, request_id: &str) -> String {
     match uuid::Uuid::parse_str(request_id) {
         Ok(id) => id.to_string(),
-        Err(_) => derived(key, request_id),
+        Err(_) => derived_run_id(key, request_id),
     }
 }
 
-/// Always the same UUID for the same two texts.
-pub(super) fn derived(key: &str, text: &str) -> String {
+/// A UUID derived from a session key and a text: the same for the same input.
+pub(super) fn derived_run_id(key: &str, text: &str) -> String {
     let hash = Sha256::new()
         .chain_update(key)
         .chain_update([0])

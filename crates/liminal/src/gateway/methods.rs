@@ -1,5 +1,4 @@
-//! Everything that can be asked at the gateway, in one table: dispatch, the checking of parameters, the reference
-//! page and the schema all come from it.
+//! The table of gateway methods, used for dispatch, parameter checks, the reference page and the schema.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -21,15 +20,15 @@ type Call = Box<dyn Fn(Caller, Option<Value>) -> Answer + Send + Sync>;
 pub(crate) struct Method {
     pub(super) name: &'static str,
     pub(super) about: &'static str,
-    /// Whether it may wait long, for an agent: what is asked after it is answered meanwhile.
-    pub(super) waits: bool,
+    /// Whether the method may wait for an agent to start. Later requests are then answered before it.
+    pub(super) is_slow: bool,
     pub(super) params: fn(&mut SchemaGenerator) -> Schema,
     pub(super) result: fn(&mut SchemaGenerator) -> Schema,
     call: Call,
 }
 
 impl Method {
-    fn new<P, R, F>(name: &'static str, about: &'static str, act: fn(Caller, P) -> F) -> Self
+    fn new<P, R, F>(name: &'static str, about: &'static str, handler: fn(Caller, P) -> F) -> Self
     where
         P: DeserializeOwned + JsonSchema + 'static,
         R: Serialize + JsonSchema,
@@ -46,9 +45,9 @@ impl Method {
             };
             match read {
                 Ok(params) => {
-                    let acting = act(caller, params);
+                    let handling = handler(caller, params);
                     Box::pin(async move {
-                        let result = acting.await?;
+                        let result = handling.await?;
                         serde_json::to_value(result)
                             .map_err(|error| Problem::new(Problem::INTERNAL, error.to_string()))
                     })
@@ -63,16 +62,16 @@ impl Method {
         Self {
             name,
             about,
-            waits: false,
+            is_slow: false,
             params: |schemas| schemas.root_schema_for::<P>(),
             result: |schemas| schemas.root_schema_for::<R>(),
             call: Box::new(call),
         }
     }
 
-    fn that_waits(self) -> Self {
+    fn slow(self) -> Self {
         Self {
-            waits: true,
+            is_slow: true,
             ..self
         }
     }
@@ -90,48 +89,40 @@ pub(super) static METHODS: LazyLock<Vec<Method>> = LazyLock::new(|| {
     vec![
         Method::new(
             "health.check",
-            "Whether the server is there.",
+            "Returns the status and the version of the server.",
             projects::health,
         ),
         Method::new(
             "agents.list",
-            "Who can answer: the personas of `AGENTS.md`, then every agent of the catalog.",
+            "Lists agents: the personas of `AGENTS.md`, then all agents of the catalog.",
             projects::agents,
         ),
         Method::new(
             "agents.memory",
-            "What the agents that run take, with everything they started.",
+            "Returns the memory use of running agents, including their child processes.",
             projects::memory,
         ),
         Method::new(
             "sessions.create",
-            "A new session. It is followed from the beginning.",
+            "Creates a session and subscribes the connection to it.",
             sessions::create,
         )
-        .that_waits(),
+        .slow(),
         Method::new(
             "sessions.list",
-            "The sessions there are, the newest first.",
+            "Lists sessions, newest first.",
             sessions::list,
         ),
         Method::new(
             "sessions.get",
-            "A session with its newest messages.",
+            "Returns a session with its newest messages.",
             sessions::get,
         ),
-        Method::new(
-            "sessions.rename",
-            "Gives a session a title.",
-            sessions::rename,
-        ),
-        Method::new(
-            "sessions.archive",
-            "Puts a session away.",
-            sessions::archive,
-        ),
+        Method::new("sessions.rename", "Renames a session.", sessions::rename),
+        Method::new("sessions.archive", "Archives a session.", sessions::archive),
         Method::new(
             "sessions.unarchive",
-            "Brings an archived session back.",
+            "Restores an archived session.",
             sessions::unarchive,
         ),
         Method::new(
@@ -141,56 +132,64 @@ pub(super) static METHODS: LazyLock<Vec<Method>> = LazyLock::new(|| {
         ),
         Method::new(
             "sessions.subscribe",
-            "Follows a session: its events are sent from now on, or from `after` on.",
+            "Subscribes the connection to a session: its events are sent from now on, or from `after` on.",
             sessions::subscribe,
         ),
         Method::new(
             "chat.send",
-            "Sends a message, or queues it while a turn runs (also behind a paused queue). The session is followed.",
+            "Sends a message, or queues it while a turn is running or the queue is paused. Subscribes the connection.",
             chat::send,
         ),
         Method::new(
             "chat.history",
-            "Messages, the oldest first, as many as fit; `cursor` leads to older ones.",
+            "Returns a page of messages, oldest first; pass `cursor` as `before` to get older ones.",
             chat::history,
         ),
-        Method::new("chat.message", "One message, whole.", chat::message),
+        Method::new(
+            "chat.message",
+            "Returns one message untruncated.",
+            chat::message,
+        ),
         Method::new(
             "chat.abort",
-            "Stops a run and pauses the queue of its session, or takes back a run that still waits.",
+            "Stops a running run and pauses its session's queue, or removes a queued run.",
             chat::abort,
         ),
         Method::new(
             "chat.queue",
-            "The messages that wait for the turn to end; takes one back, or sends them when they are paused.",
+            "Returns a session's queued messages. Optionally removes one first, or resumes a paused queue.",
             chat::queue,
         ),
         Method::new(
             "permissions.list",
-            "What agents ask, in all sessions.",
+            "Lists the open permission requests of all sessions.",
             chat::permissions,
         ),
-        Method::new("permissions.answer", "Answers an agent.", chat::answer),
+        Method::new(
+            "permissions.answer",
+            "Answers a permission request.",
+            chat::answer,
+        ),
         Method::new(
             "questions.list",
-            "What agents want to know, in all sessions: forms to fill in, pages to visit.",
+            "Lists the open elicitations of all sessions: forms to fill in and URLs to visit.",
             chat::questions,
         ),
         Method::new(
             "questions.answer",
-            "Answers such a question, or puts it away.",
+            "Answers or declines an elicitation.",
             chat::answer_question,
         ),
         Method::new(
             "token.rotate",
-            "Makes a new access token. Everything that is connected has to come back with it.",
+            "Replaces the access token. All connections are closed and must authenticate with the new one.",
             projects::rotate_token,
         ),
-        Method::new("projects.list", "The projects there are.", projects::list),
-        Method::new("projects.add", "Makes a folder a project.", projects::add),
+        Method::new("projects.list", "Lists projects.", projects::list),
+        Method::new("projects.add", "Adds a folder as a project.", projects::add),
         Method::new(
             "projects.remove",
-            "Takes a project out of the list; its files stay.",
+            "Removes a project from the list; its files are kept.",
             projects::remove,
         ),
     ]

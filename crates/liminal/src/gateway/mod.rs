@@ -1,8 +1,8 @@
-//! The gateway: the same sessions as the browser's, for programs. One connection is one task.
+//! The gateway: a WebSocket API for programs, with access to the same sessions as the browser. One task per connection.
 //!
-//! A program says who it is, then asks; `methods` is everything that can be asked, `events` what it hears of the
-//! sessions it follows. Requests are carried out in the order in which they come, but for those that wait for an
-//! agent to start. So the answer to a message always comes before the first word about it.
+//! A client authenticates with its first frame, then sends requests: `methods` is the table of methods, `events` the
+//! conversion of session events to gateway events. Requests are handled in the order they arrive, except those that
+//! wait for an agent to start. So the response to `chat.send` is always sent before the run's first event.
 
 mod chat;
 mod events;
@@ -31,94 +31,94 @@ use wire::gateway::{Auth, Frame, Problem, Request};
 use self::events::Events;
 use self::follow::Caller;
 pub(crate) use self::reference::{reference, schema};
-use crate::door::{Door, Refusal};
-use crate::guests::Guests;
-use crate::http::Allowance;
-use crate::pace::Pace;
+use crate::door::{Admission, Refusal};
+use crate::guests::OpenConnections;
+use crate::http::ReceiveLimit;
+use crate::pace::TokenBucket;
 use crate::socket::{self, GOING_AWAY, NOT_ADMITTED, NOT_TEXT, TOO_SLOW};
 use crate::stop::StopSignal;
 use crate::strict_json;
 use crate::token::{CurrentToken, Token};
 
-/// Connections that have not said who they are yet, at a time.
-pub(crate) const STRANGERS_MAX: usize = 16;
+/// Maximum concurrent unauthenticated connections.
+pub(crate) const UNAUTHENTICATED_MAX: usize = 16;
 const AUTH_DEADLINE: Duration = Duration::from_secs(5);
 const AUTH_BYTES_MAX: usize = 4096;
-/// What frames are wrapped in, and pings beside them.
+/// Bytes allowed for frame headers and pings, in addition to the first frame.
 const FRAMING_BYTES: usize = 1024;
-/// How long a program may leave a frame unread before it is taken for gone.
+/// Time limit for sending a frame; a client that does not read for longer is disconnected.
 const SEND_DEADLINE: Duration = Duration::from_secs(20);
-/// Requests that wait for an agent, at a time.
-const SLOW_MAX: usize = 16;
-/// Requests a second, and how many at once after a rest.
-const RATE: f64 = 100.0;
-const BURST: f64 = 200.0;
-/// How long a refusal takes: saying no again and again must not become work.
-const REFUSAL_PAUSE: Duration = Duration::from_millis(1);
+/// Maximum concurrent requests that wait for an agent.
+const SLOW_REQUESTS_MAX: usize = 16;
+/// Requests per second, and the burst.
+const REQUESTS_PER_SECOND: f64 = 100.0;
+const REQUEST_BURST: f64 = 200.0;
+/// Delay before a rejection, so that rejecting a flood of requests costs little CPU time.
+const REJECTION_DELAY: Duration = Duration::from_millis(1);
 
-/// What a connection needs to know.
+/// State shared by all gateway connections.
 #[derive(Clone)]
 pub(crate) struct Context {
     pub(crate) hub: Hub,
-    pub(crate) door: Arc<Door>,
-    pub(crate) strangers: Arc<Semaphore>,
-    /// Where sessions work that were given no folder.
+    pub(crate) admission: Arc<Admission>,
+    pub(crate) unauthenticated: Arc<Semaphore>,
+    /// Working directory of sessions created without one.
     pub(crate) scratch: PathBuf,
-    /// The built-in agent's personas.
+    /// The file or folder with the built-in agent's personas.
     pub(crate) personas: PathBuf,
-    /// The model of those that name none.
+    /// The model of personas that do not set one.
     pub(crate) model: Option<String>,
     pub(crate) token: Arc<CurrentToken>,
-    pub(crate) guests: Guests,
+    pub(crate) connections: OpenConnections,
     pub(crate) stop: StopSignal,
 }
 
-/// The socket can no longer be used.
-struct Gone;
+/// The connection is broken.
+struct Disconnected;
 
-/// Lets a stranger in, who then has to say who they are.
+/// Upgrades a request to an unauthenticated connection, which must authenticate with its first frame.
 pub(crate) fn accept(
     upgrade: WebSocketUpgrade,
-    allowance: Allowance,
+    receive_limit: ReceiveLimit,
     context: Context,
 ) -> Response {
-    let Ok(place) = context.strangers.clone().try_acquire_owned() else {
-        let full = "Too many connections have not said who they are yet. Try again in a moment.\n";
+    let Ok(permit) = context.unauthenticated.clone().try_acquire_owned() else {
+        let full = "Too many unauthenticated connections. Retry in a few seconds.\n";
         return (StatusCode::SERVICE_UNAVAILABLE, full).into_response();
     };
-    allowance.limit(AUTH_BYTES_MAX + FRAMING_BYTES);
-    allowance.pace();
+    receive_limit.limit(AUTH_BYTES_MAX + FRAMING_BYTES);
+    receive_limit.throttle();
     socket::bounded(upgrade).on_upgrade(move |socket| async move {
-        let _ = serve(socket, context, allowance, place).await;
+        let _ = serve(socket, context, receive_limit, permit).await;
     })
 }
 
 async fn serve(
     mut socket: WebSocket,
     context: Context,
-    allowance: Allowance,
-    place: OwnedSemaphorePermit,
-) -> Result<(), Gone> {
-    // Before it is shown: one that changes in between counts as changed.
+    receive_limit: ReceiveLimit,
+    permit: OwnedSemaphorePermit,
+) -> Result<(), Disconnected> {
+    // Before the client's token is checked, so that a rotation during the check closes the connection.
     let token = context.token.changes();
-    let known = tokio::select! {
-        known = authenticate(&mut socket, &context.door) => known?,
-        () = allowance.used_up() => Err("authentication required"),
+    let authenticated = tokio::select! {
+        authenticated = authenticate(&mut socket, &context.admission) => authenticated?,
+        () = receive_limit.exceeded() => Err("authentication required"),
     };
-    if let Err(why) = known {
+    if let Err(reason) = authenticated {
         let refused = Frame::Auth {
             r#type: "auth",
             ok: false,
-            error: Some(why),
+            error: Some(reason),
         };
         send(&mut socket, &refused).await?;
-        return close(&mut socket, NOT_ADMITTED, why).await;
+        return close(&mut socket, NOT_ADMITTED, reason).await;
     }
-    let Some(_guest) = context.guests.enter() else {
-        return close(&mut socket, GOING_AWAY, "the server stops").await;
+    let Some(_open) = context.connections.enter() else {
+        return close(&mut socket, GOING_AWAY, "the server is stopping").await;
     };
-    drop(place);
-    allowance.lift();
+    drop(permit);
+    receive_limit.lift();
     let welcome = Frame::Auth {
         r#type: "auth",
         ok: true,
@@ -135,7 +135,7 @@ async fn serve(
         token,
         events: Events::default(),
         slow: JoinSet::new(),
-        pace: Pace::new(RATE, BURST),
+        bucket: TokenBucket::new(REQUESTS_PER_SECOND, REQUEST_BURST),
         caller: Caller::new(context, feed, id),
     };
     let ended = connection.run(sessions).await;
@@ -143,37 +143,37 @@ async fn serve(
     ended
 }
 
-/// The outer error: nobody is there any more.
+/// Reads and checks the first frame. The outer error means that the connection is broken.
 async fn authenticate(
     socket: &mut WebSocket,
-    door: &Door,
-) -> Result<Result<(), &'static str>, Gone> {
+    admission: &Admission,
+) -> Result<Result<(), &'static str>, Disconnected> {
     let first = match tokio::time::timeout(AUTH_DEADLINE, first_frame(socket)).await {
         Ok(Some(Ok(Message::Text(text)))) if text.len() <= AUTH_BYTES_MAX => text,
         Ok(Some(Ok(Message::Close(_)))) => {
             socket::answer_close(socket).await;
-            return Err(Gone);
+            return Err(Disconnected);
         }
         Ok(Some(Ok(_))) => return Ok(Err("authentication required")),
         Ok(Some(Err(broken))) => {
-            let (code, why) = socket::why_broken(broken);
-            socket::close(socket, code, why).await;
-            return Err(Gone);
+            let (code, reason) = socket::close_reason(broken);
+            socket::close(socket, code, reason).await;
+            return Err(Disconnected);
         }
-        Ok(None) => return Err(Gone),
+        Ok(None) => return Err(Disconnected),
         Err(_) => return Ok(Err("authentication took too long")),
     };
     let Ok(Auth::Auth { token }) = strict_json::from_str(&first) else {
         return Ok(Err("authentication required"));
     };
-    Ok(match door.check_token(&token).await {
+    Ok(match admission.check_token(&token).await {
         Ok(()) => Ok(()),
         Err(Refusal::TooManyAttempts) => Err("too many attempts"),
         Err(_) => Err("invalid token"),
     })
 }
 
-/// The first that says something; whether we are there may be asked before.
+/// The first frame other than a ping or pong.
 async fn first_frame(socket: &mut WebSocket) -> Option<Result<Message, axum::Error>> {
     loop {
         match socket.recv().await {
@@ -190,34 +190,34 @@ struct Connection {
     caller: Caller,
     events: Events,
     slow: JoinSet<Frame>,
-    pace: Pace,
+    bucket: TokenBucket,
 }
 
 impl Connection {
-    async fn run(mut self, mut sessions: FeedReader) -> Result<(), Gone> {
+    async fn run(mut self, mut sessions: FeedReader) -> Result<(), Disconnected> {
         loop {
             tokio::select! {
                 () = self.stop.received() => {
-                    return close(&mut self.socket, GOING_AWAY, "the server stops").await;
+                    return close(&mut self.socket, GOING_AWAY, "the server is stopping").await;
                 }
                 Ok(()) = self.token.changed() => {
-                    // The answer to whoever asked for it comes first.
-                    let why = "the access token was changed";
-                    return close(&mut self.socket, NOT_ADMITTED, why).await;
+                    // A connection that requested the rotation has received its response by now.
+                    let reason = "the access token was rotated";
+                    return close(&mut self.socket, NOT_ADMITTED, reason).await;
                 }
                 Some(ended) = self.slow.join_next() => {
                     if let Ok(frame) = ended {
                         send(&mut self.socket, &frame).await?;
                     }
                 }
-                message = self.socket.recv(), if self.slow.len() < SLOW_MAX => match message {
+                message = self.socket.recv(), if self.slow.len() < SLOW_REQUESTS_MAX => match message {
                     Some(Ok(Message::Text(text))) => {
                         self.request(text).await?;
-                        // There may be many more: what others are waiting for goes in between.
+                        // Yields, so that a flood of requests does not delay other connections.
                         tokio::task::yield_now().await;
                     }
                     Some(Ok(Message::Binary(_))) => {
-                        return close(&mut self.socket, NOT_TEXT, "frames are text").await;
+                        return close(&mut self.socket, NOT_TEXT, "binary frames are not supported").await;
                     }
                     Some(Ok(Message::Ping(_) | Message::Pong(_))) => {}
                     Some(Ok(Message::Close(_))) => {
@@ -226,8 +226,8 @@ impl Connection {
                     }
                     None => return Ok(()),
                     Some(Err(broken)) => {
-                        let (code, why) = socket::why_broken(broken);
-                        return close(&mut self.socket, code, why).await;
+                        let (code, reason) = socket::close_reason(broken);
+                        return close(&mut self.socket, code, reason).await;
                     }
                 },
                 fed = sessions.next() => match fed {
@@ -238,20 +238,23 @@ impl Connection {
                         }
                     }
                     Err(hub::TooSlow) => {
-                        let why = "too slow, please reconnect";
-                        return close(&mut self.socket, TOO_SLOW, why).await;
+                        let reason = "too slow, please reconnect";
+                        return close(&mut self.socket, TOO_SLOW, reason).await;
                     }
                 },
             }
         }
     }
 
-    async fn request(&mut self, text: Utf8Bytes) -> Result<(), Gone> {
-        let request = socket::read(text, frame::parse).await.ok_or(Gone)?;
-        if !self.pace.take() {
-            tokio::time::sleep(REFUSAL_PAUSE).await;
+    async fn request(&mut self, text: Utf8Bytes) -> Result<(), Disconnected> {
+        let request = socket::read(text, frame::parse).await.ok_or(Disconnected)?;
+        if !self.bucket.take() {
+            tokio::time::sleep(REJECTION_DELAY).await;
             let id = request.map_or(Value::Null, |request| request.id);
-            let error = Problem::new(Problem::TOO_MANY, "Too many requests. Slow down a little.");
+            let error = Problem::new(
+                Problem::TOO_MANY,
+                "Too many requests: send at most 100 per second.",
+            );
             return send(&mut self.socket, &Frame::Error { id, error }).await;
         }
         let Request { id, method, params } = match request {
@@ -263,14 +266,14 @@ impl Connection {
             let error = Problem::new(Problem::UNKNOWN_METHOD, message);
             return send(&mut self.socket, &Frame::Error { id, error }).await;
         };
-        let carried_out = method.call(self.caller.clone(), params);
+        let result = method.call(self.caller.clone(), params);
         let answer = async move {
-            match carried_out.await {
+            match result.await {
                 Ok(result) => Frame::Result { id, result },
                 Err(error) => Frame::Error { id, error },
             }
         };
-        if method.waits {
+        if method.is_slow {
             self.slow.spawn(answer);
             return Ok(());
         }
@@ -278,16 +281,20 @@ impl Connection {
     }
 }
 
-async fn send(socket: &mut WebSocket, frame: &Frame) -> Result<(), Gone> {
-    let text = serde_json::to_string(frame).map_err(|_| Gone)?;
+async fn send(socket: &mut WebSocket, frame: &Frame) -> Result<(), Disconnected> {
+    let text = serde_json::to_string(frame).map_err(|_| Disconnected)?;
     let sending = socket.send(Message::Text(text.into()));
     match tokio::time::timeout(SEND_DEADLINE, sending).await {
         Ok(Ok(())) => Ok(()),
-        _ => Err(Gone),
+        _ => Err(Disconnected),
     }
 }
 
-async fn close(socket: &mut WebSocket, code: u16, why: &'static str) -> Result<(), Gone> {
-    socket::close(socket, code, why).await;
+async fn close(
+    socket: &mut WebSocket,
+    code: u16,
+    reason: &'static str,
+) -> Result<(), Disconnected> {
+    socket::close(socket, code, reason).await;
     Ok(())
 }

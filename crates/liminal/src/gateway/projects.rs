@@ -1,4 +1,4 @@
-//! Methods about the server, its agents and its projects.
+//! The methods for the server, its agents and its projects.
 
 use serde_json::json;
 use wire::AgentReadiness;

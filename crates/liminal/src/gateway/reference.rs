@@ -1,4 +1,4 @@
-//! The gateway described from its own table: a page for people and a schema for programs.
+//! The gateway's reference page and JSON Schema, generated from the method table.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -23,7 +23,7 @@ pub(crate) fn schema() -> Value {
     json!({"methods": methods})
 }
 
-/// `docs/gateway.md`.
+/// The text of `docs/gateway.md`.
 pub(crate) fn reference() -> String {
     let mut page = include_str!("reference.md").to_owned();
     let schema = schema();

@@ -1,4 +1,4 @@
-//! Methods about sessions.
+//! The `sessions.*` methods.
 
 use std::path::Path;
 
@@ -13,10 +13,11 @@ use wire::gateway::{
 use wire::{Project, SessionState};
 
 use super::follow::{Caller, problem};
+use super::frame::brief;
 use super::messages;
 use super::projects::personas;
 
-/// The agent whose personas these are.
+/// The agent that personas belong to.
 const BUILT_IN: &str = agents::Catalog::LIMINAL;
 
 pub(super) async fn create(caller: Caller, params: CreateParams) -> Result<NewSession, Problem> {
@@ -24,7 +25,7 @@ pub(super) async fn create(caller: Caller, params: CreateParams) -> Result<NewSe
     let (cli_type, persona) = agent(&caller, wanted).await?;
     let project = match (&params.project_id, &params.cwd) {
         (Some(_), Some(_)) => {
-            let message = "Invalid params: either projectId or cwd, not both";
+            let message = "Invalid params: projectId and cwd are mutually exclusive";
             return Err(Problem::new(Problem::INVALID_PARAMS, message));
         }
         (Some(id), None) => {
@@ -69,7 +70,7 @@ pub(super) async fn create(caller: Caller, params: CreateParams) -> Result<NewSe
     })
 }
 
-/// Which kind of agent is meant, and which of its personas.
+/// Resolves an agent id to a catalog entry and, for the built-in agent, a persona.
 async fn agent(caller: &Caller, wanted: &str) -> Result<(String, Option<String>), Problem> {
     let catalog = caller.hub().agents().summaries();
     if catalog.iter().any(|agent| agent.cli_type == wanted) {
@@ -85,12 +86,12 @@ async fn agent(caller: &Caller, wanted: &str) -> Result<(String, Option<String>)
         .collect();
     Err(Problem {
         code: Problem::INVALID_PARAMS,
-        message: "Invalid params: there is no such agent".to_owned(),
+        message: format!("Invalid params: unknown agent: {}", brief(wanted)),
         data: Some(json!({"availableAgents": known})),
     })
 }
 
-/// The project in this folder, added if it is not one yet.
+/// The project in this folder; added if there is none.
 async fn project_at(caller: &Caller, folder: &Path) -> Result<Project, Problem> {
     let real = tokio::fs::canonicalize(folder).await.map_err(|error| {
         let message = format!("Invalid params: {}: {error}", folder.display());
@@ -109,7 +110,7 @@ async fn project_at(caller: &Caller, folder: &Path) -> Result<Project, Problem> 
         .await;
     match added {
         Ok(project) => Ok(project),
-        // Somebody else was faster.
+        // Another client may have added it in the meantime.
         Err(error) => known(caller.hub().projects().list()).ok_or_else(|| problem(error)),
     }
 }

@@ -1,8 +1,9 @@
-//! How much a caller may still send before we know who it is, and how much of it is read at a time.
+//! A limit on the bytes a client may send before it has authenticated, and on the rate at which a socket is read.
 //!
-//! A WebSocket's own limit is fixed when it begins, and those who are let in may send far more than a stranger. So the
-//! bytes are counted below it: a stranger who goes on and on is not listened to, and nothing of it is kept. And whoever
-//! always has more to say, stranger or not, is read in turns, so that those who say little are heard in between.
+//! A WebSocket's own size limit is fixed at the upgrade, but authenticated clients may send far more than
+//! unauthenticated ones. So bytes are counted below the WebSocket: bytes beyond the limit are read and discarded. Each
+//! read is followed by a yield, and a throttled socket is read in small pieces, so that a flooding connection does not
+//! delay other connections.
 
 use std::io;
 use std::pin::Pin;
@@ -15,32 +16,33 @@ use tokio::net::TcpStream;
 use tokio::sync::Notify;
 use tokio::time::Sleep;
 
-use crate::pace::Pace;
+use crate::pace::TokenBucket;
 
-/// What a socket may send in a second, and at once after a rest. A message has a megabyte at most, and few have more than
-/// a kilobyte.
-const BYTES_A_SECOND: f64 = 1024.0 * 1024.0;
-const BYTES_AT_ONCE: f64 = 4.0 * BYTES_A_SECOND;
+/// Bytes per second, and burst, at which a throttled socket is read. A message has at most 1 MiB; few have more than
+/// 1 KiB.
+const BYTES_PER_SECOND: f64 = 1024.0 * 1024.0;
+const BURST_BYTES: f64 = 4.0 * BYTES_PER_SECOND;
 
-/// What is read of a socket before it is others' turn: a frame may have two bytes, and each is work.
-const PIECE_BYTES: usize = 1024;
+/// Maximum bytes read from a throttled socket before yielding. A frame can be as small as two bytes, and parsing each
+/// takes time.
+const READ_BYTES_MAX: usize = 1024;
 
-/// Clones count the same connection.
+/// The receive limit of one connection; clones share it.
 #[derive(Clone, Default)]
-pub(crate) struct Allowance {
+pub(crate) struct ReceiveLimit {
     shared: Arc<Shared>,
 }
 
 #[derive(Default)]
 struct Shared {
-    /// Bytes that may still come, and one more; 0 for as many as they like.
+    /// Remaining bytes plus one; 0 for no limit.
     left: AtomicUsize,
-    used_up: Notify,
-    paced: AtomicBool,
+    exceeded: Notify,
+    throttled: AtomicBool,
 }
 
-impl Allowance {
-    /// So many bytes from now on.
+impl ReceiveLimit {
+    /// Limits the bytes received from now on.
     pub(crate) fn limit(&self, bytes: usize) {
         self.shared.left.store(bytes + 1, Ordering::Relaxed);
     }
@@ -49,24 +51,24 @@ impl Allowance {
         self.shared.left.store(0, Ordering::Relaxed);
     }
 
-    /// From now on whoever sends faster than a socket should is read more slowly.
-    pub(crate) fn pace(&self) {
-        self.shared.paced.store(true, Ordering::Relaxed);
+    /// From now on, reads the socket at most at the throttled rate.
+    pub(crate) fn throttle(&self) {
+        self.shared.throttled.store(true, Ordering::Relaxed);
     }
 
-    /// When more came than may.
-    pub(crate) async fn used_up(&self) {
-        self.shared.used_up.notified().await;
+    /// Waits until the client has sent more than the limit.
+    pub(crate) async fn exceeded(&self) {
+        self.shared.exceeded.notified().await;
     }
 
-    /// What may be handed on of so many bytes.
+    /// How many of the received bytes are within the limit.
     fn take(&self, bytes: usize) -> usize {
         let left = self.shared.left.load(Ordering::Relaxed);
         if left == 0 {
             return bytes;
         }
         if bytes >= left {
-            self.shared.used_up.notify_one();
+            self.shared.exceeded.notify_one();
         }
         let taken = bytes.min(left - 1);
         self.shared.left.store(left - taken, Ordering::Relaxed);
@@ -74,30 +76,30 @@ impl Allowance {
     }
 }
 
-/// A connection whose caller may have an allowance.
-pub(super) struct Metered {
+/// A TCP stream that applies the connection's receive limit.
+pub(super) struct LimitedStream {
     stream: TcpStream,
-    allowance: Allowance,
-    /// Something was there at once: the next turn is somebody else's.
-    gives_way: bool,
-    pace: Pace,
-    /// Until when nothing is read.
+    receive_limit: ReceiveLimit,
+    /// The last read returned data, so the next one yields first.
+    yields: bool,
+    bucket: TokenBucket,
+    /// Delay before the next read.
     pause: Option<Pin<Box<Sleep>>>,
 }
 
-impl Metered {
-    pub(super) fn new(stream: TcpStream, allowance: Allowance) -> Self {
+impl LimitedStream {
+    pub(super) fn new(stream: TcpStream, receive_limit: ReceiveLimit) -> Self {
         Self {
             stream,
-            allowance,
-            gives_way: false,
-            pace: Pace::new(BYTES_A_SECOND, BYTES_AT_ONCE),
+            receive_limit,
+            yields: false,
+            bucket: TokenBucket::new(BYTES_PER_SECOND, BURST_BYTES),
             pause: None,
         }
     }
 }
 
-impl AsyncRead for Metered {
+impl AsyncRead for LimitedStream {
     fn poll_read(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -107,30 +109,34 @@ impl AsyncRead for Metered {
             if let Some(pause) = &mut self.pause {
                 ready!(pause.as_mut().poll(context));
                 self.pause = None;
-            } else if std::mem::take(&mut self.gives_way) {
+            } else if std::mem::take(&mut self.yields) {
                 context.waker().wake_by_ref();
                 return Poll::Pending;
             }
             let before = buffer.filled().len();
-            let paced = self.allowance.shared.paced.load(Ordering::Relaxed);
-            let most = if paced { PIECE_BYTES } else { usize::MAX };
+            let throttled = self.receive_limit.shared.throttled.load(Ordering::Relaxed);
+            let most = if throttled {
+                READ_BYTES_MAX
+            } else {
+                usize::MAX
+            };
             let most = buffer.remaining().min(most);
             let mut piece = ReadBuf::new(buffer.initialize_unfilled_to(most));
             ready!(Pin::new(&mut self.stream).poll_read(context, &mut piece))?;
             let read = piece.filled().len();
             buffer.advance(read);
-            let taken = self.allowance.take(read);
-            self.gives_way = true;
+            let taken = self.receive_limit.take(read);
+            self.yields = true;
             if taken < read {
-                self.pace.hurry_no_more();
+                self.bucket.remove_burst();
             }
-            if paced {
-                let wait = self.pace.spend(read as f64);
+            if throttled {
+                let wait = self.bucket.spend(read as f64);
                 self.pause = wait.map(|wait| Box::pin(tokio::time::sleep(wait)));
             }
             buffer.set_filled(before + taken);
-            // Nothing read is the end; nothing taken is thrown away, so that our last words are not lost over it, and more
-            // slowly than anything else.
+            // 0 bytes read is the end of the stream. Bytes beyond the limit are still read, at the lowest rate: unread
+            // input would cause a reset, which could discard the close frame.
             if read == 0 || taken > 0 {
                 return Poll::Ready(Ok(()));
             }
@@ -138,7 +144,7 @@ impl AsyncRead for Metered {
     }
 }
 
-impl AsyncWrite for Metered {
+impl AsyncWrite for LimitedStream {
     fn poll_write(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,

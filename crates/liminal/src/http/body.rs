@@ -1,7 +1,7 @@
-//! The body of a request: no more of it than may come, and no longer than it may take.
+//! Reading a request body with a size limit and a time limit.
 //!
-//! Each piece is copied. It may be one byte of a buffer of thousands, and whoever sends chooses how small the pieces are: what is held
-//! must not be more than what was sent.
+//! Each piece is copied: it can be one byte that keeps a buffer of thousands alive, and the client chooses the size of
+//! the pieces. So the memory held is at most the bytes received.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use futures_util::StreamExt;
 
-/// The same request with all of its body.
+/// Returns the request with its whole body in memory.
 pub(super) async fn whole(
     request: Request,
     most: usize,
@@ -22,8 +22,10 @@ pub(super) async fn whole(
         Ok(read) => read.map_err(|status| {
             let most = most / 1024;
             let why = match status {
-                StatusCode::PAYLOAD_TOO_LARGE => format!("It may have {most} KiB at most.\n"),
-                _ => "It ended too early.\n".to_owned(),
+                StatusCode::PAYLOAD_TOO_LARGE => {
+                    format!("The request body is too large: at most {most} KiB are allowed.\n")
+                }
+                _ => "The request body ended too early.\n".to_owned(),
             };
             (status, why).into_response()
         })?,

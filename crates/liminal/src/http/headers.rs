@@ -1,4 +1,4 @@
-//! The headers that keep a page of ours to itself.
+//! Security headers of all responses.
 
 use axum::http::HeaderMap;
 use axum::http::header::{
@@ -20,7 +20,7 @@ const ALWAYS: [(HeaderName, &str); 5] = [
     ),
 ];
 
-/// Puts them on an answer. A page that brought its own keeps them.
+/// Adds the security headers to a response, except those it already has.
 pub(super) fn protect(headers: &mut HeaderMap) {
     for (name, value) in ALWAYS {
         headers
@@ -32,15 +32,15 @@ pub(super) fn protect(headers: &mut HeaderMap) {
         .or_insert_with(|| content_security_policy(&Hashes::default()));
 }
 
-/// Of the scripts and style sheets that stand inside a page, as sources; each begins with a space.
+/// Hashes of a page's inlined scripts and style sheets, as policy sources; each starts with a space.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Hashes {
     pub(crate) styles: &'static str,
     pub(crate) scripts: &'static str,
 }
 
-/// No script but from our own files, no markup turned into elements by script, no frame around us, and
-/// none but ours inside.
+/// Policy of all pages but a session's: scripts only from the server's own files, no markup created by script, no
+/// embedding in other pages, and only the server's own pages in frames.
 pub(crate) fn content_security_policy(inside: &Hashes) -> HeaderValue {
     let Hashes { styles, scripts } = inside;
     let policy = format!(
@@ -48,12 +48,12 @@ pub(crate) fn content_security_policy(inside: &Hashes) -> HeaderValue {
          connect-src 'self'; frame-src 'self'; frame-ancestors 'none'; base-uri 'none'; \
          form-action 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
     );
-    HeaderValue::from_str(&policy).expect("our own ASCII text")
+    HeaderValue::from_str(&policy).expect("the policy is ASCII")
 }
 
-/// For the page of a session, which shows what agents say: it reaches nothing over the network but our
-/// own files, only our own window may hold it, and markup passes through one policy. The sandbox is
-/// repeated here, so that the page has no more rights when it is opened by its address.
+/// Policy of a session's page, which shows agent output: no network access except to the server's own files, embedding
+/// only in the server's own pages, and markup only through one trusted-types policy. It repeats the frame's sandbox, so
+/// that the page has no more rights when opened directly.
 pub(crate) fn portlet_security_policy(inside: &Hashes) -> HeaderValue {
     let Hashes { styles, scripts } = inside;
     let policy = format!(
@@ -62,5 +62,5 @@ pub(crate) fn portlet_security_policy(inside: &Hashes) -> HeaderValue {
          frame-ancestors 'self'; base-uri 'none'; form-action 'none'; sandbox allow-scripts; \
          require-trusted-types-for 'script'; trusted-types liminal-markup"
     );
-    HeaderValue::from_str(&policy).expect("our own ASCII text")
+    HeaderValue::from_str(&policy).expect("the policy is ASCII")
 }

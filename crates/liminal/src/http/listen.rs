@@ -1,4 +1,4 @@
-//! The accept loop: bounded connections, a deadline for slow callers, and a clean end.
+//! The accept loop: bounded connections, time limits for slow clients, and a graceful stop.
 
 use std::convert::Infallible;
 use std::io;
@@ -19,17 +19,17 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::error::Elapsed;
 
-use super::allowance::{Allowance, Metered};
+use super::allowance::{LimitedStream, ReceiveLimit};
 use crate::stop::StopSignal;
 
-/// Plain HTTP connections at a time. A WebSocket gives its place back once it is let in.
+/// Maximum concurrent HTTP connections. A WebSocket no longer counts after its upgrade.
 const CONNECTIONS_MAX: usize = 256;
-/// How long a caller may take for a request's headers, or sit idle between two requests.
+/// Time limit for a request's headers, and for the idle time between two requests.
 const HEADERS_DEADLINE: Duration = Duration::from_secs(10);
-/// How long a plain connection may live, whatever it does. A browser opens another without anyone
-/// noticing; one that stopped reading or writing in the middle must not keep its place.
+/// Maximum lifetime of an HTTP connection. A browser reopens it without a visible effect, and a client that stops
+/// reading or writing cannot hold a connection forever.
 const CONNECTION_DEADLINE: Duration = Duration::from_secs(20);
-/// How long requests under way may take once we are asked to stop.
+/// Time limit for running requests after a stop.
 const STOP_DEADLINE: Duration = Duration::from_millis(500);
 
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
@@ -46,9 +46,9 @@ pub(crate) async fn listen(address: SocketAddr) -> io::Result<Listening> {
 }
 
 impl Listening {
-    /// Serves until asked to stop, then lets requests under way finish, briefly.
+    /// Serves until the stop signal, then gives running requests `STOP_DEADLINE` to finish.
     pub(crate) async fn serve(self, router: Router, mut stop: StopSignal) {
-        let places = Arc::new(Semaphore::new(CONNECTIONS_MAX));
+        let permits = Arc::new(Semaphore::new(CONNECTIONS_MAX));
         let mut builder = http1::Builder::new();
         builder
             .timer(TokioTimer::new())
@@ -57,27 +57,27 @@ impl Listening {
         loop {
             let accepted = tokio::select! {
                 () = stop.received() => break,
-                accepted = accept(&self.listener, &places) => accepted,
+                accepted = accept(&self.listener, &permits) => accepted,
             };
-            let (stream, place) = match accepted {
+            let (stream, permit) = match accepted {
                 Ok(accepted) => accepted,
                 Err(error) => {
-                    // Out of file descriptors, most likely: wait for some to come back.
+                    // Most likely out of file descriptors: wait until some are closed.
                     tracing::warn!(%error, "could not accept a connection");
                     tokio::time::sleep(ACCEPT_PAUSE).await;
                     continue;
                 }
             };
-            let allowance = Allowance::default();
-            let service = Callers {
+            let receive_limit = ReceiveLimit::default();
+            let service = LimitedRouter {
                 router: TowerToHyperService::new(router.clone()),
-                allowance: allowance.clone(),
+                receive_limit: receive_limit.clone(),
             };
-            let stream = TokioIo::new(Metered::new(stream, allowance));
+            let stream = TokioIo::new(LimitedStream::new(stream, receive_limit));
             let connection = builder.serve_connection(stream, service);
             let mut stop = stop.clone();
             tokio::spawn(async move {
-                let _place = place;
+                let _permit = permit;
                 let mut connection = pin!(connection.with_upgrades());
                 let ended = tokio::select! {
                     ended = connection.as_mut() => Ok(ended),
@@ -86,54 +86,54 @@ impl Listening {
                 };
                 match ended {
                     Ok(Ok(())) => {}
-                    Ok(Err(error)) => tracing::debug!(%error, "connection ended"),
-                    Err(_) => tracing::debug!("connection ended in the middle of a request"),
+                    Ok(Err(error)) => tracing::debug!(%error, "connection failed"),
+                    Err(_) => tracing::debug!("connection closed during a request"),
                 }
             });
-            // A crowd comes in one by one: what those inside are waiting for goes in between.
+            // Yields after each connection, so that many new ones do not delay the established ones.
             tokio::task::yield_now().await;
         }
         drop(self.listener);
-        let all_places = places.acquire_many(CONNECTIONS_MAX as u32);
-        let _ = tokio::time::timeout(STOP_DEADLINE, all_places).await;
+        let all_permits = permits.acquire_many(CONNECTIONS_MAX as u32);
+        let _ = tokio::time::timeout(STOP_DEADLINE, all_permits).await;
     }
 }
 
-/// The router, with the connection's allowance in every request.
-struct Callers {
+/// The router; adds the connection's receive limit to every request.
+struct LimitedRouter {
     router: TowerToHyperService<Router>,
-    allowance: Allowance,
+    receive_limit: ReceiveLimit,
 }
 
-impl Service<Request<Incoming>> for Callers {
+impl Service<Request<Incoming>> for LimitedRouter {
     type Response = Response;
     type Error = Infallible;
     type Future = <TowerToHyperService<Router> as Service<Request<Incoming>>>::Future;
 
     fn call(&self, mut request: Request<Incoming>) -> Self::Future {
-        request.extensions_mut().insert(self.allowance.clone());
+        request.extensions_mut().insert(self.receive_limit.clone());
         self.router.call(request)
     }
 }
 
-type Served = http1::UpgradeableConnection<TokioIo<Metered>, Callers>;
+type Connection = http1::UpgradeableConnection<TokioIo<LimitedStream>, LimitedRouter>;
 
-/// Lets the request under way finish, briefly.
-async fn finish(mut connection: Pin<&mut Served>) -> Result<hyper::Result<()>, Elapsed> {
+/// Gives the running request `STOP_DEADLINE` to finish.
+async fn finish(mut connection: Pin<&mut Connection>) -> Result<hyper::Result<()>, Elapsed> {
     connection.as_mut().graceful_shutdown();
     tokio::time::timeout(STOP_DEADLINE, connection).await
 }
 
 async fn accept(
     listener: &TcpListener,
-    places: &Arc<Semaphore>,
+    permits: &Arc<Semaphore>,
 ) -> io::Result<(TcpStream, OwnedSemaphorePermit)> {
-    let place = places
+    let permit = permits
         .clone()
         .acquire_owned()
         .await
         .map_err(io::Error::other)?;
     let (stream, _) = listener.accept().await?;
     stream.set_nodelay(true)?;
-    Ok((stream, place))
+    Ok((stream, permit))
 }

@@ -1,4 +1,4 @@
-//! The browser door over HTTP: which address answers with what, and the headers on every answer.
+//! The HTTP routes of both listeners, with admission before and security headers after each.
 
 mod allowance;
 mod body;
@@ -23,26 +23,26 @@ use axum::{Extension, Json, Router};
 use serde::Deserialize;
 use store::{NotTaken, PICTURE_BYTES_MAX};
 
-use crate::browser::Wishes;
-use crate::door::{Door, Refusal};
+use crate::browser::ConnectionOptions;
+use crate::door::{Admission, Refusal};
 use crate::{assets, browser, gateway};
 
-pub(crate) use allowance::Allowance;
+pub(crate) use allowance::ReceiveLimit;
 pub(crate) use headers::{Hashes, content_security_policy, portlet_security_policy};
 pub(crate) use listen::{Listening, listen};
 
-/// Nobody who has not shown the token may make us hold more than this.
+/// Maximum size of a login request: the client is not authenticated yet.
 const LOGIN_BODY_MAX: usize = 4096;
-/// How long the few bytes of a login may take.
+/// Time limit for the body of a login.
 const LOGIN_DEADLINE: Duration = Duration::from_secs(5);
 
-/// How long a picture may take.
+/// Time limit for uploading an image.
 const UPLOAD_DEADLINE: Duration = Duration::from_secs(60);
 
-/// What every handler can reach.
+/// State shared by all handlers.
 #[derive(Clone)]
 pub(crate) struct App {
-    pub(crate) door: Arc<Door>,
+    pub(crate) admission: Arc<Admission>,
     pub(crate) browser: browser::Context,
     pub(crate) gateway: gateway::Context,
 }
@@ -69,7 +69,7 @@ pub(crate) fn router(app: App) -> Router {
         .with_state(app)
 }
 
-/// The door for programs alone.
+/// The routes of the gateway's own listener.
 pub(crate) fn gateway_router(app: App) -> Router {
     Router::new()
         .route("/", any(programs))
@@ -78,9 +78,9 @@ pub(crate) fn gateway_router(app: App) -> Router {
         .with_state(app)
 }
 
-/// Checks before routing, headers after it. Nothing is answered without both.
+/// Applies admission before routing and security headers after it, to every response.
 async fn guard(State(app): State<App>, request: Request, next: Next) -> Response {
-    let mut response = match app.door.admit(request.uri(), request.headers()) {
+    let mut response = match app.admission.admit(request.uri(), request.headers()) {
         Ok(()) => next.run(request).await,
         Err(refusal) => refusal.into_response(),
     };
@@ -88,9 +88,9 @@ async fn guard(State(app): State<App>, request: Request, next: Next) -> Response
     response
 }
 
-/// The workspace for a browser that has the cookie, the login page for any other.
+/// The workspace for a browser with a valid cookie, otherwise the login page.
 async fn home(State(app): State<App>, headers: HeaderMap) -> Response {
-    if app.door.has_cookie(&headers) {
+    if app.admission.has_cookie(&headers) {
         return assets::page("index.html", StatusCode::OK, &headers);
     }
     let mut response = assets::page("login.html", StatusCode::UNAUTHORIZED, &headers);
@@ -100,7 +100,7 @@ async fn home(State(app): State<App>, headers: HeaderMap) -> Response {
     response
 }
 
-/// The page of a session. It holds nothing until the workspace around it hands it something.
+/// The page of a session. It is empty until the workspace that embeds it sends it data.
 async fn portlet(headers: HeaderMap) -> Response {
     assets::portlet(&headers)
 }
@@ -109,9 +109,9 @@ async fn health() -> Response {
     Json(serde_json::json!({ "status": "ok" })).into_response()
 }
 
-/// Whether the caller is known: 204 or 401.
+/// Responds with 204 if the client is authenticated, otherwise with 401.
 async fn auth(State(app): State<App>, headers: HeaderMap) -> Result<StatusCode, Refusal> {
-    app.door.admit_reader(&headers).await?;
+    app.admission.admit_reader(&headers).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
@@ -120,10 +120,10 @@ struct Login {
     token: String,
 }
 
-/// Exchanges the token for the cookie.
+/// Exchanges the token for a cookie.
 async fn login(State(app): State<App>, request: Request) -> Result<Response, Response> {
-    // Before a byte of the body is read.
-    app.door
+    // Before any of the body is read.
+    app.admission
         .admit_change(request.headers())
         .map_err(IntoResponse::into_response)?;
     let kind = request.headers().get(CONTENT_TYPE);
@@ -133,11 +133,11 @@ async fn login(State(app): State<App>, request: Request) -> Result<Response, Res
     let request = body::whole(request, LOGIN_BODY_MAX, LOGIN_DEADLINE).await?;
     let read = Json::<Login>::from_request(request, &()).await;
     let Json(login) = read.map_err(IntoResponse::into_response)?;
-    app.door
+    app.admission
         .check_token(&login.token)
         .await
         .map_err(IntoResponse::into_response)?;
-    let cookie = HeaderValue::from_str(&app.door.cookie())
+    let cookie = HeaderValue::from_str(&app.admission.cookie())
         .map_err(|_| Refusal::Unauthorized.into_response())?;
     let mut response = StatusCode::NO_CONTENT.into_response();
     response.headers_mut().insert(SET_COOKIE, cookie);
@@ -146,32 +146,37 @@ async fn login(State(app): State<App>, request: Request) -> Result<Response, Res
 
 async fn socket(
     State(app): State<App>,
-    Extension(allowance): Extension<Allowance>,
+    Extension(receive_limit): Extension<ReceiveLimit>,
     uri: Uri,
     headers: HeaderMap,
     upgrade: Result<WebSocketUpgrade, WebSocketUpgradeRejection>,
 ) -> Result<Response, Refusal> {
-    // Before the upgrade is judged: a stranger learns nothing but that they are one.
-    app.door.admit_socket(&headers).await?;
+    // Before the upgrade is checked: an unauthenticated client only learns that it is not authenticated.
+    app.admission.admit_socket(&headers).await?;
     Ok(match upgrade {
-        Ok(upgrade) => browser::accept(upgrade, Wishes::of(uri.query()), &allowance, app.browser),
+        Ok(upgrade) => browser::accept(
+            upgrade,
+            ConnectionOptions::from_query(uri.query()),
+            &receive_limit,
+            app.browser,
+        ),
         Err(rejection) => rejection.into_response(),
     })
 }
 
-/// A program says who it is in its first frame; a page of somebody else's is not even heard.
+/// A gateway client authenticates in its first frame; a page of another origin is rejected before the upgrade.
 async fn programs(
     State(app): State<App>,
-    Extension(allowance): Extension<Allowance>,
+    Extension(receive_limit): Extension<ReceiveLimit>,
     headers: HeaderMap,
     upgrade: Result<WebSocketUpgrade, WebSocketUpgradeRejection>,
 ) -> Result<Response, Refusal> {
-    app.door.admit_program(&headers)?;
+    app.admission.admit_program(&headers)?;
     let mut response = match upgrade {
-        Ok(upgrade) => gateway::accept(upgrade, allowance, app.gateway),
+        Ok(upgrade) => gateway::accept(upgrade, receive_limit, app.gateway),
         Err(rejection) => rejection.into_response(),
     };
-    // Whoever does not get in gives their place to the next at once.
+    // A rejected client frees its connection for the next one immediately.
     if response.status() != StatusCode::SWITCHING_PROTOCOLS {
         let headers = response.headers_mut();
         headers.insert(CONNECTION, HeaderValue::from_static("close"));
@@ -179,12 +184,12 @@ async fn programs(
     Ok(response)
 }
 
-/// Keeps a picture and answers with its name.
+/// Saves an image and responds with its id.
 async fn upload(State(app): State<App>, request: Request) -> Result<Response, Response> {
     let headers = request.headers();
     let admitted = match headers.contains_key(AUTHORIZATION) {
-        true => app.door.admit_reader(headers).await,
-        false if app.door.has_cookie(headers) => app.door.admit_change(headers),
+        true => app.admission.admit_reader(headers).await,
+        false if app.admission.has_cookie(headers) => app.admission.admit_change(headers),
         false => Err(Refusal::Unauthorized),
     };
     admitted.map_err(IntoResponse::into_response)?;
@@ -207,7 +212,7 @@ async fn upload(State(app): State<App>, request: Request) -> Result<Response, Re
     }
 }
 
-/// A picture, for whoever knows its name.
+/// An image by its id, a random UUID. Knowing the id is sufficient to read the image.
 async fn picture(State(app): State<App>, Path(id): Path<String>) -> Response {
     let uploads = app.browser.hub.uploads().clone();
     let loaded = tokio::task::spawn_blocking(move || uploads.load(&id)).await;

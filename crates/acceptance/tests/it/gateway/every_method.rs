@@ -309,7 +309,7 @@ async fn ask(program: &mut Program, method: &Method, params: &str) -> Result<()>
         Ok(_) if code == Some(PARSE) => {
             let why = answer["error"]["message"].as_str().unwrap_or_default();
             ensure!(
-                why.contains("twice") || why.contains("deeply"),
+                why.contains("duplicate") || why.contains("deeply"),
                 "{call_and_answer}"
             );
         }
