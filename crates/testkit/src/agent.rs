@@ -1,10 +1,10 @@
-//! Where the scripted agent is.
+//! Location of the scripted agent.
 
 use std::path::PathBuf;
 use std::process::Command;
 use std::sync::OnceLock;
 
-/// The path of `scripted-agent`, built now if it was not built along with the tests.
+/// Returns the path of `scripted-agent`; builds the binary if it was not built along with the tests.
 pub fn scripted_agent() -> anyhow::Result<PathBuf> {
     static BUILT: OnceLock<Option<String>> = OnceLock::new();
     let here = std::env::current_exe()?;
