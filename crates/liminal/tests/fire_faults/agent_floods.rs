@@ -296,7 +296,7 @@ async fn flood_of_other_transcript_entries_is_ended() -> Result<()> {
     run_each(floods.collect(), Duration::ZERO).await
 }
 
-/// Covers messages that leave nothing in the transcript, for any duration.
+/// Covers messages that do not make the transcript grow, so that the flood may last for any time.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn flood_of_messages_that_are_not_kept_slows_nothing() -> Result<()> {
     let text = "x".repeat(1000);
@@ -465,7 +465,7 @@ async fn request_flood_by_an_agent_that_reads_no_responses_slows_nothing() -> Re
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn endless_line_and_stderr_flood_take_no_memory_and_slow_nothing() -> Result<()> {
+async fn endless_line_and_stderr_flood_take_bounded_memory_and_slow_nothing() -> Result<()> {
     let errors = times(200, 10_000) * 1_000_000;
     let endless = times(64, 1024) * 1024 * 1024;
     let floods = vec![

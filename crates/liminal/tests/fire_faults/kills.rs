@@ -207,7 +207,7 @@ async fn thousand_kills_at_any_moment_lose_nothing_that_was_shown() -> Result<()
         all.torn += counts.torn;
     }
     eprintln!(
-        "killed {} times in a turn, {} while the turn was moved to the transcript, {} after it; {} torn lines, 0 unreadable files",
+        "killed {} times in a turn, {} while it was moved to the transcript, {} after it; {} torn lines",
         all.during_turn, all.at_turn_end, all.after_turn, all.torn
     );
     ensure!(

@@ -23,14 +23,15 @@
 //! | `more-ways` | offers three more methods: a command in the older format, a web page, an environment variable |
 //! | `untrusted:METHOD` | refuses that method with an internal error that has its reason in `data` |
 //!
-//! The argument `login` starts it as its own login command for a terminal: the code is `open sesame`, `exit N` ends it.
+//! The argument `login` starts it as its own login command for a terminal: the code is
+//! `open sesame`, `exit N` ends it.
 //!
 //! | prompt command | effect |
 //! |---|---|
 //! | `say TEXT`, `think TEXT`, `echo TEXT` | a chunk of the answer, of a thought, or of the user's own message |
 //! | `flood N BYTES` | N chunks, as fast as possible |
 //! | `flood-for MS BYTES` | chunks for that time, as fast as possible |
-//! | `flood-lines N LINE` | the line N times or for a duration (`500ms`); `%n`: a number, `%s`: session id, `%l`: newline |
+//! | `flood-lines N LINE` | the line N times or for a duration (`500ms`); `%n` number, `%s` session id, `%l` newline |
 //! | `rate N BYTES PER_SECOND` | N chunks at a constant rate |
 //! | `prose N BYTES PER_SECOND` | the same with markdown: headings, lists, code |
 //! | `clock N PER_SECOND` | N chunks at a constant rate, each the current time in nanoseconds |
