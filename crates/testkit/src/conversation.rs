@@ -1,24 +1,24 @@
-//! What a careful client makes of a session's messages.
+//! A strict client-side model of one session.
 
 use std::collections::BTreeSet;
 
 use anyhow::{Context, ensure};
 use serde_json::Value;
 
-/// One session as a client sees it. Every message must be the gap-free continuation of the last.
+/// One session as a client sees it. Every message must continue the previous one without a gap.
 #[derive(Debug, Default, Clone)]
 pub struct Conversation {
     pub session_id: String,
     pub boot_id: String,
     pub seq: u64,
-    /// The number of the first entry we have, from 0.
+    /// Index of the first loaded entry, from 0.
     pub first: usize,
     pub entries: Vec<Value>,
     pub info: Value,
-    /// Entries that were said to be final.
+    /// Ids of the entries that the server declared final.
     pub complete: Vec<String>,
     pub cancelled: Vec<String>,
-    /// Both since the last history, which may give entries other numbers.
+    /// Final and cancelled ids since the last history message, which may renumber entries.
     final_now: BTreeSet<String>,
 }
 
@@ -30,7 +30,7 @@ impl Conversation {
         }
     }
 
-    /// Takes in a message; one that is not about this session changes nothing.
+    /// Applies a message; a message about another session changes nothing.
     pub fn apply(&mut self, message: &Value) -> anyhow::Result<()> {
         if message["sessionId"] != self.session_id.as_str() {
             return Ok(());
@@ -40,19 +40,25 @@ impl Conversation {
         match kind.as_str() {
             "session:history" => {
                 self.boot_id = text("bootId");
-                self.seq = message["seq"].as_u64().context("a number")?;
-                self.first = message["first"].as_u64().context("a number")? as usize;
-                self.entries = message["entries"].as_array().context("a list")?.clone();
+                self.seq = message["seq"].as_u64().context("expected a number")?;
+                self.first = message["first"].as_u64().context("expected a number")? as usize;
+                self.entries = message["entries"]
+                    .as_array()
+                    .context("expected a list")?
+                    .clone();
                 self.info = message["info"].clone();
                 self.final_now.clear();
             }
             "session:resumed" => {
-                ensure!(message["seq"] == self.seq, "resumed elsewhere: {message}");
+                ensure!(
+                    message["seq"] == self.seq,
+                    "resumed at another sequence number: {message}"
+                );
                 self.info = message["info"].clone();
             }
             "session:info" => self.info = message["info"].clone(),
             "session:update" | "session:chunk" | "session:complete" | "session:cancelled" => {
-                let seq = message["seq"].as_u64().context("a number")?;
+                let seq = message["seq"].as_u64().context("expected a number")?;
                 ensure!(seq == self.seq + 1, "{seq} follows {}: {message}", self.seq);
                 self.seq = seq;
                 match kind.as_str() {
@@ -61,7 +67,7 @@ impl Conversation {
                         let id = text("entryId");
                         ensure!(
                             !self.final_now.contains(&id),
-                            "grows after its end: {message}"
+                            "text was appended after the entry was final: {message}"
                         );
                         self.append(&id, message)?;
                     }
@@ -91,7 +97,9 @@ impl Conversation {
             (Some(at), false) => self.entries[at] = entry.clone(),
             (None, true) => self.entries.push(entry.clone()),
             (None, false) if self.first > 0 => {}
-            _ => anyhow::bail!("begins twice, or never began: {message}"),
+            _ => anyhow::bail!(
+                "the entry begins twice, or an update came before its beginning: {message}"
+            ),
         }
         Ok(())
     }
@@ -99,35 +107,41 @@ impl Conversation {
     fn append(&mut self, entry_id: &str, message: &Value) -> anyhow::Result<()> {
         let at = self
             .position(&Value::from(entry_id))
-            .context("text for an entry that is not there")?;
-        let more = message["content"].as_str().context("a text")?;
+            .context("the chunk names an unknown entry")?;
+        let more = message["content"].as_str().context("expected a text")?;
         let entry = &mut self.entries[at];
         let target = match message["terminalId"].as_str() {
             None => &mut entry["content"],
             Some(id) => {
-                let parts = entry["content"].as_array_mut().context("parts")?;
+                let parts = entry["content"].as_array_mut().context("expected parts")?;
                 let is_it = |part: &&mut Value| part["terminalId"] == id;
-                let part = parts.iter_mut().find(is_it).context("no such terminal")?;
+                let part = parts
+                    .iter_mut()
+                    .find(is_it)
+                    .context("the chunk names an unknown terminal")?;
                 &mut part["output"]
             }
         };
         match target {
             Value::String(text) => text.push_str(more),
-            other => anyhow::bail!("not a text: {other}"),
+            other => anyhow::bail!("expected a string: {other}"),
         }
         Ok(())
     }
 
-    /// Whether everything that was shown here is there now, once.
+    /// Fails unless every entry shown here is in `now` exactly once, with at least the text shown here.
     pub fn is_kept_in(&self, now: &Self) -> anyhow::Result<()> {
         let ids: BTreeSet<&str> = now
             .entries
             .iter()
             .filter_map(|entry| entry["entryId"].as_str())
             .collect();
-        ensure!(ids.len() == now.entries.len(), "an entry is there twice");
+        ensure!(
+            ids.len() == now.entries.len(),
+            "two entries have the same id"
+        );
         for entry in &self.entries {
-            let id = entry["entryId"].as_str().context("an id")?;
+            let id = entry["entryId"].as_str().context("expected an id")?;
             let found = now.entries.iter().find(|entry| entry["entryId"] == id);
             let found = found.with_context(|| format!("{entry} is missing"))?;
             ensure!(found["type"] == entry["type"], "{entry} became {found}");
@@ -139,7 +153,7 @@ impl Conversation {
         Ok(())
     }
 
-    /// Each entry in a few words: its type and what it says.
+    /// One short line per entry: its type and its text or status.
     pub fn said(&self) -> Vec<String> {
         self.entries.iter().map(brief).collect()
     }

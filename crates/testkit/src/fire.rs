@@ -1,8 +1,9 @@
-//! How hard the tests under fire try: a little on every change, for long when asked (`cargo xtask test fire`).
+//! Effort of the stress, fault and attack tests: short by default, long with `LIMINAL_FIRE=long`
+//! (`cargo xtask test fire`).
 
 use std::os::unix::fs::MetadataExt;
 
-/// The first on every change, the second in the long form.
+/// Returns `short` by default and `long` in the long form.
 pub fn times(short: usize, long: usize) -> usize {
     match std::env::var("LIMINAL_FIRE") {
         Ok(word) if word == "long" => long,
@@ -10,8 +11,8 @@ pub fn times(short: usize, long: usize) -> usize {
     }
 }
 
-/// Says that a test was not run for want of something. Where changes are judged, and `cargo xtask test` could install
-/// it, that is a failure: a test that never runs holds nothing.
+/// Reports that a test was skipped because something is missing on this machine. In CI this is a failure if
+/// `cargo xtask test` could install it: a test that never runs proves nothing.
 #[expect(
     clippy::print_stderr,
     reason = "a test that was not run must not look like one that was"
@@ -23,7 +24,7 @@ pub fn not_run(why: &str) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// As root on Linux: who owns this very process says who we are.
+/// Whether packages can be installed: only as root on Linux. The owner of `/proc/self` is the current user.
 fn may_install() -> bool {
     cfg!(target_os = "linux") && std::fs::metadata("/proc/self").is_ok_and(|own| own.uid() == 0)
 }

@@ -1,4 +1,4 @@
-//! HTTP by hand, so that a test can send exactly what a browser, or an attacker, would.
+//! A raw HTTP client, so that a test can send exactly what a browser or an attacker would send.
 
 use std::net::SocketAddr;
 
@@ -27,7 +27,7 @@ impl HttpResponse {
     }
 }
 
-/// Sends one request (`"GET / HTTP/1.1"` and header lines; a body may follow) and reads the answer.
+/// Sends one request (`"GET / HTTP/1.1"`, header lines and an optional body) and reads the response.
 pub async fn http(
     address: SocketAddr,
     head: &[String],
@@ -54,14 +54,14 @@ fn parse(answer: &[u8]) -> anyhow::Result<HttpResponse> {
     let end = answer
         .windows(4)
         .position(|window| window == b"\r\n\r\n")
-        .context("no end of headers")?;
+        .context("the response has no end of headers")?;
     let head = std::str::from_utf8(&answer[..end])?;
     let mut lines = head.split("\r\n");
     let status_line = lines.next().unwrap_or_default();
     let status = status_line
         .split(' ')
         .nth(1)
-        .context("no status")?
+        .context("the response has no status")?
         .parse()?;
     let headers = lines
         .filter_map(|line| line.split_once(':'))

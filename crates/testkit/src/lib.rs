@@ -1,6 +1,6 @@
-//! What tests share: the real binary as a running server, and plain clients for its doors.
+//! Shared test helpers: the real binary as a running server, and plain clients for its APIs.
 //!
-//! Only for tests. Every wait has a generous guard, so that a hang is a failure and not a stuck run.
+//! Only for tests. Every wait ends after [`HANG_GUARD`], so that a hang fails the test instead of blocking the run.
 
 mod conversation;
 mod files;
@@ -25,8 +25,8 @@ pub use programs::{liminal, scripted_agent};
 pub use server::{Server, ServerSetup};
 pub use socket::{Refused, Socket};
 
-/// Far beyond anything that happens on a busy machine.
+/// Timeout for every wait, far longer than any step takes on a busy machine.
 pub const HANG_GUARD: Duration = Duration::from_secs(30);
 
-/// How long a server waits for one who does not read, before it hangs up without a word.
+/// How long the server waits for a client that does not read before it drops the connection without a close frame.
 pub const GIVEN_UP_AFTER: Duration = Duration::from_secs(20);

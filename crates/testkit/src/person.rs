@@ -1,4 +1,4 @@
-//! A person at a window, over the real socket.
+//! A user's browser window, over the real WebSocket.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -13,16 +13,16 @@ pub struct Person {
 }
 
 impl Person {
-    /// In front of a project, which is added if need be.
+    /// Connects and selects a project, which is added if it is missing.
     pub async fn at(server: &Server, folder: &str) -> Result<Self> {
         let mut socket = server.connect().await?;
         let add = json!({"type": "project:add", "path": folder});
         let added = socket.ask(add).await?;
         let list = socket.ask(json!({"type": "project:list"})).await?;
-        let projects = list["projects"].as_array().context("a list")?;
+        let projects = list["projects"].as_array().context("expected a list")?;
         let project = projects.iter().find(|project| project["path"] == folder);
         let project = project.with_context(|| format!("{added}"))?;
-        let project_id = project["id"].as_str().context("an id")?.to_owned();
+        let project_id = project["id"].as_str().context("expected an id")?.to_owned();
         Ok(Self { socket, project_id })
     }
 
@@ -35,10 +35,13 @@ impl Person {
     pub async fn create(&mut self) -> Result<String> {
         let created = self.ask_to_create("claude-code").await?;
         ensure!(created["type"] == "session:created", "{created}");
-        Ok(created["sessionId"].as_str().context("an id")?.to_owned())
+        Ok(created["sessionId"]
+            .as_str()
+            .context("expected an id")?
+            .to_owned())
     }
 
-    /// A new session, open.
+    /// Creates a session and opens it.
     pub async fn begin(&mut self) -> Result<Conversation> {
         let id = self.create().await?;
         self.open(&id).await
@@ -51,7 +54,7 @@ impl Person {
         Ok(talk)
     }
 
-    /// Asks for what this conversation does not have yet.
+    /// Requests the events that `talk` has not received yet.
     pub async fn resume(&mut self, talk: &mut Conversation) -> Result<Value> {
         let after = json!({"bootId": talk.boot_id, "seq": talk.seq});
         let open = json!({"type": "session:open", "sessionId": talk.session_id, "after": after});
@@ -77,7 +80,7 @@ impl Person {
         self.socket.send(send).await
     }
 
-    /// Asks something about a session; messages of the conversation that come first are taken in.
+    /// Sends a request about a session and returns its response; earlier messages of the session are applied.
     pub async fn ask(&mut self, talk: &mut Conversation, mut message: Value) -> Result<Value> {
         let id = unique("ask");
         message["sessionId"] = json!(talk.session_id);
@@ -92,7 +95,7 @@ impl Person {
         }
     }
 
-    /// Reads on until the conversation is as wanted.
+    /// Reads until `wanted` is true of the session.
     pub async fn until(
         &mut self,
         talk: &mut Conversation,
@@ -105,7 +108,7 @@ impl Person {
         Ok(())
     }
 
-    /// Reads on until an entry in a few words begins like this.
+    /// Reads until a summary line of `said()` starts with `beginning`.
     pub async fn until_said(&mut self, talk: &mut Conversation, beginning: &str) -> Result<()> {
         self.until(talk, |seen| {
             seen.said().iter().any(|said| said.starts_with(beginning))
@@ -113,14 +116,14 @@ impl Person {
         .await
     }
 
-    /// Sends, and reads until the turn is over.
+    /// Sends a message and reads until its turn has ended.
     pub async fn turn(&mut self, talk: &mut Conversation, content: &str) -> Result<()> {
         let turns = count_turns(talk);
         self.send(talk, content).await?;
         self.until_turns(talk, turns + 1).await
     }
 
-    /// Reads until so many turns are over, and nothing runs.
+    /// Reads until at least `turns` turns have ended and no turn is running.
     pub async fn until_turns(&mut self, talk: &mut Conversation, turns: usize) -> Result<()> {
         self.until(talk, |seen| {
             count_turns(seen) >= turns && !seen.is_running()
@@ -128,7 +131,7 @@ impl Person {
         .await
     }
 
-    /// Reads until the server hangs up, and says with which code.
+    /// Reads until the server closes the connection and returns the close code.
     pub async fn closed_after(&mut self, talk: &mut Conversation) -> Result<Option<u16>> {
         loop {
             match self.socket.next_or_close().await? {
@@ -138,7 +141,7 @@ impl Person {
         }
     }
 
-    /// Takes in whatever still arrives, until the connection is gone.
+    /// Applies all remaining messages until the connection is closed.
     pub async fn drain(&mut self, talk: &mut Conversation) -> Result<()> {
         while let Ok(message) = self.socket.next().await {
             talk.apply(&message)?;
@@ -150,7 +153,10 @@ impl Person {
         let list =
             json!({"type": "session:list", "projectId": self.project_id, "archived": archived});
         let answer = self.socket.ask(list).await?;
-        Ok(answer["sessions"].as_array().context("a list")?.clone())
+        Ok(answer["sessions"]
+            .as_array()
+            .context("expected a list")?
+            .clone())
     }
 
     pub async fn titles(&mut self) -> Result<Vec<String>> {
@@ -165,7 +171,7 @@ pub fn count_turns(talk: &Conversation) -> usize {
     talk.entries.iter().filter(is_turn).count()
 }
 
-/// A request id that nobody has used.
+/// Returns a request id that is unique among all test processes.
 fn unique(word: &str) -> String {
     static NEXT: AtomicU64 = AtomicU64::new(1);
     let number = NEXT.fetch_add(1, Ordering::Relaxed);

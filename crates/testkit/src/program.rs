@@ -1,4 +1,4 @@
-//! A program at the gateway, over the real socket.
+//! A gateway client, over the real WebSocket.
 
 use std::collections::VecDeque;
 
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::{Server, ServerSetup, Socket};
 
-/// A program that has been let in, with the events that came while it waited for answers.
+/// An authenticated gateway connection, with the events that arrived while it waited for responses.
 pub struct Program {
     pub socket: Socket,
     events: VecDeque<Value>,
@@ -28,12 +28,12 @@ impl Program {
         })
     }
 
-    /// The answer, be it a result or an error.
+    /// Calls a method and returns the response frame, a result or an error.
     pub async fn call(&mut self, method: &str, params: Value) -> Result<Value> {
         self.call_with(method, &params.to_string()).await
     }
 
-    /// The same with parameters as they are written, which may be no JSON at all.
+    /// Like [`Self::call`], with `params` sent verbatim; they may be invalid JSON.
     pub async fn call_with(&mut self, method: &str, params: &str) -> Result<Value> {
         let id = self.next_id;
         self.next_id += 1;
@@ -41,13 +41,13 @@ impl Program {
         self.socket.send_text(&request).await?;
         loop {
             let frame = self.socket.next().await?;
-            // What could not be read has no id.
+            // The response to unreadable JSON has no id.
             if frame["id"] == id || frame["error"]["code"] == -32700 {
                 return Ok(frame);
             }
             ensure!(
                 frame["event"].is_string(),
-                "neither answer nor event: {frame}"
+                "neither a response nor an event: {frame}"
             );
             self.events.push_back(frame);
         }
@@ -63,7 +63,7 @@ impl Program {
         let answer = self.call(method, params).await?;
         answer["error"]["code"]
             .as_i64()
-            .with_context(|| format!("no error: {answer}"))
+            .with_context(|| format!("expected an error: {answer}"))
     }
 
     pub async fn event(&mut self) -> Result<Value> {
@@ -73,7 +73,7 @@ impl Program {
         }
     }
 
-    /// The next event with this name; others are passed over.
+    /// Returns the next event with this name and skips all others.
     pub async fn event_of(&mut self, name: &str) -> Result<Value> {
         loop {
             let event = self.event().await?;
@@ -83,37 +83,40 @@ impl Program {
         }
     }
 
-    /// Everything up to the end of a run.
+    /// Returns all events up to the end of a run.
     pub async fn until_end(&mut self, run_id: &str) -> Result<Vec<Value>> {
-        let mut heard = vec![];
+        let mut seen = vec![];
         loop {
             let event = self.event().await?;
             let ended = is_end(&event) && event["data"]["runId"] == run_id;
-            heard.push(event);
+            seen.push(event);
             if ended {
-                return Ok(heard);
+                return Ok(seen);
             }
         }
     }
 
-    /// Sends a message, and says which run it is.
+    /// Sends a message and returns the id of its run.
     pub async fn send(&mut self, key: &str, message: &str) -> Result<String> {
         let params = json!({"sessionKey": key, "message": message});
         let sent = self.result("chat.send", params).await?;
-        Ok(sent["runId"].as_str().context("a run")?.to_owned())
+        Ok(sent["runId"].as_str().context("expected a run")?.to_owned())
     }
 
-    /// Sends a message, and listens until its run is over.
+    /// Sends a message and returns all events up to the end of its run.
     pub async fn say(&mut self, key: &str, message: &str) -> Result<Vec<Value>> {
         let run_id = self.send(key, message).await?;
         self.until_end(&run_id).await
     }
 
-    /// A session of the scripted agent, in the folder `app`.
+    /// Creates a session of the scripted agent in the folder `app`.
     pub async fn create(&mut self, setup: &ServerSetup) -> Result<String> {
         let params = json!({"agentId": "claude-code", "cwd": setup.folder("app")?});
         let created = self.result("sessions.create", params).await?;
-        Ok(created["sessionKey"].as_str().context("a key")?.to_owned())
+        Ok(created["sessionKey"]
+            .as_str()
+            .context("expected a key")?
+            .to_owned())
     }
 }
 
@@ -122,15 +125,15 @@ fn is_end(event: &Value) -> bool {
     name.is_some_and(|name| ["chat.final", "chat.error"].contains(&name))
 }
 
-/// All text of the events with this name.
+/// The text of all events with this name, joined.
 pub fn heard_text(events: &[Value], name: &str) -> String {
-    let of = events.iter().filter(|heard| heard["event"] == name);
-    of.filter_map(|heard| heard["data"]["text"].as_str())
+    let of = events.iter().filter(|seen| seen["event"] == name);
+    of.filter_map(|seen| seen["data"]["text"].as_str())
         .collect()
 }
 
-/// How the runs among these events ended.
+/// The names of the events that ended a run, in order.
 pub fn ends(events: &[Value]) -> Vec<&str> {
-    let ends = events.iter().filter(|heard| is_end(heard));
-    ends.filter_map(|heard| heard["event"].as_str()).collect()
+    let ends = events.iter().filter(|seen| is_end(seen));
+    ends.filter_map(|seen| seen["event"].as_str()).collect()
 }

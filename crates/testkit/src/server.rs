@@ -1,4 +1,4 @@
-//! The real binary, started as a person would start it.
+//! The real binary, started as a user would start it.
 
 use std::ffi::OsString;
 use std::fs::Permissions;
@@ -15,7 +15,7 @@ use tokio::process::{Child, Command};
 use crate::socket::Socket;
 use crate::{HANG_GUARD, HttpResponse, http};
 
-/// How to start the binary: a home of its own, an environment without surprises, any free port.
+/// How to start the binary: with its own home directory, a clean environment, on any free port.
 pub struct ServerSetup {
     program: PathBuf,
     home: TempDir,
@@ -49,8 +49,8 @@ impl ServerSetup {
         self
     }
 
-    /// Claude Code is our scripted agent, started as `script` says and not before somebody needs it. It
-    /// remembers, and logs what it is asked.
+    /// Replaces Claude Code by the scripted agent, configured by `script` and started only when first needed. The agent
+    /// keeps its sessions on disk and logs every request it receives.
     pub fn with_scripted_agent(self, script: &str) -> anyhow::Result<Self> {
         let memory = self.home().join("agent-memory");
         std::fs::create_dir_all(&memory)?;
@@ -67,19 +67,19 @@ impl ServerSetup {
         self.home().join("agent.log")
     }
 
-    /// What the scripted agent was asked so far: the method, the session, the text.
+    /// Requests the scripted agent received so far, one line each: method, session, text.
     pub fn asked(&self) -> Vec<String> {
         let log = std::fs::read_to_string(self.agent_log()).unwrap_or_default();
         log.lines().map(str::to_owned).collect()
     }
 
-    /// How often it was asked this.
+    /// Number of requests with this method that the scripted agent received.
     pub fn count_asked(&self, method: &str) -> usize {
         let asked = self.asked();
         asked.iter().filter(|line| line.starts_with(method)).count()
     }
 
-    /// The home directory, which outlives the servers started from this setup.
+    /// The home directory. It stays until the setup is dropped, after all servers started from it.
     pub fn home(&self) -> &Path {
         self.home.path()
     }
@@ -88,15 +88,15 @@ impl ServerSetup {
         self.home.path().join(".liminal-builder")
     }
 
-    /// A new folder in the home.
+    /// Creates a folder in the home directory and returns its path.
     pub fn folder(&self, name: &str) -> anyhow::Result<String> {
         let path = self.home.path().join(name);
         std::fs::create_dir_all(&path)?;
         let real = path.canonicalize()?;
-        Ok(real.to_str().context("a UTF-8 path")?.to_owned())
+        Ok(real.to_str().context("expected a UTF-8 path")?.to_owned())
     }
 
-    /// The command, ready to run, with whatever else the caller adds to it.
+    /// The command to run the binary; the caller may add arguments.
     pub fn command(&self) -> Command {
         self.command_of(&self.program)
     }
@@ -121,7 +121,7 @@ impl ServerSetup {
         command
     }
 
-    /// Runs the command to its end.
+    /// Runs the binary with `args` until it exits.
     pub async fn run(&self, args: &[&str]) -> anyhow::Result<std::process::Output> {
         let running = self.command().args(args).output();
         Ok(tokio::time::timeout(HANG_GUARD, running).await??)
@@ -134,16 +134,16 @@ impl ServerSetup {
         self.started(command).await
     }
 
-    /// Starts a server on the port an earlier one had.
+    /// Starts a server on the given port, such as that of an earlier server.
     pub async fn start_at(&self, port: u16) -> anyhow::Result<Server> {
         let mut command = self.command();
         command.args(["--port", &port.to_string()]);
         self.started(command).await
     }
 
-    /// Starts a server by another program that takes its command line as the last arguments and becomes it.
+    /// Starts a server through a wrapper program, which appends the server's command line to its own and executes it.
     pub async fn start_by(&self, by: &[OsString]) -> anyhow::Result<Server> {
-        let (program, first) = by.split_first().context("a program")?;
+        let (program, first) = by.split_first().context("expected a program")?;
         let mut command = Command::new(program);
         command.args(first).arg(&self.program).args(&self.args);
         let mut command = self.surrounded(command);
@@ -151,13 +151,13 @@ impl ServerSetup {
         self.started(command).await
     }
 
-    /// Starts a server as a user without any rights. Only root can do that.
+    /// Starts a server as the unprivileged user `nobody`. Requires root.
     pub async fn start_as_nobody(&self) -> anyhow::Result<Server> {
         const NOBODY: u32 = 65534;
-        // The program and the home must be reachable for them, wherever the build is.
+        // That user must be able to read the program and the home directory, wherever the build directory is.
         let program = self.home.path().join("liminal");
-        // By another process: a copy of ours would be open for writing in children forked meanwhile,
-        // and a file that is being written cannot be run.
+        // Copied by another process: a child forked meanwhile would inherit our open write handle, and a file
+        // that is open for writing cannot be executed.
         let copied = Command::new("cp")
             .args([&self.program, &program])
             .status()
@@ -170,7 +170,7 @@ impl ServerSetup {
     }
 
     async fn started(&self, mut command: Command) -> anyhow::Result<Server> {
-        // All servers of all tests would want the same one.
+        // The default gateway port is the same for all servers, and tests run in parallel.
         if !self
             .env
             .iter()
@@ -179,7 +179,7 @@ impl ServerSetup {
             command.env("LIMINAL_GATEWAY_PORT", "off");
         }
         let mut child = command.spawn()?;
-        let mut stdout = BufReader::new(child.stdout.take().context("a pipe")?);
+        let mut stdout = BufReader::new(child.stdout.take().context("expected a pipe")?);
         let mut line = String::new();
         tokio::time::timeout(HANG_GUARD, stdout.read_line(&mut line)).await??;
         let Some(url) = line.strip_prefix("Liminal Builder is ready: ") else {
@@ -192,8 +192,11 @@ impl ServerSetup {
         let url = url.trim_end();
         let (base, token) = url
             .split_once("/#token=")
-            .context("an address and a token")?;
-        let address = base.strip_prefix("http://").context("http")?.parse()?;
+            .context("expected an address and a token")?;
+        let address = base
+            .strip_prefix("http://")
+            .context("expected an http:// address")?
+            .parse()?;
         Ok(Server {
             child,
             stdout,
@@ -215,14 +218,14 @@ impl Server {
         self.child.id().unwrap_or_default()
     }
 
-    /// A connection of a program that knows the token, with the greeting already read.
+    /// Opens an authenticated connection to the browser API and reads the `hello` message.
     pub async fn connect(&self) -> anyhow::Result<Socket> {
         let mut socket = self.connect_unread().await?;
         socket.next_of("hello").await?;
         Ok(socket)
     }
 
-    /// The same, with nothing read yet.
+    /// Like [`Self::connect`], with the `hello` message still unread.
     pub async fn connect_unread(&self) -> anyhow::Result<Socket> {
         let bearer = format!("Bearer {}", self.token);
         let host = self.address.to_string();
@@ -230,13 +233,13 @@ impl Server {
         Ok(Socket::open(self.address, "/ws", &headers).await?)
     }
 
-    /// A connection at the gateway that has not said who it is.
+    /// Opens an unauthenticated connection to the gateway.
     pub async fn knock(&self) -> anyhow::Result<Socket> {
         let host = self.address.to_string();
         Ok(Socket::open(self.address, "/gateway", &[("host", host.as_str())]).await?)
     }
 
-    /// What a browser keeps once it has shown the token: `name=value`.
+    /// Signs in with the token and returns the session cookie as `name=value`.
     pub async fn log_in(&self) -> anyhow::Result<String> {
         let address = self.address;
         let head = [
@@ -248,7 +251,7 @@ impl Server {
         let token = serde_json::json!({"token": self.token}).to_string();
         let answer = http(address, &head, &token).await?;
         anyhow::ensure!(answer.status == 204, "{}", answer.status);
-        let cookie = answer.header("set-cookie").context("a cookie")?;
+        let cookie = answer.header("set-cookie").context("expected a cookie")?;
         Ok(cookie.split(';').next().unwrap_or_default().to_owned())
     }
 
@@ -261,7 +264,7 @@ impl Server {
         http(self.address, &head, "").await
     }
 
-    /// Sends a signal and waits for the end.
+    /// Sends a signal and waits until the server exits.
     pub async fn signal(self, name: &str) -> anyhow::Result<Ended> {
         let sent = Command::new("kill")
             .args([&format!("-{name}"), &self.id().to_string()])
@@ -271,7 +274,7 @@ impl Server {
         self.ended().await
     }
 
-    /// Waits for the end, which somebody else brings about.
+    /// Waits until the server exits; the caller has arranged for that.
     pub async fn ended(mut self) -> anyhow::Result<Ended> {
         let started = std::time::Instant::now();
         let status = tokio::time::timeout(HANG_GUARD, self.child.wait()).await??;
@@ -291,12 +294,12 @@ impl Server {
     }
 }
 
-/// How a server ended.
+/// How a server process exited.
 #[derive(Debug)]
 pub struct Ended {
     pub status: ExitStatus,
     pub took: std::time::Duration,
-    /// What followed the ready line.
+    /// Output after the ready line.
     pub stdout: String,
     pub stderr: String,
 }

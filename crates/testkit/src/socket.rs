@@ -1,4 +1,4 @@
-//! A WebSocket client that speaks JSON and gives up after a while.
+//! A WebSocket client for JSON messages; every operation ends after [`HANG_GUARD`].
 
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -19,7 +19,7 @@ pub struct Socket {
     stream: WebSocketStream<TcpStream>,
 }
 
-/// The server did not let us in.
+/// The server rejected the WebSocket upgrade.
 #[derive(Debug)]
 pub struct Refused {
     pub status: Option<u16>,
@@ -55,7 +55,7 @@ impl Socket {
         let stream = TcpStream::connect(address)
             .await
             .map_err(|error| other(&error))?;
-        // A whole history may be long; what may be sent is the server's business.
+        // No client-side limit: a history message may be long, and the server enforces its own limits.
         let limits = WebSocketConfig::default()
             .max_message_size(None)
             .max_frame_size(None);
@@ -88,13 +88,13 @@ impl Socket {
         self.send_raw(Message::Ping("there?".into())).await
     }
 
-    /// Hangs up, and says with which code the server does the same, if it does.
+    /// Closes the connection and returns the server's close code, if it sends one.
     pub async fn hang_up(&mut self, code: u16) -> anyhow::Result<Option<u16>> {
-        let goodbye = CloseFrame {
+        let close_frame = CloseFrame {
             code: code.into(),
             reason: "done".into(),
         };
-        self.send_raw(Message::Close(Some(goodbye))).await?;
+        self.send_raw(Message::Close(Some(close_frame))).await?;
         self.closed().await
     }
 
@@ -102,33 +102,41 @@ impl Socket {
         Ok(tokio::time::timeout(HANG_GUARD, self.stream.send(message)).await??)
     }
 
-    /// The next message.
+    /// Returns the next message, parsed.
     pub async fn next(&mut self) -> anyhow::Result<Value> {
-        match self.next_frame().await?.context("the server hung up")? {
+        match self
+            .next_frame()
+            .await?
+            .context("the server closed the connection")?
+        {
             Message::Text(text) => Ok(serde_json::from_str(&text)?),
-            other => bail!("not a message: {other:?}"),
+            other => bail!("not a text message: {other:?}"),
         }
     }
 
-    /// The next message, unread.
+    /// Returns the next message as text, unparsed.
     pub async fn next_text(&mut self) -> anyhow::Result<String> {
-        match self.next_frame().await?.context("the server hung up")? {
+        match self
+            .next_frame()
+            .await?
+            .context("the server closed the connection")?
+        {
             Message::Text(text) => Ok(text.to_string()),
-            other => bail!("not a message: {other:?}"),
+            other => bail!("not a text message: {other:?}"),
         }
     }
 
-    /// The next message, or the code with which the server hung up.
+    /// Returns the next message, or the close code if the server closed the connection.
     pub async fn next_or_close(&mut self) -> anyhow::Result<Result<Value, Option<u16>>> {
         match self.next_frame().await {
             Ok(Some(Message::Text(text))) => Ok(Ok(serde_json::from_str(&text)?)),
             Ok(Some(Message::Close(frame))) => Ok(Err(frame.map(|frame| frame.code.into()))),
-            Ok(Some(other)) => bail!("not a message: {other:?}"),
+            Ok(Some(other)) => bail!("not a text message: {other:?}"),
             Ok(None) | Err(_) => Ok(Err(None)),
         }
     }
 
-    /// The next message of this type; others are passed over.
+    /// Returns the next message of this type and skips all others.
     pub async fn next_of(&mut self, kind: &str) -> anyhow::Result<Value> {
         loop {
             let message = self.next().await?;
@@ -138,7 +146,7 @@ impl Socket {
         }
     }
 
-    /// Sends a request and waits for the message that carries its id.
+    /// Sends a request and waits for the response with its id.
     pub async fn ask(&mut self, mut message: Value) -> anyhow::Result<Value> {
         static NEXT: AtomicU64 = AtomicU64::new(1);
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
@@ -153,7 +161,7 @@ impl Socket {
         }
     }
 
-    /// The code with which the server closes; messages before that are passed over.
+    /// Skips messages until the server closes the connection and returns the close code.
     pub async fn closed(&mut self) -> anyhow::Result<Option<u16>> {
         loop {
             match self.next_frame().await {
@@ -167,7 +175,7 @@ impl Socket {
     async fn next_frame(&mut self) -> anyhow::Result<Option<Message>> {
         loop {
             let next = tokio::time::timeout(HANG_GUARD, self.stream.next());
-            match next.await.context("nothing came")?.transpose()? {
+            match next.await.context("no message arrived")?.transpose()? {
                 Some(Message::Pong(_)) => {}
                 next => return Ok(next),
             }

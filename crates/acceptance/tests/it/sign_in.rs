@@ -216,7 +216,7 @@ async fn ctrl_c_stop_close_and_kill_end_the_sign_in_processes() -> Result<()> {
             .as_str()
             .unwrap_or_default()
             .contains("the sign-in was cancelled"),
-        "{given_up}"
+        "{stopped}"
     );
     until_logins(&setup, 0).await?;
 

@@ -1,8 +1,8 @@
-//! Files that were cut short or have a wrong byte: what there was is kept somewhere, the rest is served, and what is
-//! added next can be read.
+//! Truncated files and files with a wrong byte: their content is kept, everything else is served, and what is added
+//! afterwards can be read.
 //!
-//! Every length and every byte are thousands of starts, so the hub is opened here without its doors; a few go through
-//! the door as well.
+//! Testing every length and every byte takes thousands of starts, so the hub is opened directly here, without HTTP;
+//! one test goes through the whole server.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -16,17 +16,17 @@ use store::{DataDir, OpenError};
 use testkit::{Conversation, HANG_GUARD, Person, ServerSetup, files_in, times};
 use wire::{ChatEntry, PermissionPolicy};
 
-/// A data directory as a killed server left it.
-struct Golden {
+/// A copy of the data directory of a killed server.
+struct Snapshot {
     setup: ServerSetup,
     folder: String,
     files: Vec<(PathBuf, Vec<u8>)>,
-    /// What each session's window would show.
+    /// The entries of each session, as shown before the kill.
     conversations: Vec<Vec<Value>>,
 }
 
-impl Golden {
-    /// Two sessions: one at rest, one in the middle of a turn.
+impl Snapshot {
+    /// Creates two sessions: one idle, one in the middle of a turn.
     async fn new() -> Result<Self> {
         let setup = ServerSetup::new()?.with_scripted_agent("")?;
         let folder = setup.folder("app")?;
@@ -54,32 +54,37 @@ impl Golden {
     fn find(&self, is_it: impl Fn(&str) -> bool) -> Result<&(PathBuf, Vec<u8>)> {
         let name = |path: &Path| path.to_string_lossy().into_owned();
         let mut files = self.files.iter();
-        files.find(|(path, _)| is_it(&name(path))).context("a file")
+        files
+            .find(|(path, _)| is_it(&name(path)))
+            .context("expected a file")
     }
 
-    /// The directory anew, with other bytes in one file.
+    /// Restores the directory, with other bytes in one file.
     fn put(&self, damaged: &Path, bytes: &[u8]) -> Result<()> {
         let dir = self.setup.data_dir();
         std::fs::remove_dir_all(&dir)?;
         for (path, content) in &self.files {
-            std::fs::create_dir_all(path.parent().context("a folder")?)?;
+            std::fs::create_dir_all(path.parent().context("expected a folder")?)?;
             let content = if path == damaged { bytes } else { content };
             std::fs::write(path, content)?;
         }
         Ok(())
     }
 
-    /// Opens what is there, looks, adds, and looks again.
+    /// Opens the damaged directory, reads it, runs a turn, and reads it again.
     async fn check(&self, damaged: &Path, bytes: &[u8]) -> Result<()> {
         self.put(damaged, bytes)?;
         let hub = match open(&self.setup.data_dir()) {
             Ok(hub) => hub,
-            // A version from the future: nothing may be touched.
+            // A file of a newer version: nothing may be changed.
             Err(HubError::Open(OpenError::Newer { .. })) => {
-                ensure!(std::fs::read(damaged)? == bytes, "touched");
+                ensure!(
+                    std::fs::read(damaged)? == bytes,
+                    "the file of a newer version was changed"
+                );
                 return Ok(());
             }
-            Err(error) => bail!("it does not start: {error}"),
+            Err(error) => bail!("the hub does not open: {error}"),
         };
         let _ = hub.add_project(&self.folder, Origin::default()).await;
         let mut shown = vec![];
@@ -87,17 +92,20 @@ impl Golden {
             shown.push((id.clone(), history(&hub, &id).await?));
         }
         for conversation in &self.conversations {
-            let most = shown.iter().map(|(_, now)| alike(conversation, now)).max();
+            let most = shown
+                .iter()
+                .map(|(_, now)| count_unchanged(conversation, now))
+                .max();
             let lost = conversation.len() - most.unwrap_or(0);
-            // Of a file of lines, each line that is not as it was; in a live file also the one whose number it took.
+            // In a file of lines every changed line may be lost; in a live log also the line whose number it took.
             let expected = match damaged.extension() {
                 Some(end) if end == "jsonl" => self.may_be_lost(damaged, bytes)?,
                 _ => 0,
             };
             ensure!(lost <= expected, "{lost} entries are lost: {shown:?}");
         }
-        let (id, _) = shown.last().context("a session")?;
-        add(&hub, id).await.context("adding")?;
+        let (id, _) = shown.last().context("expected a session")?;
+        add(&hub, id).await.context("running a turn")?;
         hub.close().await;
         hub.agents().shut_down().await;
         drop(hub);
@@ -124,10 +132,13 @@ impl Golden {
         Ok(if live { 2 * changed } else { changed })
     }
 
-    /// What was in the file is still in it, or in one that was set aside for it. A list that could be read may have been
-    /// written anew, and a turn of which every line could be read is in the conversation by now.
+    /// Checks that the file's content is still in it or in a copy that was set aside. Exempt are a readable list,
+    /// which may have been rewritten, and a live log with readable lines only, which is merged into the transcript.
     fn kept(&self, damaged: &Path, bytes: &[u8], shown: &[(String, Vec<Value>)]) -> Result<()> {
-        let name = damaged.file_name().context("a name")?.to_string_lossy();
+        let name = damaged
+            .file_name()
+            .context("expected a name")?
+            .to_string_lossy();
         let now = files_in(&self.setup.data_dir())?;
         let there = now.iter().any(|(path, content)| {
             let its = path.file_name().unwrap_or_default().to_string_lossy();
@@ -139,12 +150,15 @@ impl Golden {
             false => is_json(bytes),
             true => name.ends_with(".live.jsonl") && lines.all(is_json),
         };
-        ensure!(there || read, "the bytes are gone; shown was {shown:?}");
+        ensure!(
+            there || read,
+            "the content of the damaged file is gone; the sessions shown were {shown:?}"
+        );
         Ok(())
     }
 }
 
-/// Whether this message was answered, and its turn has ended.
+/// Whether the message was answered and its turn has ended.
 fn answered(seen: &Conversation, request_id: &str) -> bool {
     let mut entries = seen.entries.iter();
     let sent = entries.any(|entry| entry["requestId"] == request_id);
@@ -152,8 +166,8 @@ fn answered(seen: &Conversation, request_id: &str) -> bool {
     said && entries.any(|entry| entry["type"] == "turn") && !seen.is_running()
 }
 
-/// How many of the old entries are there as they were.
-fn alike(before: &[Value], now: &[Value]) -> usize {
+/// Number of entries of `before` that are in `now` unchanged.
+fn count_unchanged(before: &[Value], now: &[Value]) -> usize {
     let same = |entry: &&Value| {
         let found = now
             .iter()
@@ -178,7 +192,7 @@ fn open(dir: &Path) -> Result<Hub, HubError> {
         data_dir: DataDir::prepare(dir)?,
         home: None,
         agents: AgentSetup {
-            // No agent is ever found, so that each turn ends at once.
+            // No agent is found, so that each turn ends at once.
             catalog: Catalog::new("".into(), None, None),
             keepers: Keepers::new("/nowhere", dir),
             env: vec![],
@@ -216,7 +230,7 @@ async fn history(hub: &Hub, id: &str) -> Result<Vec<Value>> {
     }
 }
 
-/// A turn, which fails for want of an agent and is written all the same.
+/// Runs a turn, which fails because there is no agent and is recorded all the same.
 async fn add(hub: &Hub, id: &str) -> Result<()> {
     let (feed, mut reader) = hub::feed(2);
     hub.sessions()
@@ -237,10 +251,10 @@ async fn add(hub: &Hub, id: &str) -> Result<()> {
     }
 }
 
-/// Every length and every byte of a file, or as many of them as there is time for.
+/// Truncates a file at every length and flips bits in every byte; the short form takes a sample.
 async fn every_damage(is_it: impl Fn(&str) -> bool) -> Result<()> {
-    let golden = Golden::new().await?;
-    let (path, bytes) = golden.find(is_it)?;
+    let snapshot = Snapshot::new().await?;
+    let (path, bytes) = snapshot.find(is_it)?;
     let mut cases = 0;
     for at in (0..bytes.len()).step_by(times(61, 1)) {
         let mut damages = vec![bytes[..at].to_vec()];
@@ -251,7 +265,7 @@ async fn every_damage(is_it: impl Fn(&str) -> bool) -> Result<()> {
         }
         for damaged in &damages {
             cases += 1;
-            let checked = golden.check(path, damaged).await;
+            let checked = snapshot.check(path, damaged).await;
             checked.with_context(|| {
                 format!(
                     "byte {at} of {}: {}",
@@ -261,53 +275,53 @@ async fn every_damage(is_it: impl Fn(&str) -> bool) -> Result<()> {
             })?;
         }
     }
-    eprintln!("{cases} damages of {} bytes", bytes.len());
+    eprintln!("{cases} damaged versions of {} bytes", bytes.len());
     Ok(())
 }
 
 #[tokio::test]
-async fn any_damage_to_the_list_of_projects_is_survived() -> Result<()> {
+async fn damaged_project_list_loses_no_session() -> Result<()> {
     every_damage(|name| name.ends_with("/projects.json")).await
 }
 
 #[tokio::test]
-async fn any_damage_to_the_list_of_sessions_is_survived() -> Result<()> {
+async fn damaged_session_index_loses_no_session() -> Result<()> {
     every_damage(|name| name.ends_with("/sessions.json")).await
 }
 
 #[tokio::test]
-async fn any_damage_to_a_transcript_is_survived() -> Result<()> {
+async fn damaged_transcript_loses_only_the_damaged_lines() -> Result<()> {
     every_damage(|name| name.contains("/sessions/") && !name.contains(".live.")).await
 }
 
 #[tokio::test]
-async fn any_damage_to_a_turn_in_flight_is_survived() -> Result<()> {
+async fn damaged_live_log_loses_only_the_damaged_lines() -> Result<()> {
     every_damage(|name| name.ends_with(".live.jsonl")).await
 }
 
 #[tokio::test]
-async fn a_damaged_file_does_not_keep_the_others_from_being_served_at_the_door() -> Result<()> {
-    let golden = Golden::new().await?;
-    for (path, bytes) in &golden.files {
+async fn server_with_a_damaged_file_serves_the_others() -> Result<()> {
+    let snapshot = Snapshot::new().await?;
+    for (path, bytes) in &snapshot.files {
         let name = path.to_string_lossy();
         if !name.ends_with(".json") && !name.ends_with(".jsonl") {
             continue;
         }
         for at in [0, bytes.len() / 2, bytes.len().saturating_sub(1)] {
-            golden.put(path, &bytes[..at])?;
-            let server = golden
+            snapshot.put(path, &bytes[..at])?;
+            let server = snapshot
                 .setup
                 .start()
                 .await
                 .with_context(|| format!("{name} {at}"))?;
-            let mut person = Person::at(&server, &golden.folder).await?;
+            let mut person = Person::at(&server, &snapshot.folder).await?;
             let listed = person.list(false).await?;
             let least = if name.contains("/sessions/") { 1 } else { 2 };
             ensure!(listed.len() >= least, "{name} {at}: {listed:?}");
             for item in &listed {
-                let id = item["id"].as_str().context("an id")?;
+                let id = item["id"].as_str().context("expected an id")?;
                 let mut talk = person.open(id).await?;
-                // What the agent remembers may take the place of what is lost, just now: turns cannot be counted.
+                // The agent's replay may replace lost entries meanwhile, so that counting turns would be unreliable.
                 let sent = format!("after-{id}");
                 person.send_as(&talk, "say after", &sent).await?;
                 person

@@ -1,8 +1,11 @@
-//! The stand-in model by itself, for real agents started by hand: `stand-in-model [PORT]`.
+//! The stand-in model as a program, for real agents started by hand: `stand-in-model [PORT]`.
 //!
-//! Prints its address and runs until it is ended. What it does is said in `testkit::model`.
+//! Prints its address and runs until it is killed. `testkit::model` describes its behaviour.
 
-#![expect(clippy::print_stdout, reason = "the address is what it is asked for")]
+#![expect(
+    clippy::print_stdout,
+    reason = "the address is the output of this program"
+)]
 
 use testkit::model::StandInModel;
 

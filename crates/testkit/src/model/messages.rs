@@ -1,25 +1,25 @@
-//! Anthropic's Messages: what Claude Code asks, and what it is answered.
+//! Anthropic's Messages API: parses Claude Code's requests and writes the responses.
 
 use axum::Json;
 use axum::extract::State;
 use axum::response::Response;
 use serde_json::{Value, json};
 
-use super::scenario::{Answer, Asked, Speech, Work, decide};
-use super::speech::{Event, Said, fresh_id, stream_of, whole};
-use super::{Heard, refusal};
+use super::scenario::{Answer, ModelRequest, Speech, Work, decide};
+use super::speech::{Event, Exchange, fresh_id, stream_of, whole};
+use super::{RequestLog, refusal};
 
-/// How Claude Code begins when it asks what the person might say next.
-const GUESS: &str = "[SUGGESTION MODE";
+/// Start of the request in which Claude Code asks for a suggestion of the user's next message.
+const SUGGESTION_PREFIX: &str = "[SUGGESTION MODE";
 
 pub(super) async fn count_tokens() -> Json<Value> {
     Json(json!({"input_tokens": 100}))
 }
 
-pub(super) async fn answer(State(heard): State<Heard>, Json(request): Json<Value>) -> Response {
-    let asked = asked(&request);
-    let said = Said::new(&asked.prompt, &request["model"], asked.aside);
-    heard.add(said.clone());
+pub(super) async fn answer(State(log): State<RequestLog>, Json(request): Json<Value>) -> Response {
+    let asked = parse(&request);
+    let exchange = Exchange::new(&asked.prompt, &request["model"], asked.aside);
+    log.add(exchange.clone());
     match decide(&asked, |work| calls(work).len()) {
         Answer::Refused(status) => {
             let kind = match status {
@@ -28,37 +28,37 @@ pub(super) async fn answer(State(heard): State<Heard>, Json(request): Json<Value
                 500.. => "api_error",
                 _ => "invalid_request_error",
             };
-            refusal(status, kind, "the stand-in model was told to refuse")
+            refusal(status, kind, "the prompt told the stand-in model to refuse")
         }
         Answer::Spoken(speech) => {
-            heard.meet(speech.meet).await;
+            log.meet(speech.meet).await;
             if request["stream"] != true {
                 return whole(
                     &message(&request, &speech.pieces.concat()),
                     speech.cut,
-                    &said,
+                    &exchange,
                 );
             }
             let events = events(&request, &speech, asked.results.len());
-            stream_of(events, speech.cut, said)
+            stream_of(events, speech.cut, exchange)
         }
     }
 }
 
-fn asked(request: &Value) -> Asked {
-    let mut asked = Asked {
+fn parse(request: &Value) -> ModelRequest {
+    let mut asked = ModelRequest {
         aside: request["tools"].as_array().is_none_or(Vec::is_empty),
-        ..Asked::default()
+        ..ModelRequest::default()
     };
     for message in request["messages"].as_array().into_iter().flatten() {
-        // Agents add what they think the model should know as a role of its own.
+        // Agents pass extra context under roles of their own.
         let Some(role @ ("user" | "assistant")) = message["role"].as_str() else {
             continue;
         };
         let blocks = blocks(&message["content"]);
         let texts = blocks.iter().filter(|block| block["type"] == "text");
         let texts = texts.filter_map(|block| block["text"].as_str());
-        let text = spoken(texts);
+        let text = joined_text(texts);
         if role == "assistant" {
             asked.since.extend(text);
             continue;
@@ -66,15 +66,15 @@ fn asked(request: &Value) -> Asked {
         let results = blocks.iter().filter(|block| block["type"] == "tool_result");
         asked.results.extend(results.map(result));
         if let Some(text) = text {
-            asked.aside |= text.starts_with(GUESS);
+            asked.aside |= text.starts_with(SUGGESTION_PREFIX);
             let pictures = blocks.iter().filter(|block| block["type"] == "image");
-            asked.hear(text, pictures.count());
+            asked.add_prompt(text, pictures.count());
         }
     }
     asked
 }
 
-/// A content is a list of blocks, or a text that stands for one.
+/// Content is a list of blocks, or a string that stands for one text block.
 fn blocks(content: &Value) -> Vec<Value> {
     match content {
         Value::Array(list) => list.clone(),
@@ -83,10 +83,12 @@ fn blocks(content: &Value) -> Vec<Value> {
     }
 }
 
-/// What a person wrote, without what the agent put beside it in brackets.
-pub(super) fn spoken<'text>(texts: impl Iterator<Item = &'text str>) -> Option<String> {
+/// The text of a message, without the context that agents add in brackets; `None` if nothing is left.
+pub(super) fn joined_text<'text>(texts: impl Iterator<Item = &'text str>) -> Option<String> {
     let texts: Vec<&str> = texts
-        .filter(|text| !text.trim_start().starts_with(['<', '[']) || text.starts_with(GUESS))
+        .filter(|text| {
+            !text.trim_start().starts_with(['<', '[']) || text.starts_with(SUGGESTION_PREFIX)
+        })
         .collect();
     Some(texts.join("\n")).filter(|text| !text.trim().is_empty())
 }
@@ -97,7 +99,7 @@ fn result(block: &Value) -> String {
     texts.collect::<Vec<_>>().join("\n")
 }
 
-/// Claude Code edits only what it has read.
+/// The tool calls for a piece of work. Claude Code edits a file only after it has read it.
 fn calls(work: &Work) -> Vec<(&'static str, Value)> {
     match work {
         Work::Run { command, .. } => {
@@ -124,7 +126,7 @@ fn calls(work: &Work) -> Vec<(&'static str, Value)> {
     }
 }
 
-/// An answer as one object; before a stream there is nothing in it yet.
+/// A response object; for the start of a stream its content is empty.
 fn message(request: &Value, text: &str) -> Value {
     let content = match text {
         "" => json!([]),

@@ -1,31 +1,31 @@
-//! A model that answers on loopback in the place of a provider, so that real agents can be driven
-//! whole: prompt, stream, tools, errors.
+//! A model server on loopback that replaces a provider, so that real agents can be tested end to end:
+//! prompt, stream, tools, errors.
 //!
-//! It speaks Anthropic's Messages (`POST /v1/messages`) and OpenAI's Responses (`POST /v1/responses`),
-//! streamed. What it does is written in the last prompt: the last line that begins with one of these
-//! words decides.
+//! It implements Anthropic's Messages API (`POST /v1/messages`) and OpenAI's Responses API
+//! (`POST /v1/responses`), streamed. The prompt controls the response: the last line of the prompt that
+//! begins with one of these words decides.
 //!
-//! | words | what it does |
+//! | words | response |
 //! |---|---|
-//! | `say TEXT` | says the text |
-//! | `markdown` | says a page of markdown: headings, code, a table, a list |
-//! | `think TEXT` | thinks the text, then says that it has |
-//! | `run COMMAND` | runs it, then says what the last line of its output was |
-//! | `ask COMMAND` | the same, with the person's leave asked for where the agent lets a model ask |
-//! | `write PATH TEXT` | makes a file of one line |
-//! | `edit PATH OLD => NEW` | changes a text in a file |
-//! | `question TEXT \| A \| B` | has the person choose, then says what the tool said about it |
-//! | `slow COUNT` | says that many numbered words, 20 in a second |
-//! | `meet COUNT` | waits until that many requests have said so, then answers them all |
-//! | `refuse STATUS` | answers with that HTTP status, as the provider would |
-//! | `cut` | says half a sentence and hangs up |
-//! | `recall` | says every earlier prompt it was handed, and what it was handed as its own answers |
-//! | `look` | says how many pictures came with the prompt |
-//! | anything else | says what was said |
+//! | `say TEXT` | the text |
+//! | `markdown` | a page of markdown: headings, code, a table, a list |
+//! | `think TEXT` | the text as a thought, then a short message |
+//! | `run COMMAND` | a tool call that runs the command, then the last line of its output |
+//! | `ask COMMAND` | the same, with a request for the user's approval if the agent's tool has one |
+//! | `write PATH TEXT` | a tool call that creates a file with one line |
+//! | `edit PATH OLD => NEW` | a tool call that replaces a text in a file |
+//! | `question TEXT \| A \| B` | a tool call that lets the user choose, then the tool's result |
+//! | `slow COUNT` | that many numbered words, 20 per second |
+//! | `meet COUNT` | waits until that many `meet` requests are pending, then answers them all |
+//! | `refuse STATUS` | that HTTP status, with the provider's error format |
+//! | `cut` | half a sentence, then the connection is dropped |
+//! | `recall` | every earlier prompt and response that the request contains |
+//! | `look` | the number of images in the prompt |
+//! | anything else | the prompt itself |
 //!
-//! An agent's asides, such as the wish for a title, are answered with [`TITLE`] and with none of the
-//! above: Claude Code's have no tools, or ask what the person might say next; Codex's want a schema. `GET /said` lists what was said, and to which prompt: what a
-//! screen should show is compared with that.
+//! Side requests of an agent, such as for a session title, are always answered with [`TITLE`]. Claude Code's
+//! have no tools or ask for a suggestion of the user's next message; Codex's contain an output schema.
+//! `GET /said` lists all exchanges, so that a test can compare what a page shows with what was sent.
 
 mod messages;
 mod responses;
@@ -46,54 +46,49 @@ use tokio::net::TcpListener;
 use tokio::sync::watch;
 
 pub use scenario::{MARKDOWN, TITLE};
-use speech::Said;
+use speech::Exchange;
 
-/// Pictures come inside a request.
+/// Maximum request size; images are inside the request.
 const REQUEST_MAX: usize = 64 << 20;
-/// What is remembered of what was said.
-const SAID_MAX: usize = 4096;
+/// Maximum number of exchanges kept for `/said`.
+const EXCHANGES_MAX: usize = 4096;
 
-/// A running one. It ends with the value.
+/// A running stand-in model. It stops when the value is dropped.
 pub struct StandInModel {
     address: SocketAddr,
-    heard: Heard,
+    log: RequestLog,
     task: tokio::task::JoinHandle<()>,
 }
 
 impl StandInModel {
-    /// On the given port, or on any that is free if that is 0.
+    /// Starts on the given port, or on any free port if it is 0.
     pub async fn start(port: u16) -> anyhow::Result<Self> {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port)).await?;
         let address = listener.local_addr()?;
-        let heard = Heard::default();
+        let log = RequestLog::default();
         let routes = Router::new()
             .route("/v1/messages", post(messages::answer))
             .route("/v1/messages/count_tokens", post(messages::count_tokens))
             .route("/v1/responses", post(responses::answer))
             .route("/said", get(said))
             .layer(DefaultBodyLimit::max(REQUEST_MAX))
-            .with_state(heard.clone());
+            .with_state(log.clone());
         let task = tokio::spawn(async move {
             let _ = axum::serve(listener, routes).await;
         });
-        Ok(Self {
-            address,
-            heard,
-            task,
-        })
+        Ok(Self { address, log, task })
     }
 
-    /// For `ANTHROPIC_BASE_URL`; with `/v1` for providers in OpenAI's way.
+    /// The value for `ANTHROPIC_BASE_URL`; OpenAI's base URL has `/v1` appended.
     pub fn url(&self) -> String {
         format!("http://{}", self.address)
     }
 
-    /// What was said so far: the prompt and the words, as far as they were sent.
+    /// All exchanges except side requests: the prompt, and the response text sent so far.
     pub fn said(&self) -> Vec<(String, String)> {
-        let said = self.heard.list();
-        let whole = said.iter().filter(|said| !said.aside);
-        whole
-            .map(|said| (said.prompt.clone(), said.text()))
+        let said = self.log.list();
+        let main = said.iter().filter(|said| !said.aside);
+        main.map(|said| (said.prompt.clone(), said.text()))
             .collect()
     }
 
@@ -109,29 +104,29 @@ impl Drop for StandInModel {
     }
 }
 
-/// What was asked and said so far, the newest [`SAID_MAX`] of it.
+/// The newest [`EXCHANGES_MAX`] exchanges.
 #[derive(Clone, Default)]
-struct Heard {
-    list: Arc<Mutex<VecDeque<Said>>>,
-    /// How many came to meet others.
+struct RequestLog {
+    list: Arc<Mutex<VecDeque<Exchange>>>,
+    /// Number of `meet` requests received.
     met: Arc<watch::Sender<usize>>,
 }
 
-impl Heard {
-    fn add(&self, said: Said) {
+impl RequestLog {
+    fn add(&self, said: Exchange) {
         let mut list = self.list.lock().unwrap_or_else(PoisonError::into_inner);
-        if list.len() == SAID_MAX {
+        if list.len() == EXCHANGES_MAX {
             list.pop_front();
         }
         list.push_back(said);
     }
 
-    fn list(&self) -> Vec<Said> {
+    fn list(&self) -> Vec<Exchange> {
         let list = self.list.lock().unwrap_or_else(PoisonError::into_inner);
         list.iter().cloned().collect()
     }
 
-    /// Returns when a multiple of `count` has come.
+    /// Waits until the group of `count` requests that this one belongs to is complete.
     async fn meet(&self, count: usize) {
         if count == 0 {
             return;
@@ -147,12 +142,12 @@ impl Heard {
     }
 }
 
-async fn said(State(heard): State<Heard>) -> Json<Value> {
-    let list = heard.list();
-    Json(list.iter().map(Said::to_json).collect())
+async fn said(State(log): State<RequestLog>) -> Json<Value> {
+    let list = log.list();
+    Json(list.iter().map(Exchange::to_json).collect())
 }
 
-/// A provider's no, in the shape that both kinds use.
+/// An error response in the format that both providers share.
 fn refusal(status: u16, kind: &str, message: &str) -> Response {
     let body = json!({"type": "error", "error": {"type": kind, "code": kind, "message": message}});
     let mut response = Response::new(body.to_string().into());
@@ -169,7 +164,7 @@ fn refusal(status: u16, kind: &str, message: &str) -> Response {
 mod tests {
     use super::*;
 
-    async fn asked(model: &StandInModel, path: &str, request: Value) -> crate::HttpResponse {
+    async fn post_request(model: &StandInModel, path: &str, request: Value) -> crate::HttpResponse {
         let head = [
             format!("POST {path} HTTP/1.1"),
             format!("Host: {}", model.address),
@@ -192,13 +187,13 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn both_protocols_say_the_same() {
+    async fn both_protocols_send_the_same_text() {
         let model = StandInModel::start(0).await.unwrap();
         for (path, request, end) in [
             ("/v1/messages", message("say Hello."), "message_stop"),
             ("/v1/responses", input("say Hello."), "response.completed"),
         ] {
-            let answer = asked(&model, path, request).await;
+            let answer = post_request(&model, path, request).await;
             assert_eq!(answer.status, 200, "{path}");
             assert!(answer.text().contains(end), "{}", answer.text());
         }
@@ -207,27 +202,33 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_cut_answer_has_no_end_and_a_refusal_its_status() {
+    async fn cut_response_has_no_end_and_refusal_has_its_status() {
         let model = StandInModel::start(0).await.unwrap();
         for (path, ask) in [
             ("/v1/messages", message as fn(&str) -> Value),
             ("/v1/responses", input),
         ] {
-            let cut = asked(&model, path, ask("cut")).await.text();
+            let cut = post_request(&model, path, ask("cut")).await.text();
             assert!(cut.contains("not be"), "{cut}");
             assert!(!cut.ends_with("0\r\n\r\n"), "{cut}");
-            assert_eq!(asked(&model, path, ask("refuse 429")).await.status, 429);
+            assert_eq!(
+                post_request(&model, path, ask("refuse 429")).await.status,
+                429
+            );
         }
     }
 
     #[tokio::test]
-    async fn those_who_meet_are_answered_together() {
+    async fn meet_requests_are_answered_together() {
         let model = StandInModel::start(0).await.unwrap();
-        let first = asked(&model, "/v1/messages", message("meet 2"));
+        let first = post_request(&model, "/v1/messages", message("meet 2"));
         let mut first = std::pin::pin!(first);
         let alone = tokio::time::timeout(std::time::Duration::from_millis(200), &mut first).await;
-        assert!(alone.is_err(), "it did not wait");
-        let second = asked(&model, "/v1/responses", input("meet 2")).await;
+        assert!(
+            alone.is_err(),
+            "the first request was answered before the second arrived"
+        );
+        let second = post_request(&model, "/v1/responses", input("meet 2")).await;
         assert_eq!((first.await.status, second.status), (200, 200));
     }
 }

@@ -1,19 +1,19 @@
-//! OpenAI's Responses: what Codex asks, and what it is answered.
+//! OpenAI's Responses API: parses Codex's requests and writes the responses.
 
 use axum::Json;
 use axum::extract::State;
 use axum::response::Response;
 use serde_json::{Value, json};
 
-use super::messages::spoken;
-use super::scenario::{Answer, Asked, Speech, Work, decide};
-use super::speech::{Event, Said, fresh_id, stream_of};
-use super::{Heard, refusal};
+use super::messages::joined_text;
+use super::scenario::{Answer, ModelRequest, Speech, Work, decide};
+use super::speech::{Event, Exchange, fresh_id, stream_of};
+use super::{RequestLog, refusal};
 
-pub(super) async fn answer(State(heard): State<Heard>, Json(request): Json<Value>) -> Response {
-    let asked = asked(&request);
-    let said = Said::new(&asked.prompt, &request["model"], asked.aside);
-    heard.add(said.clone());
+pub(super) async fn answer(State(log): State<RequestLog>, Json(request): Json<Value>) -> Response {
+    let asked = parse(&request);
+    let exchange = Exchange::new(&asked.prompt, &request["model"], asked.aside);
+    log.add(exchange.clone());
     match decide(&asked, |_| 1) {
         Answer::Refused(status) => {
             let kind = match status {
@@ -21,19 +21,19 @@ pub(super) async fn answer(State(heard): State<Heard>, Json(request): Json<Value
                 500.. => "server_error",
                 _ => "invalid_request_error",
             };
-            refusal(status, kind, "the stand-in model was told to refuse")
+            refusal(status, kind, "the prompt told the stand-in model to refuse")
         }
         Answer::Spoken(speech) => {
-            heard.meet(speech.meet).await;
-            stream_of(events(&request, &speech), speech.cut, said)
+            log.meet(speech.meet).await;
+            stream_of(events(&request, &speech), speech.cut, exchange)
         }
     }
 }
 
-fn asked(request: &Value) -> Asked {
-    let mut asked = Asked {
+fn parse(request: &Value) -> ModelRequest {
+    let mut asked = ModelRequest {
         aside: !request["text"]["format"].is_null(),
-        ..Asked::default()
+        ..ModelRequest::default()
     };
     for item in request["input"].as_array().into_iter().flatten() {
         if item["type"]
@@ -44,12 +44,12 @@ fn asked(request: &Value) -> Asked {
             continue;
         }
         let parts = || item["content"].as_array().into_iter().flatten();
-        let text = spoken(parts().filter_map(|part| part["text"].as_str()));
+        let text = joined_text(parts().filter_map(|part| part["text"].as_str()));
         match (item["role"].as_str(), text) {
             (Some("assistant"), text) => asked.since.extend(text),
             (Some("user"), Some(text)) => {
                 let pictures = parts().filter(|part| part["type"] == "input_image");
-                asked.hear(text, pictures.count());
+                asked.add_prompt(text, pictures.count());
             }
             _ => {}
         }
@@ -57,13 +57,13 @@ fn asked(request: &Value) -> Asked {
     asked
 }
 
-/// For its newer models Codex offers the tools inside of the input, to be called by JavaScript.
+/// Whether the model must call tools by JavaScript: for newer models Codex lists its tools inside the input.
 fn wants_scripts(request: &Value) -> bool {
     let items = request["input"].as_array();
     items.is_some_and(|items| items.iter().any(|item| item["type"] == "additional_tools"))
 }
 
-/// A text, or a list of parts.
+/// The text of a tool's output, which is a string or a list of parts.
 fn result(output: &Value) -> String {
     if let Some(text) = output.as_str() {
         return text.to_owned();
@@ -73,7 +73,7 @@ fn result(output: &Value) -> String {
     texts.collect::<Vec<_>>().join("\n")
 }
 
-/// The item of a call, finished. Patches and scripts are plain text, everything else is JSON.
+/// The finished item of a tool call. The input of patches and scripts is plain text, all other input is JSON.
 fn call(work: &Work, scripts: bool) -> Value {
     let plain = |name: &str, input: String| {
         json!({"id": fresh_id("ctc"), "type": "custom_tool_call", "status": "completed", "call_id": fresh_id("call"),
@@ -126,7 +126,7 @@ fn events(request: &Value, speech: &Speech) -> Vec<Event> {
     )];
     if let Some(thought) = &speech.thought {
         let item = json!({"id": fresh_id("rs"), "type": "reasoning", "summary": []});
-        let part = |kind: &str, more: Value| about(kind, &item, 0, "summary_index", more);
+        let part = |kind: &str, more: Value| part_event(kind, &item, 0, "summary_index", more);
         events.push(of_item("added", &item, 0));
         events.push(Event::new(part(
             "response.reasoning_summary_part.added",
@@ -148,7 +148,7 @@ fn events(request: &Value, speech: &Speech) -> Vec<Event> {
     let at = output.len();
     let mut item = json!({"id": fresh_id("msg"), "type": "message", "role": "assistant", "status": "in_progress", "content": []});
     events.push(of_item("added", &item, at));
-    let part = |kind: &str, more: Value| about(kind, &item, at, "content_index", more);
+    let part = |kind: &str, more: Value| part_event(kind, &item, at, "content_index", more);
     let empty = json!({"part": {"type": "output_text", "text": "", "annotations": []}});
     events.push(Event::new(part("response.content_part.added", empty)));
     for piece in &speech.pieces {
@@ -185,14 +185,14 @@ fn events(request: &Value, speech: &Speech) -> Vec<Event> {
     events
 }
 
-/// An item begins, or is there.
+/// The event that an item was `added` or is `done`.
 fn of_item(what: &str, item: &Value, at: usize) -> Event {
     let kind = format!("response.output_item.{what}");
     Event::new(json!({"type": kind, "output_index": at, "item": item}))
 }
 
-/// A change to the first part of an item.
-fn about(kind: &str, item: &Value, at: usize, part: &str, more: Value) -> Value {
+/// The data of an event about the first part of an item.
+fn part_event(kind: &str, item: &Value, at: usize, part: &str, more: Value) -> Value {
     let mut data = json!({"type": kind, "item_id": item["id"], "output_index": at, part: 0});
     for (name, value) in more.as_object().into_iter().flatten() {
         data[name] = value.clone();

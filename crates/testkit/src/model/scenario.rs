@@ -1,11 +1,11 @@
-//! What the stand-in model does about a prompt. Pure: no sockets, no clock, no protocol.
+//! How the stand-in model responds to a prompt. Pure: no sockets, no clock, no protocol.
 
 use std::time::Duration;
 
-/// What an aside is answered with, in the shape in which agents ask for a title.
+/// Response to a side request, in the format that agents expect for a title.
 pub const TITLE: &str = r#"{"title": "A talk with a stand-in"}"#;
 
-/// What `markdown` says.
+/// Response to `markdown`.
 pub const MARKDOWN: &str = "# A plan\n\nFirst *this*, then **that**, with `code` in between.\n\n\
 ```rust\nfn main() {\n    println!(\"<b>not bold</b> &amp; not an ampersand\");\n}\n```\n\n\
 | part | state |\n|---|---|\n| one | done |\n| two | open |\n\n\
@@ -13,28 +13,28 @@ pub const MARKDOWN: &str = "# A plan\n\nFirst *this*, then **that**, with `code`
 
 const ORDINARY_PACE: Duration = Duration::from_millis(2);
 const SLOW_PACE: Duration = Duration::from_millis(50);
-/// Characters in a piece of a stream.
-const PIECE: usize = 9;
+/// Characters per chunk of a stream.
+const CHUNK_CHARS: usize = 9;
 
-/// What an agent asked for, whichever protocol it used.
+/// A model request, independent of the protocol.
 #[derive(Debug, Default)]
-pub(super) struct Asked {
-    /// What the person wrote last.
+pub(super) struct ModelRequest {
+    /// The user's last prompt.
     pub(super) prompt: String,
-    /// Everything said before that, in order.
+    /// All earlier prompts and responses, in order.
     pub(super) before: Vec<String>,
-    /// What the model itself has said since the prompt.
+    /// The model's own messages since the last prompt.
     pub(super) since: Vec<String>,
-    /// What the tools called since the prompt gave back.
+    /// Results of the tool calls since the last prompt.
     pub(super) results: Vec<String>,
     pub(super) pictures: usize,
-    /// An agent's own errand, not the conversation.
+    /// Whether this is a side request of the agent and not part of the conversation.
     pub(super) aside: bool,
 }
 
-impl Asked {
-    /// What the person said, and whatever was said since the last time they did.
-    pub(super) fn hear(&mut self, prompt: String, pictures: usize) {
+impl ModelRequest {
+    /// Adds a prompt of the user; the previous prompt and the messages after it become history.
+    pub(super) fn add_prompt(&mut self, prompt: String, pictures: usize) {
         let earlier = std::mem::replace(&mut self.prompt, prompt);
         if !earlier.is_empty() {
             self.before.push(earlier);
@@ -55,16 +55,16 @@ pub(super) enum Answer {
 pub(super) struct Speech {
     pub(super) thought: Option<String>,
     pub(super) pieces: Vec<String>,
-    /// Between two pieces.
+    /// Pause between two chunks.
     pub(super) pace: Duration,
     pub(super) work: Option<Work>,
-    /// The connection ends before the answer does.
+    /// Whether the connection is dropped before the response is complete.
     pub(super) cut: bool,
-    /// It begins when this many wait for each other.
+    /// Number of requests that must be pending before this one is answered; 0 for no wait.
     pub(super) meet: usize,
 }
 
-/// What it wants done, for the protocol to turn into a call of a tool the agent offers.
+/// Work to be done by a tool; each protocol turns it into a call of a tool that the agent offers.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Work {
     Run {
@@ -80,15 +80,15 @@ pub(super) enum Work {
         old: String,
         new: String,
     },
-    /// The person is to choose.
+    /// A question to the user with a list of choices.
     Question {
         text: String,
         choices: Vec<String>,
     },
 }
 
-/// `steps` is how many calls a piece of work takes with the tools of this agent.
-pub(super) fn decide(asked: &Asked, steps: impl Fn(&Work) -> usize) -> Answer {
+/// Decides the response; `steps` is how many tool calls a piece of work takes with this agent's tools.
+pub(super) fn decide(asked: &ModelRequest, steps: impl Fn(&Work) -> usize) -> Answer {
     if asked.aside {
         return says(TITLE);
     }
@@ -140,7 +140,7 @@ pub(super) fn decide(asked: &Asked, steps: impl Fn(&Work) -> usize) -> Answer {
     }
 }
 
-/// The word that decides, and what follows it on its line.
+/// The command word that decides, and the rest of its line.
 fn command(prompt: &str) -> (&str, &str) {
     const WORDS: [&str; 14] = [
         "say", "markdown", "think", "run", "ask", "write", "edit", "question", "slow", "meet",
@@ -186,7 +186,7 @@ fn work(word: &str, rest: &str) -> Option<Work> {
     }
 }
 
-/// Agents put their own account of a command before what it printed.
+/// The last non-empty line; agents put their own description of a command before its output.
 fn last_line(result: &str) -> &str {
     let mut lines = result.lines().rev().map(str::trim);
     lines.find(|line| !line.is_empty()).unwrap_or("nothing")
@@ -206,7 +206,10 @@ fn speech(text: &str) -> Speech {
     let characters: Vec<char> = text.chars().collect();
     Speech {
         thought: None,
-        pieces: characters.chunks(PIECE).map(String::from_iter).collect(),
+        pieces: characters
+            .chunks(CHUNK_CHARS)
+            .map(String::from_iter)
+            .collect(),
         pace: ORDINARY_PACE,
         work: None,
         cut: false,
@@ -218,22 +221,22 @@ fn speech(text: &str) -> Speech {
 mod tests {
     use super::*;
 
-    fn said(asked: &Asked) -> String {
+    fn said(asked: &ModelRequest) -> String {
         match decide(asked, |_| 1) {
             Answer::Spoken(speech) => speech.pieces.concat(),
             Answer::Refused(status) => format!("refused {status}"),
         }
     }
 
-    fn prompt(text: &str) -> Asked {
-        Asked {
+    fn prompt(text: &str) -> ModelRequest {
+        ModelRequest {
             prompt: text.to_owned(),
-            ..Asked::default()
+            ..ModelRequest::default()
         }
     }
 
     #[test]
-    fn the_last_line_with_a_word_of_the_list_decides() {
+    fn last_line_with_a_command_word_decides() {
         assert_eq!(said(&prompt("say one\nsay two\nand nothing else")), "two");
         assert_eq!(said(&prompt("hello")), "You said: hello");
         assert_eq!(said(&prompt("please say one")), "You said: please say one");
@@ -242,12 +245,12 @@ mod tests {
     }
 
     #[test]
-    fn work_is_called_for_until_it_is_done() {
+    fn tool_calls_repeat_until_the_work_is_done() {
         let mut asked = prompt("edit a.txt old text => new text");
         let two_steps = |_: &Work| 2;
         for _ in 0..2 {
             let Answer::Spoken(speech) = decide(&asked, two_steps) else {
-                panic!("it refused");
+                panic!("the model refused");
             };
             let wanted = Work::Edit {
                 path: "a.txt".to_owned(),
@@ -258,14 +261,14 @@ mod tests {
             asked.results.push("first\n\nlast line\n".to_owned());
         }
         let Answer::Spoken(speech) = decide(&asked, two_steps) else {
-            panic!("it refused");
+            panic!("the model refused");
         };
         assert_eq!(speech.pieces.concat(), "The tool answered: last line");
         assert_eq!(speech.work, None);
     }
 
     #[test]
-    fn an_aside_is_answered_with_a_title_whatever_it_quotes() {
+    fn side_request_is_answered_with_the_title() {
         let mut asked = prompt("refuse 400");
         asked.aside = true;
         assert_eq!(said(&asked), TITLE);

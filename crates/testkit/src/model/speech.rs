@@ -1,4 +1,4 @@
-//! An answer on its way out: one server-sent event after the other, and what of it was really sent.
+//! Streams a response as server-sent events and records how much of it was sent.
 
 use std::collections::VecDeque;
 use std::io;
@@ -12,19 +12,19 @@ use axum::response::{IntoResponse, Response};
 use futures_util::stream;
 use serde_json::{Value, json};
 
-const BEFORE_CUT: Duration = Duration::from_millis(50);
+const DELAY_BEFORE_CUT: Duration = Duration::from_millis(50);
 
-/// One answer, growing while it is sent.
+/// One prompt and its response, which grows while it is sent.
 #[derive(Clone)]
-pub(super) struct Said {
+pub(super) struct Exchange {
     pub(super) prompt: String,
-    /// Which model the agent thinks it speaks to.
+    /// The model name in the agent's request.
     model: String,
     pub(super) aside: bool,
     text: Arc<Mutex<String>>,
 }
 
-impl Said {
+impl Exchange {
     pub(super) fn new(prompt: &str, model: &Value, aside: bool) -> Self {
         Self {
             prompt: prompt.to_owned(),
@@ -49,16 +49,16 @@ impl Said {
     }
 }
 
-/// One event of a stream.
+/// One server-sent event.
 pub(super) struct Event {
     data: Value,
-    /// What of the answer's text it carries.
+    /// The part of the response text that this event carries.
     text: String,
     after: Duration,
 }
 
 impl Event {
-    /// Its name is the type of its data, in both protocols.
+    /// In both protocols the event's name is the `type` of its data.
     pub(super) fn new(data: Value) -> Self {
         Self {
             data,
@@ -75,25 +75,25 @@ impl Event {
         }
     }
 
-    /// Its place in the stream.
+    /// Sets the event's position in the stream.
     pub(super) fn number(&mut self, number: usize) {
         self.data["sequence_number"] = number.into();
     }
 }
 
-/// An answer that is not streamed.
-pub(super) fn whole(answer: &Value, cut: bool, said: &Said) -> Response {
+/// A response that is not streamed.
+pub(super) fn whole(answer: &Value, cut: bool, exchange: &Exchange) -> Response {
     if cut {
-        return stream_of(vec![], true, said.clone());
+        return stream_of(vec![], true, exchange.clone());
     }
     let texts = answer["content"].as_array().into_iter().flatten();
     for text in texts.filter_map(|part| part["text"].as_str()) {
-        said.add(text);
+        exchange.add(text);
     }
     axum::Json(answer).into_response()
 }
 
-/// One that no other answer has, in this process or an earlier one: agents remember them.
+/// An id unique among all processes, because agents store ids.
 pub(super) fn fresh_id(kind: &str) -> String {
     static LAST: AtomicU64 = AtomicU64::new(0);
     let number = LAST.fetch_add(1, Ordering::Relaxed);
@@ -101,25 +101,25 @@ pub(super) fn fresh_id(kind: &str) -> String {
     format!("{kind}_{now:x}{number:04x}")
 }
 
-/// The events one after the other. A cut stream ends without an end.
-pub(super) fn stream_of(events: Vec<Event>, cut: bool, said: Said) -> Response {
-    let state = (VecDeque::from(events), said);
-    let body = stream::unfold(state, move |(mut events, said)| async move {
+/// Sends the events in order. A cut stream ends with an error instead of a regular end.
+pub(super) fn stream_of(events: Vec<Event>, cut: bool, exchange: Exchange) -> Response {
+    let state = (VecDeque::from(events), exchange);
+    let body = stream::unfold(state, move |(mut events, exchange)| async move {
         let Some(event) = events.pop_front() else {
             if !cut {
                 return None;
             }
-            // What was said before the end gets through.
-            tokio::time::sleep(BEFORE_CUT).await;
-            return Some((Err(io::Error::other("cut")), (events, said)));
+            // Give the client time to receive what was sent before the error.
+            tokio::time::sleep(DELAY_BEFORE_CUT).await;
+            return Some((Err(io::Error::other("cut")), (events, exchange)));
         };
         if !event.after.is_zero() {
             tokio::time::sleep(event.after).await;
         }
-        said.add(&event.text);
+        exchange.add(&event.text);
         let name = event.data["type"].as_str().unwrap_or_default();
         let text = format!("event: {name}\ndata: {}\n\n", event.data);
-        Some((Ok(text), (events, said)))
+        Some((Ok(text), (events, exchange)))
     });
     let mut response = Response::new(Body::from_stream(body));
     let kind = HeaderValue::from_static("text/event-stream");

@@ -1,4 +1,4 @@
-//! A client of the agent, one line at a time.
+//! An ACP client for the built-in agent, over pipes, one line per message.
 
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
@@ -11,7 +11,7 @@ use tokio::process::{Child, ChildStdin, ChildStdout, Command};
 
 use crate::agent_stdio::schema::Schema;
 
-/// A directory with a project and the agent's data, and the environment of its agents.
+/// A temporary directory with a project and the agent's data, and the environment of the agents started in it.
 pub(crate) struct Place {
     _dir: tempfile::TempDir,
     pub(crate) project: PathBuf,
@@ -70,15 +70,15 @@ impl Place {
         Agent::start(self.command())
     }
 
-    /// An agent that has been greeted by a client without file access and terminals.
-    pub(crate) async fn greeted(&self) -> Agent {
+    /// Starts and initializes an agent; the client offers neither file access nor terminals.
+    pub(crate) async fn start_initialized(&self) -> Agent {
         let mut agent = self.start();
-        agent.greet(json!({})).await;
+        agent.initialize(json!({})).await;
         agent
     }
 }
 
-/// How a client answers what the agent asks: the result, or an error to give.
+/// Handler for the agent's requests: returns a result or an error message; the result `Null` sends no response.
 type Answering = Box<dyn FnMut(&str, &Value) -> Result<Value, String> + Send>;
 
 /// A running agent.
@@ -88,20 +88,20 @@ pub(crate) struct Agent {
     lines: Lines<BufReader<ChildStdout>>,
     next_id: AtomicU64,
     schema: &'static Schema,
-    /// The method of each request that has no answer yet.
+    /// Id and method of each request without a response.
     waiting: Vec<(u64, String)>,
-    /// Answers that came before they were asked for.
+    /// Responses that arrived before `answer` was called for them.
     early: Vec<Value>,
     answering: Answering,
-    /// What it asked for.
+    /// Requests received from the agent: method and parameters.
     pub(crate) asked: Vec<(String, Value)>,
 }
 
-/// What came back for a request.
+/// The response to a request.
 pub(crate) struct Reply {
     pub(crate) result: Value,
     pub(crate) error: Value,
-    /// The updates that came before it.
+    /// The session updates that arrived before the response.
     pub(crate) updates: Vec<Value>,
 }
 
@@ -142,13 +142,13 @@ pub(crate) fn prompt(session: &str, text: &str) -> Value {
     json!({"sessionId": session, "prompt": [{"type": "text", "text": text}]})
 }
 
-/// Answers every question about permission with one of the options.
+/// Answers every permission request with the given option.
 pub(crate) fn permitting(option: &'static str) -> Answering {
     Box::new(move |method, _| match method {
         "session/request_permission" => {
             Ok(json!({"outcome": {"outcome": "selected", "optionId": option}}))
         }
-        other => Err(format!("{other} was not offered")),
+        other => Err(format!("{other} is not a capability of this client")),
     })
 }
 
@@ -179,7 +179,7 @@ impl Agent {
         self.answering = answering;
     }
 
-    pub(crate) async fn greet(&mut self, capabilities: Value) -> Value {
+    pub(crate) async fn initialize(&mut self, capabilities: Value) -> Value {
         let params = json!({"protocolVersion": 1, "clientCapabilities": capabilities});
         self.call("initialize", params).await.result
     }
@@ -202,7 +202,7 @@ impl Agent {
         self.call("session/load", params).await
     }
 
-    /// A request and everything up to its answer.
+    /// Sends a request and collects the updates up to its response.
     pub(crate) async fn call(&mut self, method: &str, params: Value) -> Reply {
         let id = self.send(method, params).await;
         self.answer(id).await
@@ -257,7 +257,7 @@ impl Agent {
         }
     }
 
-    /// The next update; whatever else comes is answered.
+    /// Returns the next session update; requests of the agent are answered meanwhile.
     pub(crate) async fn update(&mut self) -> Value {
         loop {
             let message = self.message().await;
@@ -267,7 +267,7 @@ impl Agent {
         }
     }
 
-    /// Reads until an update fits.
+    /// Reads until an update matches and returns it.
     pub(crate) async fn until(&mut self, fits: impl Fn(&Value) -> bool) -> Value {
         loop {
             let update = self.update().await;
@@ -277,9 +277,9 @@ impl Agent {
         }
     }
 
-    /// The next message, checked; a request of the agent is answered first.
+    /// Returns the next message after checking it against the schema; a request of the agent is answered first.
     pub(crate) async fn message(&mut self) -> Value {
-        let message = self.line().await.expect("the agent is gone");
+        let message = self.line().await.expect("the agent closed its output");
         let id = message["id"].clone();
         let method = message["method"].as_str().map(str::to_owned);
         match method {
@@ -306,19 +306,22 @@ impl Agent {
         message
     }
 
-    /// The next line as it is, or None at the end.
+    /// Returns the next line, parsed, or `None` at the end of the output.
     pub(crate) async fn line(&mut self) -> Option<Value> {
         let line = tokio::time::timeout(HANG_GUARD, self.lines.next_line());
-        let line = line.await.expect("the agent says nothing").unwrap()?;
-        Some(serde_json::from_str(&line).unwrap_or_else(|_| panic!("no JSON: {line}")))
+        let line = line
+            .await
+            .expect("the agent sent no line in time")
+            .unwrap()?;
+        Some(serde_json::from_str(&line).unwrap_or_else(|_| panic!("invalid JSON: {line}")))
     }
 
-    /// Closes its input and waits for its end.
-    pub(crate) async fn leave(mut self) -> std::process::ExitStatus {
+    /// Closes the agent's input and waits until it exits.
+    pub(crate) async fn close_and_wait(mut self) -> std::process::ExitStatus {
         drop(self.stdin.take());
         while self.line().await.is_some() {}
         let ended = tokio::time::timeout(HANG_GUARD, self.child.wait());
-        ended.await.expect("the agent stays").unwrap()
+        ended.await.expect("the agent did not exit").unwrap()
     }
 
     pub(crate) async fn kill(mut self) {

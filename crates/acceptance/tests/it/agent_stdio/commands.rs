@@ -1,4 +1,4 @@
-//! What a person sees without a model.
+//! Slash commands and answers without a model.
 
 use std::sync::{Arc, Mutex};
 
@@ -7,15 +7,15 @@ use serde_json::{Value, json};
 use crate::agent_stdio::client::{Place, permitting, prompt};
 
 #[tokio::test]
-async fn hello_is_answered_with_what_it_is_what_is_here_and_what_to_do_next() {
+async fn hello_is_answered_with_identity_project_and_next_steps() {
     let place = Place::new();
-    let mut agent = place.greeted().await;
+    let mut agent = place.start_initialized().await;
     let session = agent.new_session(&place.project).await;
     let reply = agent.prompt(&session, "Hello there").await;
     assert_eq!(reply.result["stopReason"], "end_turn");
     assert!(
         reply.of_kind("agent_message_chunk").len() > 20,
-        "it comes in pieces"
+        "the text is streamed in chunks"
     );
     assert_eq!(reply.of_kind("tool_call")[0]["name"], "list_files");
     assert_eq!(
@@ -43,9 +43,9 @@ async fn hello_is_answered_with_what_it_is_what_is_here_and_what_to_do_next() {
 }
 
 #[tokio::test]
-async fn the_tour_shows_text_a_tool_call_a_plan_a_diff_and_a_question() {
+async fn tour_shows_text_tool_call_plan_diff_and_permission_request() {
     let place = Place::new();
-    let mut agent = place.greeted().await;
+    let mut agent = place.start_initialized().await;
     let session = agent.new_session(&place.project).await;
     let reply = agent.prompt(&session, "/tour").await;
     let plans = reply.of_kind("plan");
@@ -71,7 +71,7 @@ async fn the_tour_shows_text_a_tool_call_a_plan_a_diff_and_a_question() {
     assert_eq!(asked.len(), 2);
     assert_eq!(
         asked[0]["content"][0]["type"], "diff",
-        "the question shows what it is about"
+        "the permission request contains the diff"
     );
     assert_eq!(asked[1]["kind"], "execute");
     assert!(
@@ -82,9 +82,9 @@ async fn the_tour_shows_text_a_tool_call_a_plan_a_diff_and_a_question() {
 }
 
 #[tokio::test]
-async fn a_refused_tour_changes_nothing() {
+async fn rejected_tour_changes_no_file() {
     let place = Place::new();
-    let mut agent = place.greeted().await;
+    let mut agent = place.start_initialized().await;
     let session = agent.new_session(&place.project).await;
     agent.answer_with(permitting("reject_once"));
     let reply = agent.prompt(&session, "/tour").await;
@@ -94,10 +94,10 @@ async fn a_refused_tour_changes_nothing() {
 }
 
 #[tokio::test]
-async fn each_command_does_its_work_in_the_project() {
+async fn each_command_works_inside_the_project_only() {
     let place = Place::new();
     place.write("a.txt", "one\ntwo\nthree\n");
-    let mut agent = place.greeted().await;
+    let mut agent = place.start_initialized().await;
     let session = agent.new_session(&place.project).await;
     let mut output = async |command: &str| {
         let reply = agent.prompt(&session, command).await;
@@ -159,9 +159,9 @@ async fn each_command_does_its_work_in_the_project() {
 }
 
 #[tokio::test]
-async fn an_edit_that_was_refused_leaves_the_file_alone() {
+async fn rejected_edit_leaves_the_file_unchanged() {
     let place = Place::new();
-    let mut agent = place.greeted().await;
+    let mut agent = place.start_initialized().await;
     let session = agent.new_session(&place.project).await;
     agent.answer_with(permitting("reject_once"));
     let before = place.read("README.md");
@@ -183,11 +183,11 @@ async fn an_edit_that_was_refused_leaves_the_file_alone() {
 }
 
 #[tokio::test]
-async fn files_go_through_a_client_that_offers_them() {
+async fn files_are_read_and_written_by_a_client_with_fs_capability() {
     let place = Place::new();
     let mut agent = place.start();
     agent
-        .greet(json!({"fs": {"readTextFile": true, "writeTextFile": true}}))
+        .initialize(json!({"fs": {"readTextFile": true, "writeTextFile": true}}))
         .await;
     let session = agent.new_session(&place.project).await;
     let written = Arc::new(Mutex::new(Value::Null));
@@ -216,7 +216,7 @@ async fn files_go_through_a_client_that_offers_them() {
     assert_eq!(written.lock().unwrap()["content"], "saved text\n");
     assert!(
         place.read("README.md").contains("needle"),
-        "only the client writes"
+        "the agent leaves the write to the client"
     );
     agent.answer_with(Box::new(|_, _| Err("disk on fire".to_owned())));
     let said = agent.prompt(&session, "/read README.md").await.text();
@@ -224,10 +224,10 @@ async fn files_go_through_a_client_that_offers_them() {
 }
 
 #[tokio::test]
-async fn commands_run_in_the_terminal_of_a_client_that_has_one() {
+async fn commands_run_in_the_terminal_of_a_client_with_that_capability() {
     let place = Place::new();
     let mut agent = place.start();
-    agent.greet(json!({"terminal": true})).await;
+    agent.initialize(json!({"terminal": true})).await;
     let session = agent.new_session(&place.project).await;
     agent.answer_with(Box::new(|method, _| {
         Ok(match method {
@@ -266,7 +266,7 @@ async fn commands_run_in_the_terminal_of_a_client_that_has_one() {
     assert_eq!(agent.asked[1].1["args"], json!(["-c", "make it so"]));
     assert_eq!(agent.asked[1].1["cwd"], json!(place.project));
 
-    // A cancel in the middle leaves no terminal behind.
+    // A cancel while the command runs kills and releases the terminal.
     agent.asked.clear();
     agent.answer_with(Box::new(|method, _| {
         Ok(match method {

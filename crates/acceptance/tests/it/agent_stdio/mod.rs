@@ -1,6 +1,6 @@
-//! The built-in agent over real pipes: the real binary, started as an editor would start it.
+//! Tests of the built-in agent over real pipes: the real binary, started as an editor would start it.
 //!
-//! Every line it writes is checked against the protocol's own JSON schema.
+//! Every line that the agent writes is checked against ACP's JSON schema.
 
 #![expect(
     clippy::unwrap_used,

@@ -1,4 +1,4 @@
-//! Talking through a model, against a stand-in that speaks the providers' protocols.
+//! Conversations through a model, against a stand-in server for the providers' protocols.
 
 use serde_json::{Value, json};
 
@@ -7,7 +7,7 @@ use crate::agent_stdio::model_server::{ModelServer, Say};
 
 const PROVIDERS: [&str; 2] = ["anthropic", "openai"];
 
-/// A place whose agent talks to the stand-in.
+/// A place whose agent uses the stand-in server.
 fn place(provider: &str, server: &ModelServer) -> Place {
     let place = Place::new().env("LIMINAL_AGENT_MODEL", format!("{provider}/stand-in"));
     match provider {
@@ -21,8 +21,8 @@ fn place(provider: &str, server: &ModelServer) -> Place {
     }
 }
 
-/// The roles and texts of a request, whichever protocol it is in.
-fn told(body: &Value) -> Vec<(String, String)> {
+/// Role and text of each message in a request, for either protocol.
+fn request_messages(body: &Value) -> Vec<(String, String)> {
     let text = |content: &Value| match content {
         Value::String(text) => text.clone(),
         Value::Array(parts) => parts
@@ -46,12 +46,12 @@ fn pair(role: &str, text: &str) -> (String, String) {
 }
 
 #[tokio::test]
-async fn an_answer_streams_with_its_usage_and_the_key_from_the_environment() {
+async fn answer_streams_with_usage_and_uses_the_key_from_the_environment() {
     for provider in PROVIDERS {
         let server = ModelServer::start(vec![Say::Text(&["Hel", "lo ", "there."])]).await;
         let place = place(provider, &server);
         let mut agent = place.start();
-        let capabilities = agent.greet(json!({})).await;
+        let capabilities = agent.initialize(json!({})).await;
         assert_eq!(
             capabilities["agentCapabilities"]["promptCapabilities"]["image"],
             true
@@ -60,7 +60,11 @@ async fn an_answer_streams_with_its_usage_and_the_key_from_the_environment() {
         let reply = agent.prompt(&session, "Hello!").await;
         assert_eq!(reply.result["stopReason"], "end_turn", "{}", reply.error);
         assert_eq!(reply.text(), "Hello there.");
-        assert_eq!(reply.of_kind("agent_message_chunk").len(), 3, "as it came");
+        assert_eq!(
+            reply.of_kind("agent_message_chunk").len(),
+            3,
+            "one chunk per chunk of the model"
+        );
         let usage = reply.of_kind("usage_update")[0];
         assert_eq!(usage["used"], 100, "{provider}");
         assert!(usage["size"].as_u64().unwrap() >= 32_000);
@@ -78,16 +82,16 @@ async fn an_answer_streams_with_its_usage_and_the_key_from_the_environment() {
 }
 
 #[tokio::test]
-async fn a_model_on_this_machine_needs_an_address_and_no_key() {
+async fn local_model_needs_an_address_and_no_key() {
     let server = ModelServer::start(vec![Say::Text(&["local"])]).await;
     let place = place("openai-compatible", &server);
-    let mut agent = place.greeted().await;
+    let mut agent = place.start_initialized().await;
     let session = agent.new_session(&place.project).await;
     assert_eq!(agent.prompt(&session, "Hi").await.text(), "local");
 }
 
 #[tokio::test]
-async fn earlier_turns_are_the_models_context_also_after_a_restart() {
+async fn earlier_turns_are_context_for_the_model_also_after_restart() {
     for provider in PROVIDERS {
         let script = vec![
             Say::Text(&["Hello ", "Alice!"]),
@@ -96,7 +100,7 @@ async fn earlier_turns_are_the_models_context_also_after_a_restart() {
         ];
         let server = ModelServer::start(script).await;
         let place = place(provider, &server);
-        let mut agent = place.greeted().await;
+        let mut agent = place.start_initialized().await;
         let session = agent.new_session(&place.project).await;
         agent.prompt(&session, "My name is Alice.").await;
         assert_eq!(
@@ -108,10 +112,14 @@ async fn earlier_turns_are_the_models_context_also_after_a_restart() {
             pair("assistant", "Hello Alice!"),
             pair("user", "What is my name?"),
         ];
-        assert_eq!(told(&server.asked()[1].body), expected, "{provider}");
-        agent.leave().await;
+        assert_eq!(
+            request_messages(&server.asked()[1].body),
+            expected,
+            "{provider}"
+        );
+        agent.close_and_wait().await;
 
-        let mut agent = place.greeted().await;
+        let mut agent = place.start_initialized().await;
         let replay = agent.load(&session, &place.project).await;
         assert_eq!(
             replay.kinds(),
@@ -119,12 +127,12 @@ async fn earlier_turns_are_the_models_context_also_after_a_restart() {
         );
         agent.prompt(&session, "And now?").await;
         expected.extend([pair("assistant", "Alice."), pair("user", "And now?")]);
-        assert_eq!(told(&server.asked()[2].body), expected);
+        assert_eq!(request_messages(&server.asked()[2].body), expected);
     }
 }
 
 #[tokio::test]
-async fn the_model_uses_tools_and_sees_what_they_gave() {
+async fn model_calls_tools_and_receives_their_results() {
     for provider in PROVIDERS {
         let script = vec![
             Say::Tools(
@@ -156,7 +164,7 @@ async fn the_model_uses_tools_and_sees_what_they_gave() {
         ];
         let server = ModelServer::start(script).await;
         let place = place(provider, &server);
-        let mut agent = place.greeted().await;
+        let mut agent = place.start_initialized().await;
         let session = agent.new_session(&place.project).await;
         let reply = agent.prompt(&session, "Replace the needle by a pin").await;
         assert_eq!(reply.result["stopReason"], "end_turn", "{}", reply.error);
@@ -175,7 +183,7 @@ async fn the_model_uses_tools_and_sees_what_they_gave() {
         assert_eq!(
             agent.asked.len(),
             2,
-            "asked before writing and before running"
+            "permission is requested before a write and before a command"
         );
         let last = server.asked()[4].body.to_string();
         assert!(
@@ -184,13 +192,13 @@ async fn the_model_uses_tools_and_sees_what_they_gave() {
                 && last.contains("with a pin in it")
         );
         for asked in server.asked() {
-            every_call_has_its_result(&asked.body);
+            assert_every_call_has_its_result(&asked.body);
         }
     }
 }
 
-/// Providers refuse a conversation in which one is without the other.
-fn every_call_has_its_result(body: &Value) {
+/// Providers reject a conversation in which a tool call has no result or a result has no call.
+fn assert_every_call_has_its_result(body: &Value) {
     let messages = body["messages"].as_array().unwrap();
     let mut open: Vec<String> = Vec::new();
     for message in messages {
@@ -215,7 +223,7 @@ fn every_call_has_its_result(body: &Value) {
 }
 
 #[tokio::test]
-async fn what_a_model_asks_for_wrongly_is_told_to_it_and_not_done() {
+async fn invalid_tool_calls_are_not_executed_and_the_model_gets_the_reason() {
     let script = vec![
         Say::Tools(
             "",
@@ -230,7 +238,7 @@ async fn what_a_model_asks_for_wrongly_is_told_to_it_and_not_done() {
     ];
     let server = ModelServer::start(script).await;
     let place = place("anthropic", &server);
-    let mut agent = place.greeted().await;
+    let mut agent = place.start_initialized().await;
     agent.answer_with(permitting("reject_once"));
     let session = agent.new_session(&place.project).await;
     let reply = agent.prompt(&session, "go").await;
@@ -253,28 +261,28 @@ async fn what_a_model_asks_for_wrongly_is_told_to_it_and_not_done() {
 }
 
 #[tokio::test]
-async fn thoughts_are_shown_as_thoughts() {
+async fn thoughts_of_the_model_are_sent_and_replayed_as_thoughts() {
     for provider in PROVIDERS {
         let server = ModelServer::start(vec![Say::Thought("hm, hm", "So.")]).await;
         let place = place(provider, &server);
-        let mut agent = place.greeted().await;
+        let mut agent = place.start_initialized().await;
         let session = agent.new_session(&place.project).await;
         let reply = agent.prompt(&session, "think").await;
         assert_eq!(
             (reply.thoughts().as_str(), reply.text().as_str()),
             ("hm, hm", "So.")
         );
-        let told = agent.load(&session, &place.project).await;
-        assert_eq!(told.thoughts(), "hm, hm");
+        let replay = agent.load(&session, &place.project).await;
+        assert_eq!(replay.thoughts(), "hm, hm");
     }
 }
 
 #[tokio::test]
-async fn a_wrong_key_is_told_with_the_variable_to_check_and_without_the_key() {
+async fn wrong_key_error_names_the_variable_and_not_the_key() {
     for provider in PROVIDERS {
         let server = ModelServer::start(vec![Say::Status(401, None, "invalid x-api-key")]).await;
         let place = place(provider, &server);
-        let mut agent = place.greeted().await;
+        let mut agent = place.start_initialized().await;
         let session = agent.new_session(&place.project).await;
         let error = agent.prompt(&session, "hi").await.error;
         assert_eq!(error["code"], -32603);
@@ -286,12 +294,12 @@ async fn a_wrong_key_is_told_with_the_variable_to_check_and_without_the_key() {
         );
         assert_eq!(error["data"]["status"], 401);
         assert!(!error.to_string().contains("key-for-tests"));
-        assert_eq!(server.asked().len(), 1, "asking again cannot help");
+        assert_eq!(server.asked().len(), 1, "a retry cannot help");
     }
 }
 
 #[tokio::test]
-async fn too_many_requests_are_tried_again_as_the_provider_says() {
+async fn rate_limited_request_is_retried_after_retry_after() {
     for provider in PROVIDERS {
         let script = vec![
             Say::Status(429, Some("0"), "slow down"),
@@ -299,22 +307,22 @@ async fn too_many_requests_are_tried_again_as_the_provider_says() {
         ];
         let server = ModelServer::start(script).await;
         let place = place(provider, &server);
-        let mut agent = place.greeted().await;
+        let mut agent = place.start_initialized().await;
         let session = agent.new_session(&place.project).await;
         let reply = agent.prompt(&session, "hi").await;
         assert_eq!(reply.text(), "Better now.");
         assert!(
             reply.thoughts().contains("too many requests"),
-            "and it is said"
+            "the retry is reported as a thought"
         );
     }
 }
 
 #[tokio::test]
-async fn a_provider_that_wants_a_long_wait_is_reported_instead() {
+async fn long_retry_after_is_reported_instead_of_awaited() {
     let server = ModelServer::start(vec![Say::Status(429, Some("3600"), "slow down")]).await;
     let place = place("anthropic", &server);
-    let mut agent = place.greeted().await;
+    let mut agent = place.start_initialized().await;
     let session = agent.new_session(&place.project).await;
     let error = agent.prompt(&session, "hi").await.error;
     assert!(
@@ -329,12 +337,12 @@ async fn a_provider_that_wants_a_long_wait_is_reported_instead() {
 }
 
 #[tokio::test]
-async fn a_provider_with_a_problem_is_asked_three_times_and_then_reported() {
+async fn provider_error_is_reported_after_three_attempts() {
     for provider in PROVIDERS {
         let script = vec![Say::Status(503, Some("0"), "overloaded"); 3];
         let server = ModelServer::start(script).await;
         let place = place(provider, &server);
-        let mut agent = place.greeted().await;
+        let mut agent = place.start_initialized().await;
         let session = agent.new_session(&place.project).await;
         let error = agent.prompt(&session, "hi").await.error;
         let message = error["message"].as_str().unwrap();
@@ -347,11 +355,11 @@ async fn a_provider_with_a_problem_is_asked_three_times_and_then_reported() {
 }
 
 #[tokio::test]
-async fn an_answer_that_breaks_off_is_kept_and_said_to_be_cut() {
+async fn truncated_answer_is_kept_and_reported_as_cut_off() {
     for provider in PROVIDERS {
         let server = ModelServer::start(vec![Say::Cut("Half of"), Say::Text(&["Whole."])]).await;
         let place = place(provider, &server);
-        let mut agent = place.greeted().await;
+        let mut agent = place.start_initialized().await;
         let session = agent.new_session(&place.project).await;
         let reply = agent.prompt(&session, "hi").await;
         assert!(
@@ -366,7 +374,7 @@ async fn an_answer_that_breaks_off_is_kept_and_said_to_be_cut() {
         assert_eq!(
             server.asked().len(),
             1,
-            "not asked again: something was said"
+            "not retried, because part of the answer arrived"
         );
         assert_eq!(agent.prompt(&session, "go on").await.text(), "Whole.");
         let expected = [
@@ -374,17 +382,17 @@ async fn an_answer_that_breaks_off_is_kept_and_said_to_be_cut() {
             pair("assistant", "Half of"),
             pair("user", "go on"),
         ];
-        assert_eq!(told(&server.asked()[1].body), expected);
+        assert_eq!(request_messages(&server.asked()[1].body), expected);
     }
 }
 
 #[tokio::test]
-async fn a_server_that_is_not_there_is_told() {
+async fn unreachable_provider_is_reported() {
     let place = Place::new()
         .env("LIMINAL_AGENT_MODEL", "openai-compatible/x")
-        // Nothing listens there: the port is for nobody.
+        // Nothing listens on port 1.
         .env("LIMINAL_AGENT_BASE_URL", "http://127.0.0.1:1/v1");
-    let mut agent = place.greeted().await;
+    let mut agent = place.start_initialized().await;
     let session = agent.new_session(&place.project).await;
     let id = agent.send("session/prompt", prompt(&session, "hi")).await;
     let reply = agent.answer(id).await;
@@ -396,11 +404,11 @@ async fn a_server_that_is_not_there_is_told() {
 }
 
 #[tokio::test]
-async fn a_cancel_in_mid_answer_keeps_what_came() {
+async fn cancel_during_an_answer_keeps_the_received_text() {
     for provider in PROVIDERS {
         let server = ModelServer::start(vec![Say::Hang("So far"), Say::Text(&["On."])]).await;
         let place = place(provider, &server);
-        let mut agent = place.greeted().await;
+        let mut agent = place.start_initialized().await;
         let session = agent.new_session(&place.project).await;
         let id = agent.send("session/prompt", prompt(&session, "hi")).await;
         agent
@@ -416,12 +424,12 @@ async fn a_cancel_in_mid_answer_keeps_what_came() {
             pair("assistant", "So far"),
             pair("user", "and?"),
         ];
-        assert_eq!(told(&server.asked()[1].body), expected);
+        assert_eq!(request_messages(&server.asked()[1].body), expected);
     }
 }
 
 #[tokio::test]
-async fn models_and_personas_can_be_chosen_and_the_choice_stays() {
+async fn chosen_model_and_persona_survive_a_restart() {
     let server = ModelServer::start(vec![
         Say::Text(&["a"]),
         Say::Text(&["b"]),
@@ -435,7 +443,7 @@ async fn models_and_personas_can_be_chosen_and_the_choice_stays() {
     std::fs::create_dir_all(place.data.join("workspace")).unwrap();
     let personas = "## helper\nDescription: Helps.\nBe kind.\n\n## critic\nModel: anthropic/third\nDescription: Finds faults.\nBe strict.\n";
     std::fs::write(place.data.join("workspace/AGENTS.md"), personas).unwrap();
-    let mut agent = place.greeted().await;
+    let mut agent = place.start_initialized().await;
     let reply = agent
         .call(
             "session/new",
@@ -464,7 +472,7 @@ async fn models_and_personas_can_be_chosen_and_the_choice_stays() {
         .await;
     assert_eq!(
         reply.result["configOptions"][0]["currentValue"], "anthropic/third",
-        "a persona brings its model"
+        "a persona sets its model"
     );
     agent.prompt(&session, "hi").await;
     agent
@@ -483,8 +491,8 @@ async fn models_and_personas_can_be_chosen_and_the_choice_stays() {
             -32602
         );
     }
-    agent.leave().await;
-    let mut agent = place.greeted().await;
+    agent.close_and_wait().await;
+    let mut agent = place.start_initialized().await;
     agent.load(&session, &place.project).await;
     agent.prompt(&session, "hi").await;
     let asked = server.asked();
@@ -498,18 +506,18 @@ async fn models_and_personas_can_be_chosen_and_the_choice_stays() {
 }
 
 #[tokio::test]
-async fn commands_work_beside_a_model_and_are_part_of_what_it_knows() {
+async fn command_results_are_part_of_the_models_context() {
     let server = ModelServer::start(vec![Say::Text(&["I saw it."])]).await;
     let place = place("anthropic", &server);
-    let mut agent = place.greeted().await;
+    let mut agent = place.start_initialized().await;
     let session = agent.new_session(&place.project).await;
     agent.prompt(&session, "/read README.md").await;
     assert!(
         server.asked().is_empty(),
-        "no model is needed for a command"
+        "a command does not call the model"
     );
     agent.prompt(&session, "What did you read?").await;
     let asked = &server.asked()[0].body;
     assert!(asked.to_string().contains("with a needle in it"));
-    every_call_has_its_result(asked);
+    assert_every_call_has_its_result(asked);
 }

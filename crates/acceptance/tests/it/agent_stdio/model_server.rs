@@ -1,5 +1,5 @@
-//! A stand-in for the providers of models, on loopback: it speaks both protocols, says what the test
-//! has written down for it, and keeps what it was asked.
+//! A stand-in for model providers on loopback: it implements both protocols, answers with the responses
+//! scripted by the test, and keeps the requests it received.
 
 use std::collections::VecDeque;
 use std::fmt::Write;
@@ -11,21 +11,21 @@ use tokio::net::{TcpListener, TcpStream};
 
 #[derive(Clone)]
 pub(crate) enum Say {
-    /// Pieces of text, then the end.
+    /// Chunks of text, then a regular end.
     Text(&'static [&'static str]),
     /// A thought, then text.
     Thought(&'static str, &'static str),
-    /// Some text, then calls of tools.
+    /// Some text, then tool calls.
     Tools(&'static str, Vec<(&'static str, Value)>),
-    /// A refusal.
+    /// An HTTP error: status, `Retry-After` header, message.
     Status(u16, Option<&'static str>, &'static str),
-    /// A text that never ends.
+    /// A text, then the connection is dropped.
     Cut(&'static str),
-    /// A text, and then silence.
+    /// A text, then no further output.
     Hang(&'static str),
 }
 
-/// One request, as it was made.
+/// One received request.
 #[derive(Clone)]
 pub(crate) struct Asked {
     pub(crate) path: String,
@@ -89,7 +89,7 @@ async fn serve(
         headers: head.to_lowercase(),
     });
     let say = script.lock().unwrap().pop_front();
-    let say = say.unwrap_or(Say::Status(500, None, "the script is at its end"));
+    let say = say.unwrap_or(Say::Status(500, None, "the script has no more responses"));
     if let Say::Status(status, retry_after, message) = say {
         let body = json!({"type": "error", "error": {"type": "some_error", "message": message}})
             .to_string();
@@ -174,7 +174,7 @@ fn anthropic_events(say: &Say) -> Vec<String> {
             block(&mut events, empty, vec![text(piece)], true);
             for (number, (name, input)) in calls.iter().enumerate() {
                 let begin = json!({"type": "tool_use", "id": format!("toolu_{number}"), "name": name, "input": {}});
-                // In two halves, as the real ones do.
+                // In two halves, as real providers send it.
                 let input = input.to_string();
                 let (one, other) = input.split_at(input.len() / 2);
                 let delta = |part: &str| json!({"type": "input_json_delta", "partial_json": part});

@@ -1,4 +1,4 @@
-//! The protocol's own JSON schema, made from the official crate's types.
+//! ACP's JSON schema, generated from the types of the official crate.
 
 use std::collections::HashMap;
 use std::sync::OnceLock;
@@ -9,9 +9,9 @@ use schemars::{JsonSchema, schema_for};
 use serde_json::Value;
 
 pub(crate) struct Schema {
-    /// What the agent calls, by method.
+    /// Schema of the parameters of each method that the agent calls.
     calls: HashMap<&'static str, Validator>,
-    /// What it answers, by the method of the request.
+    /// Schema of the agent's result, by the method of the request.
     answers: HashMap<&'static str, Validator>,
     error: Validator,
 }
@@ -71,7 +71,7 @@ impl Schema {
 
     pub(crate) fn check_call(&self, method: &str, message: &Value) {
         let known = self.calls.get(method);
-        let known = known.unwrap_or_else(|| panic!("{method} is no method of a client"));
+        let known = known.unwrap_or_else(|| panic!("{method} is not a client method"));
         fits(known, &message["params"], message);
         assert_eq!(message["id"].is_null(), method == "session/update");
         envelope(message, &["jsonrpc", "id", "method", "params"]);
@@ -88,10 +88,10 @@ impl Schema {
             Some(method) => {
                 let known = self.answers.get(method);
                 let known =
-                    known.unwrap_or_else(|| panic!("{method} should be unknown: {message}"));
+                    known.unwrap_or_else(|| panic!("{method} has no result schema: {message}"));
                 fits(known, &message["result"], message);
             }
-            None => panic!("an answer to nothing: {message}"),
+            None => panic!("a response without a pending request: {message}"),
         }
     }
 }
@@ -113,7 +113,7 @@ fn fits(schema: &Validator, value: &Value, message: &Value) {
 }
 
 #[test]
-fn the_schema_can_say_no() {
+fn schema_rejects_invalid_messages() {
     let schema = Schema::shared();
     let wrong = serde_json::json!({"sessionId": "x", "update": {"sessionUpdate": "plan", "entries": [{"content": 7}]}});
     assert!(!schema.calls["session/update"].is_valid(&wrong));

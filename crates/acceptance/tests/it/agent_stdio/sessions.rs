@@ -7,13 +7,16 @@ use serde_json::{Value, json};
 use crate::agent_stdio::client::{Place, permitting, prompt};
 
 #[tokio::test]
-async fn initialize_negotiates_down_and_tells_the_truth() {
+async fn initialize_negotiates_version_1_and_true_capabilities() {
     let place = Place::new();
     for asked in [1, 2, 65535] {
         let mut agent = place.start();
         let params = json!({"protocolVersion": asked, "clientCapabilities": {}});
         let reply = agent.call("initialize", params).await;
-        assert_eq!(reply.result["protocolVersion"], 1, "asked for {asked}");
+        assert_eq!(
+            reply.result["protocolVersion"], 1,
+            "requested version {asked}"
+        );
         let capabilities = &reply.result["agentCapabilities"];
         assert_eq!(capabilities["loadSession"], true);
         for able in ["list", "resume", "close"] {
@@ -24,7 +27,7 @@ async fn initialize_negotiates_down_and_tells_the_truth() {
         }
         assert_eq!(
             capabilities["promptCapabilities"]["image"], false,
-            "there is no model to look at one"
+            "no model is configured that reads images"
         );
         assert_eq!(capabilities["mcpCapabilities"]["http"], false);
         assert_eq!(reply.result["agentInfo"]["name"], "liminal-agent");
@@ -34,7 +37,7 @@ async fn initialize_negotiates_down_and_tells_the_truth() {
 #[tokio::test]
 async fn session_ids_follow_the_format_are_unique_and_sort_by_creation() {
     let place = Place::new();
-    let mut agent = place.greeted().await;
+    let mut agent = place.start_initialized().await;
     let mut ids = Vec::new();
     for _ in 0..20 {
         ids.push(agent.new_session(&place.project).await);
@@ -52,9 +55,9 @@ async fn session_ids_follow_the_format_are_unique_and_sort_by_creation() {
 }
 
 #[tokio::test]
-async fn every_door_refuses_a_malformed_session_id_in_the_same_words() {
+async fn every_method_refuses_a_malformed_session_id_with_the_same_error() {
     let place = Place::new();
-    let mut agent = place.greeted().await;
+    let mut agent = place.start_initialized().await;
     let wrong = [
         (json!("invalid-123"), "must start with 'sess_'"),
         (json!(""), "it is empty"),
@@ -64,7 +67,7 @@ async fn every_door_refuses_a_malformed_session_id_in_the_same_words() {
         (Value::Null, "it is empty"),
         (json!(42), "must start with 'sess_'"),
     ];
-    for door in [
+    for method in [
         "session/prompt",
         "session/load",
         "session/resume",
@@ -78,12 +81,12 @@ async fn every_door_refuses_a_malformed_session_id_in_the_same_words() {
                 "sessionId": id, "cwd": place.project, "mcpServers": [], "modeId": "ask",
                 "configId": "model", "value": "x", "prompt": [{"type": "text", "text": "hi"}],
             });
-            let error = agent.call(door, params).await.error;
-            assert_eq!(error["code"], -32602, "{door} {id}: {error}");
+            let error = agent.call(method, params).await.error;
+            assert_eq!(error["code"], -32602, "{method} {id}: {error}");
             let message = error["message"].as_str().unwrap();
             assert!(
                 message.starts_with("Invalid session ID format: ") && message.contains(reason),
-                "{door} {id}: {message}"
+                "{method} {id}: {message}"
             );
             assert_eq!(error["data"]["providedSessionId"], *id);
             assert!(
@@ -98,16 +101,16 @@ async fn every_door_refuses_a_malformed_session_id_in_the_same_words() {
 }
 
 #[tokio::test]
-async fn an_unknown_session_is_refused_with_the_newest_few_that_exist() {
+async fn unknown_session_error_lists_the_five_newest_sessions() {
     let place = Place::new();
-    let mut agent = place.greeted().await;
+    let mut agent = place.start_initialized().await;
     let mut ids = Vec::new();
     for _ in 0..7 {
         ids.push(agent.new_session(&place.project).await);
     }
     ids.reverse();
     let unknown = "sess_01ARZ3NDEKTSV4RRFFQ69G5FAV";
-    for door in [
+    for method in [
         "session/prompt",
         "session/load",
         "session/resume",
@@ -119,25 +122,25 @@ async fn an_unknown_session_is_refused_with_the_newest_few_that_exist() {
             "sessionId": unknown, "cwd": place.project, "mcpServers": [], "modeId": "ask",
             "prompt": [{"type": "text", "text": "hi"}],
         });
-        let error = agent.call(door, params).await.error;
-        assert_eq!(error["code"], -32602, "{door}");
+        let error = agent.call(method, params).await.error;
+        assert_eq!(error["code"], -32602, "{method}");
         assert_eq!(
             error["message"], "Session not found: sessionId does not exist",
-            "{door}"
+            "{method}"
         );
         assert_eq!(error["data"]["sessionId"], unknown);
         assert_eq!(
             error["data"]["availableSessions"],
             json!(ids[..5]),
-            "{door}"
+            "{method}"
         );
     }
 }
 
 #[tokio::test]
-async fn cwd_must_be_an_absolute_directory_and_mcp_servers_must_have_their_shape() {
+async fn new_session_refuses_invalid_cwd_and_invalid_mcp_servers() {
     let place = Place::new();
-    let mut agent = place.greeted().await;
+    let mut agent = place.start_initialized().await;
     let file = place.project.join("README.md");
     let stdio = json!({"name": "a", "command": "/bin/a", "args": [], "env": []});
     let wrong = [
@@ -185,30 +188,30 @@ async fn cwd_must_be_an_absolute_directory_and_mcp_servers_must_have_their_shape
         .await;
     assert_eq!(
         notice["title"], "MCP servers are not used",
-        "and it says so"
+        "the notice about ignored MCP servers is missing"
     );
     assert_eq!(
         std::fs::read_dir(place.sessions()).unwrap().count(),
         1,
-        "nothing was made of the others"
+        "a refused request created a session"
     );
 }
 
 #[tokio::test]
-async fn a_session_survives_a_restart_and_is_told_again_in_order_before_the_answer() {
+async fn session_is_replayed_in_order_before_the_load_response_after_restart() {
     let place = Place::new();
-    let mut agent = place.greeted().await;
+    let mut agent = place.start_initialized().await;
     let session = agent.new_session(&place.project).await;
     let first = agent.prompt(&session, "/read README.md").await;
     assert_eq!(first.result["stopReason"], "end_turn");
     let second = agent.prompt(&session, "/plan one; two").await;
-    assert!(agent.leave().await.success());
+    assert!(agent.close_and_wait().await.success());
 
-    let mut agent = place.greeted().await;
-    let told = agent.load(&session, &place.project).await;
-    assert_eq!(told.error, Value::Null);
+    let mut agent = place.start_initialized().await;
+    let replay = agent.load(&session, &place.project).await;
+    assert_eq!(replay.error, Value::Null);
     assert_eq!(
-        told.kinds(),
+        replay.kinds(),
         [
             "user_message_chunk",
             "tool_call",
@@ -218,29 +221,29 @@ async fn a_session_survives_a_restart_and_is_told_again_in_order_before_the_answ
             "agent_message_chunk"
         ]
     );
-    assert_eq!(told.updates[0]["content"]["text"], "/read README.md");
-    assert_eq!(told.updates[1]["status"], "completed");
+    assert_eq!(replay.updates[0]["content"]["text"], "/read README.md");
+    assert_eq!(replay.updates[1]["status"], "completed");
     assert!(
-        told.updates[1]["rawOutput"]
+        replay.updates[1]["rawOutput"]
             .as_str()
             .unwrap()
             .contains("needle")
     );
-    assert_eq!(told.text(), format!("{}{}", first.text(), second.text()));
+    assert_eq!(replay.text(), format!("{}{}", first.text(), second.text()));
     let after = agent.update().await;
     assert_eq!(after["sessionUpdate"], "available_commands_update");
-    assert!(told.result["modes"]["currentModeId"].is_string());
+    assert!(replay.result["modes"]["currentModeId"].is_string());
 }
 
 #[tokio::test]
-async fn a_resumed_session_goes_on_without_being_told_again() {
+async fn resumed_session_continues_without_replay() {
     let place = Place::new();
-    let mut agent = place.greeted().await;
+    let mut agent = place.start_initialized().await;
     let session = agent.new_session(&place.project).await;
     agent.prompt(&session, "/plan one").await;
-    agent.leave().await;
+    agent.close_and_wait().await;
 
-    let mut agent = place.greeted().await;
+    let mut agent = place.start_initialized().await;
     let params = json!({"sessionId": session, "cwd": place.project, "mcpServers": []});
     let reply = agent.call("session/resume", params).await;
     assert_eq!(reply.kinds(), Vec::<&str>::new());
@@ -256,9 +259,9 @@ async fn a_resumed_session_goes_on_without_being_told_again() {
 }
 
 #[tokio::test]
-async fn sessions_are_listed_in_pages_the_newest_first_and_by_folder() {
+async fn sessions_are_listed_in_pages_newest_first_and_filtered_by_folder() {
     let place = Place::new();
-    let mut agent = place.greeted().await;
+    let mut agent = place.start_initialized().await;
     let other = place.project.join("other");
     std::fs::create_dir(&other).unwrap();
     let mut ids = Vec::new();
@@ -289,7 +292,7 @@ async fn sessions_are_listed_in_pages_the_newest_first_and_by_folder() {
     let oldest = rest["sessions"].as_array().unwrap().last().unwrap();
     assert_eq!(oldest["title"], "/plan x");
     assert!(oldest["updatedAt"].as_str().unwrap().ends_with('Z'));
-    // Twice: the second time it is known where each session works.
+    // Twice: the second call uses the cached folder of each session.
     for _ in 0..2 {
         let there = agent
             .call("session/list", json!({"cwd": other}))
@@ -308,9 +311,9 @@ async fn sessions_are_listed_in_pages_the_newest_first_and_by_folder() {
 }
 
 #[tokio::test]
-async fn a_cancel_in_mid_stream_ends_the_turn_as_cancelled_and_its_command_with_it() {
+async fn cancel_ends_the_turn_as_cancelled_and_kills_its_command() {
     let place = Place::new();
-    let mut agent = place.greeted().await;
+    let mut agent = place.start_initialized().await;
     let session = agent.new_session(&place.project).await;
     let command = "/run echo $$ > pid; echo begun; sleep 600 & wait";
     let id = agent
@@ -338,18 +341,18 @@ async fn a_cancel_in_mid_stream_ends_the_turn_as_cancelled_and_its_command_with_
         tokio::time::sleep(std::time::Duration::from_millis(10)).await;
         patience -= 1;
     }
-    assert!(gone(), "the command outlived its turn");
+    assert!(gone(), "the command is still running after its turn");
     let reply = agent.prompt(&session, "/files").await;
     assert_eq!(
         reply.result["stopReason"], "end_turn",
-        "the session goes on"
+        "the session accepts another prompt"
     );
 }
 
 #[tokio::test]
-async fn a_cancel_that_follows_its_prompt_at_once_is_not_lost() {
+async fn cancel_right_after_its_prompt_is_not_lost() {
     let place = Place::new();
-    let mut agent = place.greeted().await;
+    let mut agent = place.start_initialized().await;
     let session = agent.new_session(&place.project).await;
     for _ in 0..20 {
         let id = agent
@@ -363,11 +366,11 @@ async fn a_cancel_that_follows_its_prompt_at_once_is_not_lost() {
 }
 
 #[tokio::test]
-async fn a_cancel_while_permission_is_asked_for_ends_the_turn() {
+async fn cancel_during_a_permission_request_ends_the_turn() {
     let place = Place::new();
-    let mut agent = place.greeted().await;
+    let mut agent = place.start_initialized().await;
     let session = agent.new_session(&place.project).await;
-    // A client that does not answer, not even after the cancel.
+    // A client that never answers the permission request, not even after the cancel.
     agent.answer_with(Box::new(|_, _| Ok(Value::Null)));
     let id = agent
         .send("session/prompt", prompt(&session, "/run touch no"))
@@ -377,7 +380,7 @@ async fn a_cancel_while_permission_is_asked_for_ends_the_turn() {
         .notify("session/cancel", json!({"sessionId": session}))
         .await;
     assert_eq!(agent.answer(id).await.result["stopReason"], "cancelled");
-    // And one that answers as the protocol says.
+    // A client that answers `cancelled`, as the protocol requires.
     agent.answer_with(Box::new(|_, _| {
         Ok(json!({"outcome": {"outcome": "cancelled"}}))
     }));
@@ -387,9 +390,9 @@ async fn a_cancel_while_permission_is_asked_for_ends_the_turn() {
 }
 
 #[tokio::test]
-async fn one_turn_at_a_time_runs_in_a_session_and_others_go_on_beside_it() {
+async fn session_runs_one_turn_at_a_time_while_other_sessions_continue() {
     let place = Place::new();
-    let mut agent = place.greeted().await;
+    let mut agent = place.start_initialized().await;
     let one = agent.new_session(&place.project).await;
     let other = agent.new_session(&place.project).await;
     let id = agent
@@ -415,9 +418,9 @@ async fn one_turn_at_a_time_runs_in_a_session_and_others_go_on_beside_it() {
 }
 
 #[tokio::test]
-async fn closing_a_session_ends_its_turn_and_keeps_what_was_said() {
+async fn closing_a_session_ends_its_turn_and_keeps_its_history() {
     let place = Place::new();
-    let mut agent = place.greeted().await;
+    let mut agent = place.start_initialized().await;
     let session = agent.new_session(&place.project).await;
     let id = agent
         .send(
@@ -433,15 +436,15 @@ async fn closing_a_session_ends_its_turn_and_keeps_what_was_said() {
         .await;
     assert_eq!(agent.answer(close).await.error, Value::Null);
     assert_eq!(agent.answer(id).await.result["stopReason"], "cancelled");
-    let told = agent.load(&session, &place.project).await;
-    assert_eq!(told.of_kind("user_message_chunk").len(), 1);
-    assert_eq!(told.of_kind("tool_call")[0]["status"], "failed");
+    let replay = agent.load(&session, &place.project).await;
+    assert_eq!(replay.of_kind("user_message_chunk").len(), 1);
+    assert_eq!(replay.of_kind("tool_call")[0]["status"], "failed");
 }
 
 #[tokio::test]
-async fn modes_decide_whether_it_asks() {
+async fn modes_decide_whether_permission_is_requested() {
     let place = Place::new();
-    let mut agent = place.greeted().await;
+    let mut agent = place.start_initialized().await;
     let session = agent.new_session(&place.project).await;
     let mode = |mode: &str| json!({"sessionId": session, "modeId": mode});
     assert_eq!(
@@ -453,7 +456,7 @@ async fn modes_decide_whether_it_asks() {
     agent.call("session/set_mode", mode("auto")).await;
     agent.prompt(&session, "/run touch automatic").await;
     assert!(place.project.join("automatic").exists());
-    assert!(agent.asked.is_empty(), "neither asks");
+    assert!(agent.asked.is_empty(), "neither mode requests permission");
     agent.call("session/set_mode", mode("ask")).await;
     agent.answer_with(permitting("reject_once"));
     agent.prompt(&session, "/run touch rejected").await;
@@ -465,24 +468,24 @@ async fn modes_decide_whether_it_asks() {
     assert_eq!(
         agent.asked.len(),
         2,
-        "always means that it does not ask again"
+        "after allow_always the agent must not request permission again"
     );
     let error = agent.call("session/set_mode", mode("yolo")).await.error;
     assert_eq!(error["code"], -32602);
     agent.call("session/set_mode", mode("plan")).await;
-    agent.leave().await;
-    let mut agent = place.greeted().await;
-    let told = agent.load(&session, &place.project).await;
+    agent.close_and_wait().await;
+    let mut agent = place.start_initialized().await;
+    let replay = agent.load(&session, &place.project).await;
     assert_eq!(
-        told.result["modes"]["currentModeId"], "plan",
-        "a mode outlives the process"
+        replay.result["modes"]["currentModeId"], "plan",
+        "the mode is restored after a restart"
     );
 }
 
 #[tokio::test]
-async fn what_is_not_the_protocol_is_refused_and_the_agent_lives() {
+async fn invalid_messages_are_refused_and_the_agent_keeps_running() {
     let place = Place::new();
-    let mut agent = place.greeted().await;
+    let mut agent = place.start_initialized().await;
     for method in ["session/fork", "authenticate", "_anything", "nonsense"] {
         let error = agent.call(method, json!({})).await.error;
         assert_eq!(error["code"], -32601, "{method}");
@@ -501,14 +504,14 @@ async fn what_is_not_the_protocol_is_refused_and_the_agent_lives() {
         agent.call("session/prompt", params).await.error["code"],
         -32602
     );
-    assert!(agent.leave().await.success());
+    assert!(agent.close_and_wait().await.success());
 }
 
 #[tokio::test]
-async fn it_leaves_when_its_input_ends_or_when_told_to_also_in_the_middle_of_a_turn() {
+async fn agent_exits_at_end_of_input_or_signal_also_during_a_turn() {
     let place = Place::new();
     for signal in [None, Some("TERM"), Some("INT")] {
-        let mut agent = place.greeted().await;
+        let mut agent = place.start_initialized().await;
         let session = agent.new_session(&place.project).await;
         agent
             .send(
@@ -520,14 +523,14 @@ async fn it_leaves_when_its_input_ends_or_when_told_to_also_in_the_middle_of_a_t
             .until(|update| update["content"].to_string().contains("begun"))
             .await;
         let Some(signal) = signal else {
-            assert!(agent.leave().await.success());
+            assert!(agent.close_and_wait().await.success());
             continue;
         };
         let pid = agent.child.id().unwrap().to_string();
-        let told = tokio::process::Command::new("kill")
+        let sent = tokio::process::Command::new("kill")
             .args([&format!("-{signal}"), &pid])
             .status();
-        assert!(told.await.unwrap().success());
+        assert!(sent.await.unwrap().success());
         while agent.line().await.is_some() {}
         assert!(agent.child.wait().await.unwrap().success(), "{signal}");
         let history =
@@ -537,7 +540,7 @@ async fn it_leaves_when_its_input_ends_or_when_told_to_also_in_the_middle_of_a_t
                 .unwrap()
                 .trim_end()
                 .ends_with(r#""turnEnd":"cancelled"}"#),
-            "the end is written down"
+            "the end of the turn is in the history file"
         );
     }
 }

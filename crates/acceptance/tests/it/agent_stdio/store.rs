@@ -1,4 +1,4 @@
-//! What is on disk, whatever happens to the processes.
+//! The agent's session files, with parallel processes, kills and damage.
 
 use std::collections::BTreeSet;
 use std::os::unix::fs::PermissionsExt;
@@ -8,11 +8,11 @@ use serde_json::{Value, json};
 use crate::agent_stdio::client::{Place, prompt};
 
 #[tokio::test]
-async fn a_thousand_creations_from_eight_processes_collide_never_and_none_is_lost() {
+async fn thousand_sessions_created_by_eight_processes_are_unique_and_kept() {
     let place = Place::new();
     let mut processes = Vec::new();
     for _ in 0..8 {
-        let mut agent = place.greeted().await;
+        let mut agent = place.start_initialized().await;
         let project = place.project.clone();
         processes.push(tokio::spawn(async move {
             let params = json!({"cwd": project, "mcpServers": []});
@@ -25,7 +25,7 @@ async fn a_thousand_creations_from_eight_processes_collide_never_and_none_is_los
                 let message = agent.message().await;
                 ids.extend(message["result"]["sessionId"].as_str().map(str::to_owned));
             }
-            assert!(agent.leave().await.success());
+            assert!(agent.close_and_wait().await.success());
             ids
         }));
     }
@@ -33,14 +33,17 @@ async fn a_thousand_creations_from_eight_processes_collide_never_and_none_is_los
     for process in processes {
         made.extend(process.await.unwrap());
     }
-    assert_eq!(made.len(), 1000, "no id was given twice");
+    assert_eq!(made.len(), 1000, "two sessions have the same id");
     let entries = std::fs::read_dir(place.sessions()).unwrap();
     let kept: BTreeSet<_> = entries
         .map(|entry| entry.unwrap().file_name().into_string().unwrap())
         .collect();
-    assert_eq!(kept, made, "each is on disk, and nothing else is");
+    assert_eq!(
+        kept, made,
+        "the folders on disk are not exactly the created sessions"
+    );
 
-    let mut agent = place.greeted().await;
+    let mut agent = place.start_initialized().await;
     let mut listed = BTreeSet::new();
     let mut cursor = Value::Null;
     loop {
@@ -59,9 +62,9 @@ async fn a_thousand_creations_from_eight_processes_collide_never_and_none_is_los
 }
 
 #[tokio::test]
-async fn what_was_said_before_a_kill_in_mid_turn_is_there_afterwards() {
+async fn output_sent_before_a_kill_during_a_turn_is_replayed() {
     let place = Place::new();
-    let mut agent = place.greeted().await;
+    let mut agent = place.start_initialized().await;
     let session = agent.new_session(&place.project).await;
     agent.prompt(&session, "/files").await;
     agent
@@ -72,17 +75,20 @@ async fn what_was_said_before_a_kill_in_mid_turn_is_there_afterwards() {
         .await;
     agent.kill().await;
 
-    let mut agent = place.greeted().await;
-    let told = agent.load(&session, &place.project).await;
-    assert_eq!(told.error, Value::Null);
-    let users: Vec<_> = told
+    let mut agent = place.start_initialized().await;
+    let replay = agent.load(&session, &place.project).await;
+    assert_eq!(replay.error, Value::Null);
+    let users: Vec<_> = replay
         .of_kind("user_message_chunk")
         .iter()
         .map(|chunk| chunk["content"]["text"].clone())
         .collect();
     assert_eq!(users, ["/files", "hello again"]);
     let seen = chunk["content"]["text"].as_str().unwrap();
-    assert!(told.text().contains(seen), "what was shown is not missing");
+    assert!(
+        replay.text().contains(seen),
+        "text that was sent is missing in the replay"
+    );
 
     let id = agent
         .send(
@@ -95,25 +101,25 @@ async fn what_was_said_before_a_kill_in_mid_turn_is_there_afterwards() {
         .await;
     let _ = id;
     agent.kill().await;
-    let mut agent = place.greeted().await;
-    let told = agent.load(&session, &place.project).await;
+    let mut agent = place.start_initialized().await;
+    let replay = agent.load(&session, &place.project).await;
     assert_eq!(
-        told.of_kind("tool_call").last().unwrap()["status"],
+        replay.of_kind("tool_call").last().unwrap()["status"],
         "failed"
     );
     assert_eq!(
         agent.prompt(&session, "/files").await.result["stopReason"],
         "end_turn"
     );
-    let told = agent.load(&session, &place.project).await;
-    assert_eq!(told.of_kind("user_message_chunk").len(), 4);
+    let replay = agent.load(&session, &place.project).await;
+    assert_eq!(replay.of_kind("user_message_chunk").len(), 4);
 }
 
 #[tokio::test]
-async fn a_torn_line_costs_that_line_and_nothing_else() {
+async fn torn_line_loses_only_that_line() {
     use std::io::Write;
     let place = Place::new();
-    let mut agent = place.greeted().await;
+    let mut agent = place.start_initialized().await;
     let session = agent.new_session(&place.project).await;
     agent.prompt(&session, "/plan one").await;
     agent.kill().await;
@@ -123,25 +129,25 @@ async fn a_torn_line_costs_that_line_and_nothing_else() {
         .write_all(br#"{"at":"2026-01-01T00:00:00Z","upda"#)
         .unwrap();
 
-    let mut agent = place.greeted().await;
+    let mut agent = place.start_initialized().await;
     agent.prompt(&session, "/plan two").await;
-    let told = agent.load(&session, &place.project).await;
+    let replay = agent.load(&session, &place.project).await;
     assert_eq!(
-        told.result["_meta"]["liminal/unreadableLines"], 1,
-        "and it is said"
+        replay.result["_meta"]["liminal/unreadableLines"], 1,
+        "the unreadable line is not reported"
     );
-    assert_eq!(told.of_kind("plan").len(), 2);
+    assert_eq!(replay.of_kind("plan").len(), 2);
     assert_eq!(
-        told.of_kind("user_message_chunk").len(),
+        replay.of_kind("user_message_chunk").len(),
         2,
-        "what came next was not glued to it"
+        "the next line was appended to the torn line"
     );
 }
 
 #[tokio::test]
-async fn a_damaged_session_is_reported_and_the_rest_is_served() {
+async fn damaged_session_is_reported_and_others_are_served() {
     let place = Place::new();
-    let mut agent = place.greeted().await;
+    let mut agent = place.start_initialized().await;
     let good = agent.new_session(&place.project).await;
     let mut damaged = Vec::new();
     for content in [&b"{ torn"[..], b"\xff\xfe", b"{}", b""] {
@@ -179,9 +185,12 @@ async fn a_damaged_session_is_reported_and_the_rest_is_served() {
 }
 
 #[tokio::test]
-async fn two_processes_with_one_session_take_turns() {
+async fn two_processes_on_one_session_run_their_turns_one_at_a_time() {
     let place = Place::new();
-    let (mut one, mut other) = (place.greeted().await, place.greeted().await);
+    let (mut one, mut other) = (
+        place.start_initialized().await,
+        place.start_initialized().await,
+    );
     let session = one.new_session(&place.project).await;
     let id = one
         .send(
@@ -191,11 +200,11 @@ async fn two_processes_with_one_session_take_turns() {
         .await;
     one.until(|update| update["content"].to_string().contains("begun"))
         .await;
-    let told = other.load(&session, &place.project).await;
+    let replay = other.load(&session, &place.project).await;
     assert_eq!(
-        told.of_kind("user_message_chunk").len(),
+        replay.of_kind("user_message_chunk").len(),
         1,
-        "the other can look"
+        "the second process can load the session"
     );
     let error = other.prompt(&session, "/files").await.error;
     assert_eq!(error["code"], -32603);
@@ -217,27 +226,27 @@ async fn two_processes_with_one_session_take_turns() {
         one.prompt(&session, "/files").await.result["stopReason"],
         "end_turn"
     );
-    let told = one.load(&session, &place.project).await;
+    let replay = one.load(&session, &place.project).await;
     assert_eq!(
-        told.of_kind("user_message_chunk").len(),
+        replay.of_kind("user_message_chunk").len(),
         3,
-        "nobody's words are lost"
+        "a prompt is missing"
     );
-    let ids: BTreeSet<_> = told
+    let ids: BTreeSet<_> = replay
         .of_kind("tool_call")
         .iter()
         .map(|call| call["toolCallId"].to_string())
         .collect();
-    assert_eq!(ids.len(), 3, "no tool call has another's id");
+    assert_eq!(ids.len(), 3, "two tool calls have the same id");
 }
 
 #[tokio::test]
-async fn the_sweep_at_the_start_moves_what_nobody_has_used_for_long() {
+async fn session_unused_for_long_is_moved_to_the_expired_folder_at_start() {
     let place = Place::new();
-    let mut agent = place.greeted().await;
+    let mut agent = place.start_initialized().await;
     let old = agent.new_session(&place.project).await;
     let recent = agent.new_session(&place.project).await;
-    agent.leave().await;
+    agent.close_and_wait().await;
     let aged = "sess_01ARZ3NDEKTSV4RRFFQ69G5FAV";
     std::fs::rename(place.sessions().join(&old), place.sessions().join(aged)).unwrap();
     let file = place.sessions().join(aged).join("meta.json");
@@ -247,7 +256,7 @@ async fn the_sweep_at_the_start_moves_what_nobody_has_used_for_long() {
     std::fs::write(&file, meta.to_string()).unwrap();
 
     let aside = place.data.join("agent/expired").join(aged);
-    let mut agent = place.greeted().await;
+    let mut agent = place.start_initialized().await;
     let mut patience = 3000;
     while !aside.exists() && patience > 0 {
         tokio::time::sleep(std::time::Duration::from_millis(10)).await;
@@ -255,7 +264,7 @@ async fn the_sweep_at_the_start_moves_what_nobody_has_used_for_long() {
     }
     assert!(
         aside.join("history.jsonl").exists(),
-        "nothing of it is deleted"
+        "the history of the expired session was deleted"
     );
     let error = agent.load(aged, &place.project).await.error;
     assert_eq!(error["code"], -32602);
@@ -267,7 +276,7 @@ async fn the_sweep_at_the_start_moves_what_nobody_has_used_for_long() {
 }
 
 #[tokio::test]
-async fn only_its_owner_can_read_the_store() {
+async fn session_files_are_readable_by_their_owner_only() {
     let place = Place::new();
     let mut command = place.command();
     let program = command.as_std().get_program().to_owned();
@@ -278,7 +287,7 @@ async fn only_its_owner_can_read_the_store() {
         .arg(program)
         .env("LIMINAL_DATA_DIR", &place.data);
     let mut agent = crate::agent_stdio::client::Agent::start(shell);
-    agent.greet(json!({})).await;
+    agent.initialize(json!({})).await;
     let session = agent.new_session(&place.project).await;
     agent.prompt(&session, "/plan x").await;
     let mode = |path: &std::path::Path| path.metadata().unwrap().permissions().mode() & 0o777;
@@ -298,7 +307,7 @@ async fn only_its_owner_can_read_the_store() {
 }
 
 #[tokio::test]
-async fn a_setting_that_makes_no_sense_stops_the_start_with_a_sentence() {
+async fn invalid_setting_stops_the_start_with_an_error() {
     for (name, value, reason) in [
         ("LIMINAL_AGENT_SESSION_MAX", "many", "whole number"),
         ("LIMINAL_AGENT_MODEL", "claude", "provider/model"),

@@ -1,6 +1,6 @@
-//! Texts that have broken readers, shells, terminals, paths and pages before. All of them written for this.
+//! Texts that are known to break parsers, shells, terminals, paths and pages.
 
-/// For any place where a text can stand.
+/// Hostile texts for any text field.
 pub(crate) fn words() -> Vec<String> {
     let short = [
         "",
@@ -70,7 +70,7 @@ pub(crate) fn words() -> Vec<String> {
     short.map(str::to_owned).into_iter().chain(long).collect()
 }
 
-/// Texts that are no request, at either door: not JSON, nearly JSON, or JSON of another kind.
+/// Invalid requests for both APIs: not JSON, almost JSON, or JSON of another shape.
 pub(crate) fn no_requests() -> Vec<String> {
     let not_json = [
         "",
@@ -221,7 +221,7 @@ pub(crate) fn no_requests() -> Vec<String> {
     ];
     let texts = not_json.into_iter().chain(another_kind);
     let texts = texts.map(str::to_owned).chain(large);
-    // Every beginning of a good one.
+    // Every prefix of a valid request.
     let good = r#"{"id":"1","method":"chat.history","params":{"sessionKey":"é","limit":1}}"#;
     let cuts = good.char_indices().map(|(at, _)| good[..at].to_owned());
     texts.chain(cuts).collect()

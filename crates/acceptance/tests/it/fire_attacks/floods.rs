@@ -1,8 +1,7 @@
-//! Crowds and floods: a calm client beside them is answered as quickly as one of a server that nobody bothers, and what
-//! they send is not kept.
+//! Floods and crowds of connections: a well-behaved client is still answered quickly, and memory stays bounded.
 //!
-//! Two servers stand side by side on the same busy machine; only one of them is bothered. So what the machine does to
-//! both is no finding, and what the flood does to one is.
+//! Each test compares two servers on the same busy machine, only one of which is flooded. A slowdown that affects both
+//! comes from the machine; a slowdown of the flooded one is a defect.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -22,23 +21,23 @@ use crate::fire_attacks::setup;
 const RATIO_MAX: u32 = 3;
 const ROUNDS_MAX: usize = 5;
 const GROWTH_KIB_MAX: u64 = 32 * 1024;
-/// What may be taken from a stranger before it is out: nearly all of it is what the system keeps for us.
-const FAREWELL_BYTES_MAX: u64 = 8 * 1024 * 1024;
-/// Enough to keep every thread of the server busy.
+/// Maximum bytes one unauthenticated connection can send before it is closed; most of them stay in kernel buffers.
+const UNAUTHENTICATED_BYTES_MAX: u64 = 8 * 1024 * 1024;
+/// Number of flooding connections, enough to keep every thread of the server busy.
 const POURING: usize = 4;
-/// Less than a turn of the system's scheduler, which whoever is busy waits for and whoever sleeps does not.
-const NOTICEABLE: Duration = Duration::from_millis(1);
+/// Lower limit for the reference latency, less than a time slice of the scheduler, which a busy process may wait for.
+const LATENCY_MIN: Duration = Duration::from_millis(1);
 
-/// From one byte to the next of those who drip.
-const DROP: Duration = Duration::from_millis(100);
-/// How much later than at the deadline a busy machine may hang up; less than would be the next deadline's doing.
-const LATE: Duration = Duration::from_secs(8);
+/// Interval between two bytes of a slow sender.
+const BYTE_INTERVAL: Duration = Duration::from_millis(100);
+/// Maximum delay after a deadline on a busy machine; less than the difference to the next deadline.
+const DELAY_MAX: Duration = Duration::from_secs(8);
 
-/// A server that is bothered, one that is not, and a calm client at each.
+/// A server that is flooded and one that is not, and a well-behaved client at each.
 struct Pair {
     _setups: [ServerSetup; 2],
-    bothered: Arc<Server>,
-    _spared: Server,
+    flooded: Arc<Server>,
+    _reference: Server,
     clients: [Socket; 2],
     memory_before: u64,
 }
@@ -46,32 +45,32 @@ struct Pair {
 impl Pair {
     async fn start() -> Result<Self> {
         let setups = [setup()?, setup()?];
-        let (bothered, spared) = (setups[0].start().await?, setups[1].start().await?);
-        let mut clients = [bothered.connect().await?, spared.connect().await?];
+        let (flooded, reference) = (setups[0].start().await?, setups[1].start().await?);
+        let mut clients = [flooded.connect().await?, reference.connect().await?];
         for client in &mut clients {
             for _ in 0..20 {
                 client.ask(json!({"type": "project:list"})).await?;
             }
         }
-        let memory_before = resident_kib(bothered.id())?;
+        let memory_before = resident_kib(flooded.id())?;
         Ok(Self {
             _setups: setups,
-            bothered: Arc::new(bothered),
-            _spared: spared,
+            flooded: Arc::new(flooded),
+            _reference: reference,
             clients,
             memory_before,
         })
     }
 
-    /// Asks both in turn while the other side does its worst, and holds one against the other. A machine that is busy with
-    /// something else spoils a round, and only we spoil them all.
+    /// Alternates requests to both servers during the flood and compares the latencies. One good round suffices: other
+    /// load on the machine may spoil a round, but a real defect spoils all of them.
     async fn hold(&mut self, what: &str) -> Result<()> {
         let mut memory = self.memory_before;
         let mut rounds = vec![];
         let held = loop {
             let [with, without] = self.round(&mut memory).await?;
             rounds.push(format!("p99 {with:?}, without {without:?}"));
-            let held = with <= without.max(NOTICEABLE) * RATIO_MAX;
+            let held = with <= without.max(LATENCY_MIN) * RATIO_MAX;
             if held || rounds.len() == ROUNDS_MAX {
                 break held;
             }
@@ -83,7 +82,7 @@ impl Pair {
         Ok(())
     }
 
-    /// The 99th of a hundred answers, from the one who is bothered and from the other.
+    /// 99th percentile of the latency, at the flooded server and at the other one.
     async fn round(&mut self, memory: &mut u64) -> Result<[Duration; 2]> {
         let (asks, lasting) = (times(200, 2000), Duration::from_secs(times(1, 20) as u64));
         let mut took = [vec![], vec![]];
@@ -95,7 +94,7 @@ impl Pair {
                 took.push(begun.elapsed());
             }
             if took[0].len() % 10 == 0 {
-                *memory = (*memory).max(resident_kib(self.bothered.id())?);
+                *memory = (*memory).max(resident_kib(self.flooded.id())?);
             }
         }
         Ok(took.map(|mut took| {
@@ -109,10 +108,10 @@ fn resident_kib(process: u32) -> Result<u64> {
     let status = std::fs::read_to_string(format!("/proc/{process}/status"))?;
     let line = status.lines().find(|line| line.starts_with("VmRSS:"));
     let number = line.and_then(|line| line.split_whitespace().nth(1));
-    Ok(number.context("a number")?.parse()?)
+    Ok(number.context("expected a number")?.parse()?)
 }
 
-/// Counts the texts that come back; in ours no other byte looks like the beginning of one.
+/// Counts the text frames that arrive; in these tests the first byte of a text frame occurs nowhere else.
 async fn count_answers(mut reader: OwnedReadHalf, answered: Arc<AtomicU64>) {
     let mut buffer = vec![0; 64 * 1024];
     while let Ok(count @ 1..) = reader.read(&mut buffer).await {
@@ -121,7 +120,7 @@ async fn count_answers(mut reader: OwnedReadHalf, answered: Arc<AtomicU64>) {
     }
 }
 
-/// Writes these bytes again and again, and comes back when it is thrown out.
+/// Sends the same bytes without end, and reconnects whenever the server closes the connection.
 async fn pour(
     server: Arc<Server>,
     caller: Caller,
@@ -135,7 +134,7 @@ async fn pour(
             continue;
         };
         let (reader, mut writer) = raw.stream.into_split();
-        // What comes back is read, or the server would wait for us.
+        // Read the responses, because the server stops reading from a client that does not.
         let reading = tokio::spawn(count_answers(reader, answered.clone()));
         let mut taken = 0;
         while let Ok(count @ 1..) = writer.write(&bytes[taken % bytes.len()..]).await {
@@ -147,12 +146,12 @@ async fn pour(
     }
 }
 
-/// Some pour, and a calm client asks beside them.
+/// Measures a well-behaved client while `POURING` connections flood the server.
 async fn under_a_flood(what: &str, caller: Caller, bytes: Vec<u8>) -> Result<()> {
     let what = &format!("{what} of a {caller:?}");
     let mut pair = Pair::start().await?;
     let [poured, most, answered] = std::array::from_fn(|_| Arc::new(AtomicU64::new(0)));
-    let server = pair.bothered.clone();
+    let server = pair.flooded.clone();
     let begun = Instant::now();
     let mut flood = JoinSet::new();
     for _ in 0..POURING {
@@ -173,28 +172,31 @@ async fn under_a_flood(what: &str, caller: Caller, bytes: Vec<u8>) -> Result<()>
     let most = most.load(Ordering::Relaxed);
     let answered = answered.load(Ordering::Relaxed);
     println!(
-        "{what}: {:.1} MB/s sent, at most {:.1} MB by one who was thrown out, {:.0} answers a second",
+        "{what}: {:.1} MB/s sent, at most {:.1} MB on one closed connection, {:.0} responses per second",
         bytes as f64 / seconds / 1e6,
         most as f64 / 1e6,
         answered as f64 / seconds
     );
-    // Whoever is thrown out is not listened to on the way any faster than others are.
+    // An unauthenticated connection that is being closed is not read without limit.
     assert!(
-        caller != Caller::Stranger || most <= FAREWELL_BYTES_MAX,
-        "{what}: {most} bytes were taken from one"
+        caller != Caller::Unauthenticated || most <= UNAUTHENTICATED_BYTES_MAX,
+        "{what}: {most} bytes were read from one connection"
     );
     held
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_flood_of_messages_slows_nobody_else() -> Result<()> {
+async fn message_flood_does_not_slow_other_clients() -> Result<()> {
     for (caller, message) in [
         (
-            Caller::Window,
+            Caller::Browser,
             r#"{"type":"project:list","requestId":"flood"}"#,
         ),
         (Caller::Program, r#"{"id":"flood","method":"health.check"}"#),
-        (Caller::Stranger, r#"{"type":"auth","token":"flood"}"#),
+        (
+            Caller::Unauthenticated,
+            r#"{"type":"auth","token":"flood"}"#,
+        ),
     ] {
         let message = frame(TEXT, true, message.as_bytes());
         under_a_flood("requests", caller, message.repeat(100)).await?;
@@ -202,16 +204,16 @@ async fn a_flood_of_messages_slows_nobody_else() -> Result<()> {
     Ok(())
 }
 
-/// What is sent in a second by a crowd that stays below what each of them may send at once, and comes back for more.
-const A_SECOND: u64 = 50_000;
-/// What a connection may send before it is slowed down.
-const AT_ONCE: u64 = 1000;
+/// Messages per second of all reconnecting clients together; each stays below the burst of the rate limit.
+const RATE: u64 = 50_000;
+/// Messages that a connection may send in one burst before it is rate-limited.
+const BURST: u64 = 1000;
 
-/// Sends as much as is taken at once, again and again over a new connection, and no more than its share of the crowd's.
-async fn come_back(server: Arc<Server>, caller: Caller, message: Vec<u8>, all: Arc<AtomicU64>) {
-    let bytes = message.repeat(AT_ONCE as usize);
+/// Repeatedly opens a connection, sends one burst and closes it, at this client's share of the total rate.
+async fn send_bursts(server: Arc<Server>, caller: Caller, message: Vec<u8>, all: Arc<AtomicU64>) {
+    let bytes = message.repeat(BURST as usize);
     let mut rounds =
-        tokio::time::interval(Duration::from_secs(POURING as u64 * AT_ONCE) / A_SECOND as u32);
+        tokio::time::interval(Duration::from_secs(POURING as u64 * BURST) / RATE as u32);
     rounds.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Burst);
     loop {
         rounds.tick().await;
@@ -222,9 +224,9 @@ async fn come_back(server: Arc<Server>, caller: Caller, message: Vec<u8>, all: A
         let answered = Arc::new(AtomicU64::new(0));
         let reading = tokio::spawn(count_answers(reader, answered.clone()));
         let _ = writer.write_all(&bytes).await;
-        // Nobody is gone before it was heard.
+        // Stay connected until every message of the burst was answered.
         let heard = async {
-            while answered.load(Ordering::Relaxed) < AT_ONCE && !reading.is_finished() {
+            while answered.load(Ordering::Relaxed) < BURST && !reading.is_finished() {
                 tokio::time::sleep(Duration::from_millis(1)).await;
             }
         };
@@ -235,7 +237,7 @@ async fn come_back(server: Arc<Server>, caller: Caller, message: Vec<u8>, all: A
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_crowd_that_comes_back_for_more_slows_nobody_else() -> Result<()> {
+async fn reconnecting_clients_do_not_slow_other_clients() -> Result<()> {
     let mut pair = Pair::start().await?;
     let answered = Arc::new(AtomicU64::new(0));
     let message = frame(
@@ -246,30 +248,33 @@ async fn a_crowd_that_comes_back_for_more_slows_nobody_else() -> Result<()> {
     let begun = Instant::now();
     let mut crowd = JoinSet::new();
     for _ in 0..POURING {
-        let (server, message, all) = (pair.bothered.clone(), message.clone(), answered.clone());
-        crowd.spawn(come_back(server, Caller::Window, message, all));
+        let (server, message, all) = (pair.flooded.clone(), message.clone(), answered.clone());
+        crowd.spawn(send_bursts(server, Caller::Browser, message, all));
     }
-    let held = pair.hold("a crowd that comes back").await;
+    let held = pair.hold("reconnecting clients").await;
     crowd.shutdown().await;
     let answered = answered.load(Ordering::Relaxed);
-    let a_second = answered as f64 / begun.elapsed().as_secs_f64();
-    println!(
-        "a crowd that comes back: {a_second:.0} messages answered a second, of {A_SECOND} that it would send"
-    );
-    assert!(answered >= AT_ONCE, "only {answered} were answered");
+    let rate = answered as f64 / begun.elapsed().as_secs_f64();
+    println!("reconnecting clients: {rate:.0} messages answered per second, of {RATE} offered");
+    assert!(answered >= BURST, "only {answered} messages were answered");
     held
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_flood_of_nonsense_slows_nobody_else() -> Result<()> {
+async fn flood_of_invalid_messages_does_not_slow_other_clients() -> Result<()> {
     for caller in Caller::ALL {
-        under_a_flood("nonsense", caller, frame(TEXT, true, b"{").repeat(100)).await?;
+        under_a_flood(
+            "invalid messages",
+            caller,
+            frame(TEXT, true, b"{").repeat(100),
+        )
+        .await?;
     }
     Ok(())
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_flood_of_empty_pieces_slows_nobody_else() -> Result<()> {
+async fn flood_of_empty_fragments_does_not_slow_other_clients() -> Result<()> {
     let pieces = frame(CONTINUATION, false, b"").repeat(1000);
     let bytes = [
         frame(TEXT, false, b"{"),
@@ -278,13 +283,13 @@ async fn a_flood_of_empty_pieces_slows_nobody_else() -> Result<()> {
     ]
     .concat();
     for caller in Caller::ALL {
-        under_a_flood("empty pieces", caller, bytes.clone()).await?;
+        under_a_flood("empty fragments", caller, bytes.clone()).await?;
     }
     Ok(())
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_flood_of_deep_and_wide_texts_slows_nobody_else() -> Result<()> {
+async fn flood_of_deeply_nested_json_does_not_slow_other_clients() -> Result<()> {
     let wide: String = (0..40_000)
         .map(|number| format!("\"k{number}\":0,"))
         .collect();
@@ -297,8 +302,8 @@ async fn a_flood_of_deep_and_wide_texts_slows_nobody_else() -> Result<()> {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn messages_of_a_hundred_megabytes_are_not_kept() -> Result<()> {
-    // In one frame, and in many that together are as long.
+async fn messages_of_100_mib_are_not_buffered() -> Result<()> {
+    // As one frame, and as many fragments of the same total length.
     let megabyte = vec![b' '; 1024 * 1024];
     let mut whole = head(TEXT, true, 100 * 1024 * 1024);
     whole.extend(megabyte.repeat(10));
@@ -307,19 +312,19 @@ async fn messages_of_a_hundred_megabytes_are_not_kept() -> Result<()> {
         pieces.extend(frame(CONTINUATION, false, &megabyte[..900_000]));
     }
     for caller in Caller::ALL {
-        under_a_flood("a hundred megabytes", caller, whole.clone()).await?;
-        under_a_flood("a hundred megabytes in pieces", caller, pieces.clone()).await?;
+        under_a_flood("100 MiB in one frame", caller, whole.clone()).await?;
+        under_a_flood("100 MiB in fragments", caller, pieces.clone()).await?;
     }
     Ok(())
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn idle_windows_and_silent_callers_slow_nobody_and_cost_little() -> Result<()> {
+async fn idle_connections_take_little_memory_and_slow_nothing() -> Result<()> {
     let mut pair = Pair::start().await?;
     let crowd = times(200, 1000);
-    // Those who say nothing, those who begin a request and those who begin a body.
+    // Connections that send nothing, an incomplete request head, or an incomplete body.
     let mut silent = vec![];
-    let address = pair.bothered.address;
+    let address = pair.flooded.address;
     for number in 0..crowd {
         let mut stream = TcpStream::connect(address).await?;
         let begun = match number % 3 {
@@ -333,63 +338,63 @@ async fn idle_windows_and_silent_callers_slow_nobody_and_cost_little() -> Result
         let _ = stream.write_all(begun.as_bytes()).await;
         silent.push(stream);
     }
-    // Whoever comes is let in before the guard of this test.
-    pair.hold("silent callers").await?;
+    // New clients must be served before this test's timeout.
+    pair.hold("silent connections").await?;
     drop(silent);
     let mut windows = vec![];
     for _ in 0..crowd {
-        windows.push(pair.bothered.connect().await?);
+        windows.push(pair.flooded.connect().await?);
     }
     pair.hold("idle windows").await?;
     drop(windows);
     let mut programs = vec![];
     for _ in 0..crowd {
-        programs.push(Program::at(&pair.bothered).await?);
+        programs.push(Program::at(&pair.flooded).await?);
     }
-    pair.hold("idle programs").await
+    pair.hold("idle gateway clients").await
 }
 
-/// Somebody who is never done: how it begins, and after what time nobody waits for it any more.
-struct Dripping {
+/// A request that is sent byte by byte: how it begins, and the server's deadline for it.
+struct SlowRequest {
     begins: Vec<u8>,
     deadline: Duration,
 }
 
-/// Sends a byte at a time until the server hangs up, and says how long that took.
-async fn drip(server: &Server, dripping: &Dripping) -> Result<Duration> {
+/// Sends a byte at a time until the server closes the connection, and returns how long that took.
+async fn send_slowly(server: &Server, request: &SlowRequest) -> Result<Duration> {
     let begun = Instant::now();
     let mut stream = TcpStream::connect(server.address).await?;
-    stream.write_all(&dripping.begins).await?;
+    stream.write_all(&request.begins).await?;
     let (mut reader, mut writer) = stream.into_split();
     let drops = async {
         loop {
-            tokio::time::sleep(DROP).await;
+            tokio::time::sleep(BYTE_INTERVAL).await;
             if writer.write_all(b"x").await.is_err() {
                 return std::future::pending().await;
             }
         }
     };
-    let hung_up = async {
+    let closed = async {
         let mut heard = [0; 1024];
         while let Ok(1..) = reader.read(&mut heard).await {}
     };
     let ended = async {
         tokio::select! {
             () = drops => {}
-            () = hung_up => {}
+            () = closed => {}
         }
     };
     tokio::time::timeout(HANG_GUARD, ended)
         .await
-        .context("it is still listened to")?;
+        .context("the server did not close the connection")?;
     Ok(begun.elapsed())
 }
 
-/// Not those who are silent: those who always have one byte more.
+/// The senders are not silent: they keep sending one byte at a time.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn callers_who_drip_are_let_go_at_the_deadline_and_others_are_served() -> Result<()> {
+async fn slow_senders_are_disconnected_at_the_deadline_others_are_served() -> Result<()> {
     let mut pair = Pair::start().await?;
-    let server = pair.bothered.clone();
+    let server = pair.flooded.clone();
     let (address, token) = (server.address, &server.token);
     let login = "Content-Type: application/json\r\nContent-Length: 4000";
     let upgrade = "Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n\
@@ -409,14 +414,14 @@ async fn callers_who_drip_are_let_go_at_the_deadline_and_others_are_served() -> 
             vec![],
             5,
         ),
-        // A stranger's first words.
+        // The first message of an unauthenticated gateway connection.
         (
             format!("GET /gateway HTTP/1.1\r\nHost: {address}\r\n{upgrade}\r\n\r\n"),
             frame,
             5,
         ),
     ];
-    // A picture has more time, up to that of any connection.
+    // An upload has more time, up to the limit for any connection.
     if times(0, 1) == 1 {
         let upload = format!("Authorization: Bearer {token}\r\nContent-Length: 4000");
         let begins = format!("POST /uploads HTTP/1.1\r\nHost: {address}\r\n{upload}\r\n\r\nGIF89a");
@@ -426,38 +431,35 @@ async fn callers_who_drip_are_let_go_at_the_deadline_and_others_are_served() -> 
     for (asks, more, deadline) in kinds {
         let begins = [asks.as_bytes(), &more].concat();
         let deadline = Duration::from_secs(deadline);
-        let dripping = Arc::new(Dripping { begins, deadline });
+        let request = Arc::new(SlowRequest { begins, deadline });
         for _ in 0..times(8, 14) {
-            let (server, dripping) = (server.clone(), dripping.clone());
+            let (server, request) = (server.clone(), request.clone());
             crowd.spawn(async move {
-                let took = drip(&server, &dripping).await?;
-                let most = dripping.deadline + LATE;
-                let asked = String::from_utf8_lossy(&dripping.begins[..5]);
-                anyhow::ensure!(
-                    took >= dripping.deadline && took < most,
-                    "{asked}: {took:?}"
-                );
+                let took = send_slowly(&server, &request).await?;
+                let most = request.deadline + DELAY_MAX;
+                let asked = String::from_utf8_lossy(&request.begins[..5]);
+                anyhow::ensure!(took >= request.deadline && took < most, "{asked}: {took:?}");
                 Ok(took)
             });
         }
     }
-    pair.hold("dripping callers").await?;
-    // Also whoever comes only now.
-    pair.bothered.connect().await?;
-    Program::at(&pair.bothered).await?;
+    pair.hold("slow senders").await?;
+    // A client that connects now is served as well.
+    pair.flooded.connect().await?;
+    Program::at(&pair.flooded).await?;
     let mut slowest = Duration::ZERO;
     while let Some(ended) = crowd.join_next().await {
         slowest = slowest.max(ended??);
     }
-    println!("the last of those who drip was let go after {slowest:?}");
+    println!("the last slow sender was disconnected after {slowest:?}");
     Ok(())
 }
 
-/// A piece may hold a buffer that is a thousand times as long.
+/// A received byte must not pin a network buffer a thousand times its size.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_body_in_single_bytes_takes_no_more_than_one_in_a_piece() -> Result<()> {
+async fn body_sent_in_single_bytes_takes_no_extra_memory() -> Result<()> {
     const CALLERS: usize = 8;
-    // A login is not waited for much longer.
+    // Less than the deadline of a login request.
     const LASTING: Duration = Duration::from_secs(3);
     let setup = setup()?;
     let server = setup.start().await?;
@@ -486,7 +488,7 @@ async fn a_body_in_single_bytes_takes_no_more_than_one_in_a_piece() -> Result<()
             tokio::time::sleep(Duration::from_millis(1)).await;
         }
         let grown = resident_kib(server.id())?.saturating_sub(before);
-        println!("{bytes} single bytes from {CALLERS} callers, {asks:.12}: {grown} KiB more");
+        println!("{bytes} single bytes from {CALLERS} connections, {asks:.12}: {grown} KiB more");
         assert!(grown < 8 * 1024, "{asks:.12}: {grown} KiB more");
     }
     Ok(())

@@ -1,36 +1,38 @@
-//! What comes in through the two sockets: whatever it is, it is answered or ended, and nobody else notices.
+//! Hostile messages and frames on both WebSockets: each is answered or ends its own connection only.
 
 use anyhow::{Result, ensure};
 use serde_json::{Value, json};
 use testkit::{Program, Server, Socket};
 use tokio::io::AsyncWriteExt as _;
 
-use crate::fire_attacks::raw::{COMPRESSED, CONTINUATION, Caller, Raw, TEXT, frame, goodbye, head};
+use crate::fire_attacks::raw::{
+    COMPRESSED, CONTINUATION, Caller, Raw, TEXT, close_code, frame, head,
+};
 use crate::fire_attacks::{corpus, requests, setup};
 
-/// A program may ask so much at once; the line in front of the door is not what is tested here.
-const AT_ONCE: usize = 150;
+/// Requests per gateway connection, below the burst of the rate limit, which is not tested here.
+const BURST: usize = 150;
 
 #[tokio::test]
-async fn what_is_no_request_is_answered_at_both_doors_and_changes_nothing() -> Result<()> {
+async fn invalid_requests_are_answered_on_both_apis_and_change_nothing() -> Result<()> {
     let setup = setup()?;
     let server = setup.start().await?;
     let mut browser = server.connect().await?;
     let mut program = Program::at(&server).await?;
     let texts = corpus::no_requests();
-    println!("{} texts that are no request", texts.len());
+    println!("{} invalid requests", texts.len());
     for (number, text) in texts.iter().enumerate() {
         browser.send_text(text).await?;
         let answer = browser.next().await?;
         assert_eq!(answer["code"], "INVALID_MESSAGE", "{text:.80}: {answer}");
-        if number % AT_ONCE == AT_ONCE - 1 {
+        if number % BURST == BURST - 1 {
             program = Program::at(&server).await?;
         }
         program.socket.send_text(text).await?;
         let answer = program.socket.next().await?;
         let code = answer["error"]["code"].as_i64();
         assert!(code.is_some_and(|code| code < 0), "{text:.80}: {answer}");
-        assert!(answer.to_string().len() < 2000, "{text:.80} came back");
+        assert!(answer.to_string().len() < 2000, "{text:.80} was echoed");
     }
     let list = browser.ask(json!({"type": "project:list"})).await?;
     assert_eq!(list["projects"], json!([]));
@@ -38,9 +40,9 @@ async fn what_is_no_request_is_answered_at_both_doors_and_changes_nothing() -> R
     Ok(())
 }
 
-/// In every field of every request.
+/// Covers every field of every request type.
 #[tokio::test]
-async fn odd_words_in_any_field_are_answered_and_break_nothing() -> Result<()> {
+async fn hostile_text_in_any_field_is_answered_and_breaks_nothing() -> Result<()> {
     let setup = setup()?;
     let server = setup.start().await?;
     let mut browser = server.connect().await?;
@@ -66,7 +68,7 @@ async fn odd_words_in_any_field_are_answered_and_break_nothing() -> Result<()> {
     let mut program = Program::at(&server).await?;
     let mut at_once = 0;
     for shape in requests::of_programs(&setup).await? {
-        // It would send everybody away.
+        // It would disconnect all clients.
         if shape.name == "token.rotate" {
             continue;
         }
@@ -75,7 +77,7 @@ async fn odd_words_in_any_field_are_answered_and_break_nothing() -> Result<()> {
                 break;
             };
             at_once += 1;
-            if at_once % AT_ONCE == 0 {
+            if at_once % BURST == 0 {
                 program = Program::at(&server).await?;
             }
             let answer = program.call(&shape.name, params).await?;
@@ -88,13 +90,12 @@ async fn odd_words_in_any_field_are_answered_and_break_nothing() -> Result<()> {
         }
     }
     browser.ask(json!({"type": "project:list"})).await?;
-    println!("{asked} requests with odd words");
+    println!("{asked} requests with hostile text");
     Ok(())
 }
 
 #[tokio::test]
-async fn bytes_that_are_no_text_and_frames_against_the_rules_end_that_connection_alone()
--> Result<()> {
+async fn invalid_utf8_and_invalid_frames_end_only_their_own_connection() -> Result<()> {
     let setup = setup()?;
     let server = setup.start().await?;
     let mut calm = server.connect().await?;
@@ -114,24 +115,24 @@ async fn bytes_that_are_no_text_and_frames_against_the_rules_end_that_connection
         frame(CONTINUATION, true, b"{}"),
         frame(3, true, b"{}"),
         frame(0xb, true, b""),
-        // A ping in pieces, and one that is too long.
+        // A fragmented ping, and a ping that is too long.
         frame(9, false, b""),
         frame(9, true, &[b'x'; 126]),
         [frame(TEXT, false, b"{"), frame(TEXT, true, b"}")].concat(),
-        // Not masked, as only servers may be.
+        // An unmasked frame, which only a server may send.
         vec![0x81, 0x02, b'{', b'}'],
     ];
     for caller in Caller::ALL {
         for bytes in bad_utf8 {
-            let code = ended_with(&server, caller, &frame(TEXT, true, bytes)).await?;
+            let code = close_code_after(&server, caller, &frame(TEXT, true, bytes)).await?;
             assert_eq!(code, Some(1007), "{caller:?} {bytes:?}");
         }
         for bytes in &broken {
-            let code = ended_with(&server, caller, bytes).await?;
+            let code = close_code_after(&server, caller, bytes).await?;
             assert_eq!(code, Some(1002), "{caller:?} {bytes:?}");
         }
         for length in [1024 * 1024 + 1, 100 * 1024 * 1024, u64::MAX >> 1] {
-            let code = ended_with(&server, caller, &head(TEXT, true, length)).await?;
+            let code = close_code_after(&server, caller, &head(TEXT, true, length)).await?;
             assert_eq!(code, Some(1009), "{caller:?} {length}");
         }
     }
@@ -142,15 +143,15 @@ async fn bytes_that_are_no_text_and_frames_against_the_rules_end_that_connection
     Ok(())
 }
 
-/// Sends bytes and says with which code the server ends the connection.
-async fn ended_with(server: &Server, caller: Caller, bytes: &[u8]) -> Result<Option<u16>> {
+/// Sends bytes and returns the close code with which the server ends the connection.
+async fn close_code_after(server: &Server, caller: Caller, bytes: &[u8]) -> Result<Option<u16>> {
     let mut raw = Raw::of(caller, server).await?;
     raw.stream.write_all(bytes).await?;
-    Ok(goodbye(&raw.rest().await?))
+    Ok(close_code(&raw.rest().await?))
 }
 
 #[tokio::test]
-async fn compression_is_not_spoken_so_nothing_can_swell() -> Result<()> {
+async fn compression_is_not_negotiated() -> Result<()> {
     let setup = setup()?;
     let server = setup.start().await?;
     let offer = "Sec-WebSocket-Extensions: permessage-deflate; client_max_window_bits\r\n";
@@ -161,13 +162,13 @@ async fn compression_is_not_spoken_so_nothing_can_swell() -> Result<()> {
         let head = raw.head.to_ascii_lowercase();
         assert!(!head.contains("sec-websocket-extensions"), "{head}");
     }
-    // A kilobyte that would be a megabyte.
+    // A compressed frame of 1 KiB that would decompress to 1 MiB.
     let mut raw = Raw::browser(&server, offer).await?;
     raw.stream
         .write_all(&frame(TEXT | COMPRESSED, true, &[0xed; 1024]))
         .await?;
-    assert_eq!(goodbye(&raw.rest().await?), Some(1002));
-    // Nor in the body of a request.
+    assert_eq!(close_code(&raw.rest().await?), Some(1002));
+    // Request bodies are not decompressed either.
     let login = [
         "POST /login HTTP/1.1".to_owned(),
         format!("Host: {}", server.address),
@@ -184,7 +185,7 @@ async fn compression_is_not_spoken_so_nothing_can_swell() -> Result<()> {
 }
 
 #[tokio::test]
-async fn a_text_in_a_million_pieces_is_one_text() -> Result<()> {
+async fn message_in_a_million_fragments_is_one_message() -> Result<()> {
     let setup = setup()?;
     let server = setup.start().await?;
     let mut calm = server.connect().await?;
@@ -192,7 +193,7 @@ async fn a_text_in_a_million_pieces_is_one_text() -> Result<()> {
     let empty = frame(CONTINUATION, false, b"").repeat(1000);
     for (caller, begin, end) in [
         (
-            Caller::Window,
+            Caller::Browser,
             "{\"type\":",
             "\"project:list\",\"requestId\":\"whole\"}",
         ),
@@ -211,20 +212,20 @@ async fn a_text_in_a_million_pieces_is_one_text() -> Result<()> {
         let end = frame(CONTINUATION, true, end.as_bytes());
         raw.stream.write_all(&end).await?;
         calm.ask(json!({"type": "project:list"})).await?;
-        raw.hears("whole").await?;
+        raw.read_until("whole").await?;
     }
-    // A stranger is not listened to for so long.
-    let mut raw = Raw::of(Caller::Stranger, &server).await?;
+    // An unauthenticated connection may not send that many fragments.
+    let mut raw = Raw::of(Caller::Unauthenticated, &server).await?;
     let begin = frame(TEXT, false, b"{\"type\":");
     raw.stream.write_all(&begin).await?;
     let _ = raw.stream.write_all(&empty).await;
-    assert_eq!(goodbye(&raw.rest().await?), Some(4401));
+    assert_eq!(close_code(&raw.rest().await?), Some(4401));
     Ok(())
 }
 
-/// A name that stands there twice, in any spelling, at any depth: neither counts.
+/// Covers duplicate keys in any spelling and at any depth.
 #[tokio::test]
-async fn of_two_equal_keys_neither_counts() -> Result<()> {
+async fn request_with_a_duplicate_key_is_refused() -> Result<()> {
     let setup = setup()?;
     let server = setup.start().await?;
     let (one, two) = (setup.folder("one")?, setup.folder("two")?);

@@ -1,4 +1,4 @@
-//! Names that somebody made up: of sessions, projects, agents and questions. No file is looked for by them.
+//! Forged ids of sessions, projects, agents and permission requests: the server opens no file by such a name.
 
 use std::path::Path;
 use std::process::Stdio;
@@ -11,9 +11,9 @@ use tokio::process::{Child, Command};
 
 use crate::fire_attacks::{requests, setup};
 
-const BLIND: &str = "there is no strace here to see which files are opened";
+const NO_STRACE: &str = "strace is not installed, so opened files cannot be observed";
 
-/// A part of each, by which a file would be known.
+/// A distinctive part of each forged id.
 const MARKS: [&str; 3] = ["4711f0e9", "forged", "4711G4711"];
 
 fn forged() -> Vec<String> {
@@ -38,13 +38,13 @@ fn forged() -> Vec<String> {
     .to_vec()
 }
 
-/// A name, not a path somebody may ask about, nor words for an agent.
+/// Whether a field holds an id, not a path that clients may query or text for an agent.
 fn is_id(field: &str) -> bool {
     let field = field.to_ascii_lowercase();
     field.ends_with("id") || field.ends_with("key") || field == "clitype" || field == "images"
 }
 
-/// Writes down what the system is asked about files.
+/// An strace command that logs the file system calls of a process.
 fn strace(output: &Path) -> Command {
     let mut strace = Command::new("strace");
     strace
@@ -53,21 +53,21 @@ fn strace(output: &Path) -> Command {
     strace
 }
 
-/// Nothing was looked for by a name that somebody made up.
-fn nothing_was_looked_for(seen: &str) {
+/// Checks that no file system call contains a forged id.
+fn assert_no_forged_id(seen: &str) {
     let made_up = |line: &&str| MARKS.iter().any(|mark| line.contains(mark));
     let looked_for: Vec<_> = seen.lines().filter(made_up).collect();
     assert!(looked_for.is_empty(), "{looked_for:#?}");
 }
 
-/// What the system is asked about files by a process, while this runs.
+/// A running strace of a process.
 struct Watch {
     strace: Child,
     output: tempfile::NamedTempFile,
 }
 
 impl Watch {
-    /// `None`, and a word about it, where the system cannot be watched.
+    /// Attaches strace to a process; `None` (and the test counts as not run) if strace is not available.
     async fn over(process: u32) -> Result<Option<Self>> {
         let output = tempfile::NamedTempFile::new()?;
         let strace = strace(output.path())
@@ -77,7 +77,7 @@ impl Watch {
             .kill_on_drop(true)
             .spawn();
         let Ok(strace) = strace else {
-            not_run(BLIND)?;
+            not_run(NO_STRACE)?;
             return Ok(None);
         };
         Ok(Some(Self { strace, output }))
@@ -87,9 +87,13 @@ impl Watch {
         Ok(String::from_utf8_lossy(&std::fs::read(self.output.path())?).into_owned())
     }
 
-    /// Ends the watch, and gives what was seen.
+    /// Detaches strace and returns its log.
     async fn end(mut self) -> Result<String> {
-        let id = self.strace.id().context("it runs")?.to_string();
+        let id = self
+            .strace
+            .id()
+            .context("strace has already exited")?
+            .to_string();
         Command::new("kill").args(["-INT", &id]).status().await?;
         self.strace.wait().await?;
         self.text()
@@ -97,7 +101,7 @@ impl Watch {
 }
 
 #[tokio::test]
-async fn no_file_is_looked_for_by_a_name_that_somebody_made_up() -> Result<()> {
+async fn server_opens_no_file_by_a_forged_id() -> Result<()> {
     let setup = setup()?;
     let server = setup.start().await?;
     let folder = setup.folder("app")?;
@@ -106,7 +110,7 @@ async fn no_file_is_looked_for_by_a_name_that_somebody_made_up() -> Result<()> {
     let Some(watch) = Watch::over(server.id()).await? else {
         return Ok(());
     };
-    // What is really there is looked for, and seen: the watch works.
+    // A legitimate path must appear in the log, which proves that strace sees the calls.
     let upload = server
         .get("/uploads/0123456789abcdef0123456789abcdef", &[])
         .await?;
@@ -163,15 +167,15 @@ async fn no_file_is_looked_for_by_a_name_that_somebody_made_up() -> Result<()> {
         assert_eq!(server.get(path, &[]).await?.status, 404, "{path}");
     }
     let seen = watch.end().await?;
-    nothing_was_looked_for(&seen);
-    println!("{asked} requests with made-up names");
+    assert_no_forged_id(&seen);
+    println!("{asked} requests with forged ids");
     drop(talk);
     Ok(())
 }
 
-/// The built-in agent, which any client can start, is asked for sessions that are not its own.
+/// Covers the built-in agent, which any client can start, with session ids that it did not create.
 #[tokio::test]
-async fn the_built_in_agent_looks_for_no_file_by_a_name_it_did_not_give() -> Result<()> {
+async fn built_in_agent_opens_no_file_by_a_forged_session_id() -> Result<()> {
     let setup = setup()?;
     let folder = setup.folder("app")?;
     let output = tempfile::NamedTempFile::new()?;
@@ -187,10 +191,10 @@ async fn the_built_in_agent_looks_for_no_file_by_a_name_it_did_not_give() -> Res
         .stderr(Stdio::null())
         .kill_on_drop(true);
     let Ok(mut agent) = agent.spawn() else {
-        return not_run(BLIND);
+        return not_run(NO_STRACE);
     };
-    let mut stdin = agent.stdin.take().context("a pipe")?;
-    let mut stdout = BufReader::new(agent.stdout.take().context("a pipe")?);
+    let mut stdin = agent.stdin.take().context("expected a pipe")?;
+    let mut stdout = BufReader::new(agent.stdout.take().context("expected a pipe")?);
     let mut lines = vec![
         json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {"protocolVersion": 1, "clientCapabilities": {}}}),
     ];
@@ -220,7 +224,7 @@ async fn the_built_in_agent_looks_for_no_file_by_a_name_it_did_not_give() -> Res
         let reading = stdout.read_line(&mut line);
         ensure!(
             tokio::time::timeout(testkit::HANG_GUARD, reading).await?? > 0,
-            "it ended"
+            "the agent closed its output"
         );
         let answer: serde_json::Value = serde_json::from_str(&line)?;
         if answer["id"] != 0 && answer["id"].is_number() {
@@ -233,7 +237,10 @@ async fn the_built_in_agent_looks_for_no_file_by_a_name_it_did_not_give() -> Res
     tokio::time::timeout(testkit::HANG_GUARD, stdout.read_to_string(&mut rest)).await??;
     agent.wait().await?;
     let seen = String::from_utf8_lossy(&std::fs::read(output.path())?).into_owned();
-    ensure!(seen.contains("sessions"), "the watch saw nothing");
-    nothing_was_looked_for(&seen);
+    ensure!(
+        seen.contains("sessions"),
+        "strace recorded no file system call"
+    );
+    assert_no_forged_id(&seen);
     Ok(())
 }

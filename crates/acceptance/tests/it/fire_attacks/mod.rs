@@ -1,11 +1,11 @@
-//! Under fire, attacks: nobody gets in, and nobody inside is slowed down by those who try.
+//! Attack tests: no client gets access without the token, and attacks do not slow down other clients.
 //!
-//! Each promise of docs/security.md names its test here. `cargo xtask test fire` runs them for long.
-//! `corpus` is what is sent, `requests` everything that can be asked, `raw` a socket without manners.
+//! docs/security.md names the test that verifies each guarantee. `cargo xtask test fire` runs the long form.
+//! `corpus` holds hostile texts, `requests` lists every request type, `raw` is a WebSocket client without checks.
 
 #![expect(
     clippy::print_stdout,
-    reason = "what was measured, and what could not be, is said"
+    reason = "measurements and skipped tests are reported"
 )]
 
 mod corpus;

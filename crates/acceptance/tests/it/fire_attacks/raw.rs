@@ -1,4 +1,4 @@
-//! A WebSocket client that sends what it likes, byte by byte.
+//! A WebSocket client that can send arbitrary bytes.
 
 use anyhow::{Result, ensure};
 use testkit::{HANG_GUARD, Server};
@@ -8,32 +8,32 @@ use tokio::net::{TcpSocket, TcpStream};
 pub(crate) const TEXT: u8 = 1;
 pub(crate) const CONTINUATION: u8 = 0;
 const LAST: u8 = 0x80;
-/// The bit by which a compressed message is known.
+/// The RSV1 bit, which marks a compressed message.
 pub(crate) const COMPRESSED: u8 = 0x40;
 
-/// As whom somebody sends what they like.
+/// Kind of connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Caller {
-    /// At the browser's door, with the token.
-    Window,
-    /// At the gateway, let in.
+    /// Authenticated, on the browser API.
+    Browser,
+    /// Authenticated, on the gateway.
     Program,
-    /// At the gateway, before it has said who it is.
-    Stranger,
+    /// On the gateway, before authentication.
+    Unauthenticated,
 }
 
 impl Caller {
-    pub(crate) const ALL: [Self; 3] = [Self::Window, Self::Program, Self::Stranger];
+    pub(crate) const ALL: [Self; 3] = [Self::Browser, Self::Program, Self::Unauthenticated];
 }
 
 pub(crate) struct Raw {
     pub(crate) stream: TcpStream,
-    /// The answer to the upgrade.
+    /// The HTTP response to the upgrade.
     pub(crate) head: String,
 }
 
 impl Raw {
-    /// A connection to the browser door by somebody who knows the token, with any other headers.
+    /// Opens an authenticated connection to the browser API, with additional headers.
     pub(crate) async fn browser(server: &Server, headers: &str) -> Result<Self> {
         let bearer = format!("Authorization: Bearer {}\r\n{headers}", server.token);
         Self::open(server, "/ws", &bearer).await
@@ -41,35 +41,39 @@ impl Raw {
 
     pub(crate) async fn of(caller: Caller, server: &Server) -> Result<Self> {
         match caller {
-            Caller::Window => Self::browser(server, "").await,
-            Caller::Stranger => Self::open(server, "/gateway", "").await,
+            Caller::Browser => Self::browser(server, "").await,
+            Caller::Unauthenticated => Self::open(server, "/gateway", "").await,
             Caller::Program => {
                 let mut raw = Self::open(server, "/gateway", "").await?;
                 let hello = serde_json::json!({"type": "auth", "token": server.token}).to_string();
                 let hello = frame(TEXT, true, hello.as_bytes());
                 raw.stream.write_all(&hello).await?;
-                raw.hears("\"ok\":true").await?;
+                raw.read_until("\"ok\":true").await?;
                 Ok(raw)
             }
         }
     }
 
-    /// Reads until these words came.
-    pub(crate) async fn hears(&mut self, words: &str) -> Result<()> {
-        let mut heard = vec![];
-        while !String::from_utf8_lossy(&heard).contains(words) {
+    /// Reads until the received bytes contain `words`.
+    pub(crate) async fn read_until(&mut self, words: &str) -> Result<()> {
+        let mut received = vec![];
+        while !String::from_utf8_lossy(&received).contains(words) {
             let mut buffer = [0; 4096];
             let reading = self.stream.read(&mut buffer);
             let count = tokio::time::timeout(HANG_GUARD, reading).await??;
-            ensure!(count > 0, "hung up: {}", String::from_utf8_lossy(&heard));
-            heard.extend(&buffer[..count]);
+            ensure!(
+                count > 0,
+                "the server closed the connection: {}",
+                String::from_utf8_lossy(&received)
+            );
+            received.extend(&buffer[..count]);
         }
         Ok(())
     }
 
     pub(crate) async fn open(server: &Server, path: &str, headers: &str) -> Result<Self> {
         let socket = TcpSocket::new_v4()?;
-        // What waits on this side says nothing of the other.
+        // A small send buffer, so that bytes queued on this side are not counted as read by the server.
         socket.set_send_buffer_size(64 * 1024)?;
         let mut stream = socket.connect(server.address).await?;
         let request = format!(
@@ -87,24 +91,24 @@ impl Raw {
         Ok(Self { stream, head })
     }
 
-    /// What the server says until it hangs up.
+    /// Returns everything the server sends until it closes the connection.
     pub(crate) async fn rest(&mut self) -> Result<Vec<u8>> {
-        let mut heard = vec![];
-        let reading = self.stream.read_to_end(&mut heard);
-        // Hung up on in the middle of our own words is hung up all the same.
+        let mut received = vec![];
+        let reading = self.stream.read_to_end(&mut received);
+        // A reset while bytes are still being sent counts as closed.
         let _ = tokio::time::timeout(HANG_GUARD, reading).await?;
-        Ok(heard)
+        Ok(received)
     }
 }
 
-/// A masked frame; the mask is nothing, so that the bytes stay as they are.
+/// A masked frame; the mask is zero, so that the payload is sent unchanged.
 pub(crate) fn frame(kind: u8, last: bool, payload: &[u8]) -> Vec<u8> {
     let mut bytes = head(kind, last, payload.len() as u64);
     bytes.extend(payload);
     bytes
 }
 
-/// A frame's beginning, which may promise more than ever comes.
+/// The head of a frame; its length may be more than what is sent.
 pub(crate) fn head(kind: u8, last: bool, length: u64) -> Vec<u8> {
     let mut bytes = vec![kind | if last { LAST } else { 0 }];
     match length {
@@ -122,11 +126,11 @@ pub(crate) fn head(kind: u8, last: bool, length: u64) -> Vec<u8> {
     bytes
 }
 
-/// The code in a goodbye, if there is one at the end of what was heard.
-pub(crate) fn goodbye(heard: &[u8]) -> Option<u16> {
-    let at = heard
+/// The close code at the end of the received bytes, if there is a close frame.
+pub(crate) fn close_code(received: &[u8]) -> Option<u16> {
+    let at = received
         .windows(2)
         .rposition(|pair| pair[0] == 0x88 && pair[1] < 126)?;
-    let code = heard.get(at + 2..at + 4)?;
+    let code = received.get(at + 2..at + 4)?;
     Some(u16::from_be_bytes([code[0], code[1]]))
 }

@@ -1,12 +1,12 @@
-//! Everything that can be asked at either door, read from where it is written down: what is added is attacked as well.
+//! Every request type of both APIs, read from the generated types and schema, so that new ones are covered.
 
 use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
 use testkit::ServerSetup;
 
-/// A request without its texts: `fill` puts one into every place where a text can stand.
+/// A request type with its fields; `fill` puts a text into its text fields.
 pub(crate) struct Shape {
-    /// The type of a browser's message, the method of a program's.
+    /// The message type of the browser API or the method of the gateway.
     pub(crate) name: String,
     fields: Vec<(String, Field)>,
 }
@@ -21,7 +21,7 @@ enum Field {
 }
 
 impl Shape {
-    /// The request with this text in every field that `wanted` names.
+    /// The request with `text` in every text field accepted by `wanted`; `None` if there is no such field.
     pub(crate) fn fill(&self, text: &str, wanted: impl Fn(&str) -> bool) -> Option<Value> {
         let mut filled = false;
         let mut request = json!({});
@@ -45,16 +45,19 @@ impl Shape {
     }
 }
 
-/// What a browser can send, as its types say.
+/// The requests of the browser API, from its TypeScript types.
 pub(crate) fn of_browsers() -> Result<Vec<Shape>> {
     let types = include_str!("../../../../../web/types/wire.d.ts");
     let begin = types
         .find("export type ClientMessage = ")
-        .context("the type")?;
-    let end = types[begin..].find(";\n").context("its end")? + begin;
+        .context("expected the type")?;
+    let end = types[begin..].find(";\n").context("expected its end")? + begin;
     let mut text = types[begin..end].to_owned();
     while let Some(comment) = text.find("/**") {
-        let end = text[comment..].find("*/").context("a comment's end")? + comment;
+        let end = text[comment..]
+            .find("*/")
+            .context("expected a comment's end")?
+            + comment;
         text.replace_range(comment..end + 2, "");
     }
     let variants = text.split(r#"{ "type": ""#).skip(1);
@@ -64,8 +67,8 @@ pub(crate) fn of_browsers() -> Result<Vec<Shape>> {
 }
 
 fn of_variant(variant: &str) -> Result<Shape> {
-    let (name, fields) = variant.split_once('"').context("a name")?;
-    let fields = fields.split_once('}').context("an end")?.0;
+    let (name, fields) = variant.split_once('"').context("expected a name")?;
+    let fields = fields.split_once('}').context("expected an end")?.0;
     let fields = fields.split(',').filter_map(|field| {
         let (name, kind) = field.split_once(':')?;
         let kind = match kind.trim() {
@@ -83,11 +86,11 @@ fn of_variant(variant: &str) -> Result<Shape> {
     })
 }
 
-/// What a program can ask, as the schema says.
+/// The methods of the gateway, from its schema.
 pub(crate) async fn of_programs(setup: &ServerSetup) -> Result<Vec<Shape>> {
     let printed = setup.run(&["gateway", "schema"]).await?;
     let schema: Value = serde_json::from_slice(&printed.stdout)?;
-    let methods = schema["methods"].as_object().context("methods")?;
+    let methods = schema["methods"].as_object().context("expected methods")?;
     let shapes: Vec<_> = methods
         .iter()
         .map(|(name, method)| {

@@ -1,24 +1,24 @@
-//! Every route of both doors, read from the router: none answers to a name that is not ours.
+//! Every HTTP route of both listeners, read from the router's source: none answers to a foreign host name.
 
 use anyhow::{Context, Result, ensure};
 use testkit::http;
 
 use crate::fire_attacks::setup;
 
-/// The paths of a function that makes a router, from its source.
+/// The paths in a function that builds a router, from its source.
 fn routes_of(function: &str) -> Result<Vec<String>> {
     let source = include_str!("../../../../liminal/src/http/mod.rs");
-    let begin = source.find(function).context("the function")?;
+    let begin = source.find(function).context("expected the function")?;
     let body = &source[begin..];
-    let body = &body[..body.find("\n}").context("its end")?];
+    let body = &body[..body.find("\n}").context("expected its end")?];
     let routes = body.split(".route(").skip(1);
     let path = |route: &str| Some(route.split('"').nth(1)?.replace("{id}", "x"));
     Ok(routes.filter_map(path).collect())
 }
 
-/// Only if routes are made nowhere else, and in no other way, are these all of them.
+/// The other tests cover all routes only if routes are defined in one file and in one way.
 #[test]
-fn routes_stand_in_one_place_and_behind_the_guard() -> Result<()> {
+fn all_routes_are_defined_in_one_file_and_behind_the_guard() -> Result<()> {
     let mut folders = vec![concat!(env!("CARGO_MANIFEST_DIR"), "/../liminal/src").into()];
     let mut files = vec![];
     while let Some(folder) = folders.pop() {
@@ -49,16 +49,16 @@ fn routes_stand_in_one_place_and_behind_the_guard() -> Result<()> {
     }
     let source = include_str!("../../../../liminal/src/http/mod.rs");
     for router in source.split("Router::new()").skip(1) {
-        let body = router.split_once("\n}").context("an end")?.0;
-        let guard = body.find("guard))").context("the guard")?;
-        // What is added after a layer is not behind it.
+        let body = router.split_once("\n}").context("expected an end")?.0;
+        let guard = body.find("guard))").context("expected the guard")?;
+        // axum applies a layer only to the routes added before it.
         assert!(!body[guard..].contains(".route(") && !body[guard..].contains(".fallback("));
     }
     Ok(())
 }
 
 #[tokio::test]
-async fn no_route_of_either_door_answers_to_a_name_that_is_not_ours() -> Result<()> {
+async fn no_route_of_either_listener_answers_to_a_foreign_host_name() -> Result<()> {
     let free = std::net::TcpListener::bind("127.0.0.1:0")?.local_addr()?;
     let setup = setup()?.env("LIMINAL_GATEWAY_PORT", free.port().to_string());
     let server = setup.start().await?;
@@ -104,12 +104,12 @@ async fn no_route_of_either_door_answers_to_a_name_that_is_not_ours() -> Result<
             }
         }
     }
-    println!("{tried} requests under names that are not ours");
+    println!("{tried} requests with foreign host names");
     Ok(())
 }
 
 #[tokio::test]
-async fn a_token_in_the_address_is_refused_at_every_route() -> Result<()> {
+async fn token_in_the_url_is_refused_at_every_route() -> Result<()> {
     let setup = setup()?;
     let server = setup.start().await?;
     let (host, token) = (format!("Host: {}", server.address), &server.token);

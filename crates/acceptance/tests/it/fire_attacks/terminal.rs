@@ -1,5 +1,4 @@
-//! What agents say and things are called, in front of a person at a terminal and in the log: nothing of it commands the
-//! terminal.
+//! Agent output and hostile names in command output and in the log: none contains terminal escape sequences.
 
 use std::fs::File;
 use std::io::Read as _;
@@ -13,16 +12,16 @@ use testkit::{HANG_GUARD, Person, ServerSetup};
 
 use crate::fire_attacks::setup;
 
-/// Clears the screen, sets the title, a command in one byte, one that fetches, and letters that turn the line around.
+/// Clears the screen, sets the title, uses one-byte (C1) control codes, erases, and reverses the text direction.
 const ODD: &str = "odd\u{1b}[2J\u{1b}]0;owned\u{7}\u{9b}31m\u{90}q\u{8}\u{202e}drawkcab\u{2066}";
 
-/// Runs a command of ours at a terminal, and gives all that the terminal was shown.
+/// Runs a command of the binary in a pseudo-terminal and returns everything it printed.
 async fn at_a_terminal(setup: &ServerSetup, args: &[&str]) -> Result<String> {
     let screen = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY)?;
     grantpt(&screen)?;
     unlockpt(&screen)?;
     let name = ptsname(&screen, vec![])?;
-    let keyboard = || {
+    let terminal = || {
         File::options()
             .read(true)
             .write(true)
@@ -32,13 +31,13 @@ async fn at_a_terminal(setup: &ServerSetup, args: &[&str]) -> Result<String> {
     command
         .args(args)
         .env("NO_COLOR", "1")
-        .stdout(Stdio::from(keyboard()?))
-        .stderr(Stdio::from(keyboard()?));
+        .stdout(Stdio::from(terminal()?))
+        .stderr(Stdio::from(terminal()?));
     let mut child = command.spawn()?;
     drop(command);
     let shown = tokio::task::spawn_blocking(move || {
         let (mut screen, mut shown, mut buffer) = (File::from(screen), vec![], [0; 4096]);
-        // The end of a terminal is an error.
+        // Reading a closed pseudo-terminal fails.
         while let Ok(count @ 1..) = screen.read(&mut buffer) {
             shown.extend(&buffer[..count]);
         }
@@ -49,16 +48,16 @@ async fn at_a_terminal(setup: &ServerSetup, args: &[&str]) -> Result<String> {
     Ok(String::from_utf8_lossy(&shown).into_owned())
 }
 
-/// Whether it commands a terminal, beyond the end of a line.
-fn commands(character: char) -> bool {
+/// Whether the character controls a terminal; line ends and tabs are allowed.
+fn is_control(character: char) -> bool {
     let turns = matches!(character, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
     turns || (character.is_control() && !matches!(character, '\n' | '\r' | '\t'))
 }
 
-fn harmless(what: &str, text: &str) {
+fn assert_harmless(what: &str, text: &str) {
     let at = text
         .char_indices()
-        .find(|(_, character)| commands(*character));
+        .find(|(_, character)| is_control(*character));
     if let Some((at, character)) = at {
         let around: String = text[at..].chars().take(60).collect();
         panic!("{what} has {character:?} in {around:?}");
@@ -66,7 +65,7 @@ fn harmless(what: &str, text: &str) {
 }
 
 #[tokio::test]
-async fn no_command_of_ours_shows_a_terminal_what_commands_it() -> Result<()> {
+async fn no_command_prints_terminal_escape_sequences() -> Result<()> {
     let setup = setup()?;
     let _server = setup.start().await?;
     let folder = setup.folder(ODD)?;
@@ -77,7 +76,7 @@ async fn no_command_of_ours_shows_a_terminal_what_commands_it() -> Result<()> {
     )
     .await?;
     assert!(first.contains("odd"), "{first:?}");
-    harmless("send", &first);
+    assert_harmless("send", &first);
     let listed = setup.run(&["sessions"]).await?;
     let key: String = String::from_utf8(listed.stdout)?.chars().take(8).collect();
     let fails = format!("fail -32000 {ODD}");
@@ -107,14 +106,14 @@ async fn no_command_of_ours_shows_a_terminal_what_commands_it() -> Result<()> {
     ] {
         let shown = at_a_terminal(&setup, args).await?;
         assert!(!shown.trim().is_empty(), "{args:?} shows nothing");
-        harmless(&format!("{args:?}"), &shown);
+        assert_harmless(&format!("{args:?}"), &shown);
     }
     Ok(())
 }
 
-/// An agent that says odd things instead of starting, and a data directory with an odd name.
+/// Covers an agent that prints hostile text instead of starting, and a data directory with a hostile name.
 #[tokio::test]
-async fn the_doctor_and_the_log_show_nothing_that_commands_a_terminal() -> Result<()> {
+async fn doctor_and_log_print_no_terminal_escape_sequences() -> Result<()> {
     let folder = tempfile::tempdir()?;
     let agent = folder.path().join(ODD);
     std::fs::write(
@@ -132,7 +131,7 @@ async fn the_doctor_and_the_log_show_nothing_that_commands_a_terminal() -> Resul
         .env("LIMINAL_LOG", "debug");
     let shown = at_a_terminal(&setup, &["doctor"]).await?;
     assert!(shown.contains("odd"), "{shown:?}");
-    harmless("doctor", &shown);
+    assert_harmless("doctor", &shown);
 
     let server = setup.start().await?;
     let project = setup.folder(ODD)?;
@@ -145,7 +144,7 @@ async fn the_doctor_and_the_log_show_nothing_that_commands_a_terminal() -> Resul
         "{}",
         ended.stderr
     );
-    harmless("the log", &ended.stderr);
-    let _ = ended.status.code().context("a code")?;
+    assert_harmless("the log", &ended.stderr);
+    let _ = ended.status.code().context("expected a code")?;
     Ok(())
 }

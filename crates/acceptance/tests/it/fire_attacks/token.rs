@@ -1,4 +1,4 @@
-//! The token: nobody guesses it, and it is nowhere but where it belongs.
+//! The token: it cannot be guessed, and it does not leak.
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
@@ -13,31 +13,31 @@ use tokio::task::JoinSet;
 
 use crate::fire_attacks::setup;
 
-/// How long one wrong token holds up the next.
+/// How long one wrong token delays the next attempt.
 const PAUSE: Duration = Duration::from_millis(200);
-/// How many may wait for that.
+/// Maximum number of attempts that wait for that delay.
 const WAITING: usize = 16;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn guesses_at_every_door_open_none_and_few_are_even_judged() -> Result<()> {
+async fn token_guesses_on_every_api_fail_and_few_are_even_checked() -> Result<()> {
     let setup = setup()?.env("LIMINAL_TOKEN", "short-one");
     let server = Arc::new(setup.start().await?);
     let guesses = times(400, 10_000);
     let next = Arc::new(AtomicUsize::new(0));
-    let judged = Arc::new(AtomicUsize::new(0));
+    let checked = Arc::new(AtomicUsize::new(0));
     let begun = Instant::now();
     let mut crowd = JoinSet::new();
     for _ in 0..24 {
-        let (server, next, judged) = (server.clone(), next.clone(), judged.clone());
+        let (server, next, checked) = (server.clone(), next.clone(), checked.clone());
         crowd.spawn(async move {
             loop {
                 let number = next.fetch_add(1, Ordering::Relaxed);
                 if number >= guesses {
                     return anyhow::Ok(());
                 }
-                let told = guess(&server, number).await?;
-                anyhow::ensure!(told != Told::In, "guess {number} was let in");
-                judged.fetch_add(usize::from(told == Told::Wrong), Ordering::Relaxed);
+                let answer = guess(&server, number).await?;
+                anyhow::ensure!(answer != Answer::Accepted, "guess {number} was accepted");
+                checked.fetch_add(usize::from(answer == Answer::Wrong), Ordering::Relaxed);
             }
         });
     }
@@ -45,22 +45,22 @@ async fn guesses_at_every_door_open_none_and_few_are_even_judged() -> Result<()>
         ended??;
     }
     let took = begun.elapsed();
-    let judged = judged.load(Ordering::Relaxed);
+    let checked = checked.load(Ordering::Relaxed);
     let most = WAITING + (took.as_millis() / PAUSE.as_millis()) as usize + 1;
-    println!("{guesses} guesses in {took:?}, {judged} judged");
-    assert!(judged <= most, "{judged} judged in {took:?}");
+    println!("{guesses} guesses in {took:?}, {checked} checked");
+    assert!(checked <= most, "{checked} guesses checked in {took:?}");
     Ok(())
 }
 
 #[derive(Debug, PartialEq)]
-enum Told {
-    In,
+enum Answer {
+    Accepted,
     Wrong,
     TooMany,
 }
 
-/// At each door in turn.
-async fn guess(server: &Server, number: usize) -> Result<Told> {
+/// Tries a token, on each API in turn.
+async fn guess(server: &Server, number: usize) -> Result<Answer> {
     let address = server.address;
     let token = format!("short-{number:03}");
     let host = format!("Host: {address}");
@@ -94,28 +94,28 @@ async fn guess(server: &Server, number: usize) -> Result<Told> {
         }
         _ => {
             let Ok(mut socket) = server.knock().await else {
-                return Ok(Told::TooMany);
+                return Ok(Answer::TooMany);
             };
             socket.send(json!({"type": "auth", "token": token})).await?;
             let answer = socket.next().await?;
             return Ok(match answer["error"].as_str() {
-                None => Told::In,
-                Some("invalid token") => Told::Wrong,
-                Some(_) => Told::TooMany,
+                None => Answer::Accepted,
+                Some("invalid token") => Answer::Wrong,
+                Some(_) => Answer::TooMany,
             });
         }
     };
     match status {
-        401 => Ok(Told::Wrong),
-        429 => Ok(Told::TooMany),
-        101 | 200 | 204 => Ok(Told::In),
+        401 => Ok(Answer::Wrong),
+        429 => Ok(Answer::TooMany),
+        101 | 200 | 204 => Ok(Answer::Accepted),
         other => anyhow::bail!("{other}"),
     }
 }
 
-/// A token of ours, a wrong one somebody typed, a prompt and a file: searched for wherever they could have got to.
+/// Searches for the token, a mistyped token, a prompt and file content wherever they could leak to.
 #[tokio::test]
-async fn nothing_secret_is_where_it_does_not_belong() -> Result<()> {
+async fn secrets_do_not_leak() -> Result<()> {
     const TYPED: &str = "typed-by-mistake-0815";
     const PROMPT: &str = "prompt-canary-0815";
     const CONTENT: &str = "content-canary-0815";
@@ -126,7 +126,7 @@ async fn nothing_secret_is_where_it_does_not_belong() -> Result<()> {
         let script = format!("#!/bin/sh\nexec {ours} \"$@\" 2>>{}\n", log.display());
         std::fs::write(&program, script)?;
         std::fs::set_permissions(&program, PermissionsExt::from_mode(0o755))?;
-        let mut setup = ServerSetup::of(program.to_str().context("a path")?)?
+        let mut setup = ServerSetup::of(program.to_str().context("expected a path")?)?
             .with_scripted_agent("")?
             .env("LIMINAL_LOG", "trace");
         if let Some(token) = given {
@@ -139,15 +139,15 @@ async fn nothing_secret_is_where_it_does_not_belong() -> Result<()> {
 
         let cookie = server.log_in().await?;
         let mut secrets = vec![token.as_str(), TYPED];
-        secrets.push(cookie.split_once('=').context("a value")?.1);
+        secrets.push(cookie.split_once('=').context("expected a value")?.1);
         let wrong = format!("Authorization: Bearer {TYPED}");
         assert_eq!(server.get("/auth", &[&wrong]).await?.status, 401);
         server.get(&format!("/?token={TYPED}"), &[]).await?;
-        let mut knocking = server.knock().await?;
-        knocking
+        let mut unauthenticated = server.knock().await?;
+        unauthenticated
             .send(json!({"type": "auth", "token": TYPED}))
             .await?;
-        knocking.next().await?;
+        unauthenticated.next().await?;
         let mut program = Program::at(&server).await?;
         program.result("sessions.list", json!({})).await?;
 
@@ -165,20 +165,23 @@ async fn nothing_secret_is_where_it_does_not_belong() -> Result<()> {
         ];
         person.turn(&mut talk, &lines.join("\n")).await?;
 
-        // What runs for it: nobody's arguments, and no agent's environment.
-        let family = family(server.id())?;
-        assert!(family.len() >= 3, "server, keeper and agent: {family:?}");
-        for process in &family {
+        // Processes of the server: no secret in arguments, nor in the environment of agents.
+        let process_tree = process_tree(server.id())?;
+        assert!(
+            process_tree.len() >= 3,
+            "server, keeper and agent: {process_tree:?}"
+        );
+        for process in &process_tree {
             let arguments = std::fs::read(format!("/proc/{process}/cmdline")).unwrap_or_default();
-            absent(&secrets, &arguments, "arguments");
+            assert_absent(&secrets, &arguments, "arguments");
             if *process != server.id() {
                 let environment =
                     std::fs::read(format!("/proc/{process}/environ")).unwrap_or_default();
-                absent(&secrets, &environment, "environment");
+                assert_absent(&secrets, &environment, "environment");
                 assert!(!String::from_utf8_lossy(&environment).contains("LIMINAL_TOKEN"));
             }
         }
-        // What is served.
+        // Responses of the server.
         let cookie = format!("Cookie: {cookie}");
         for path in [
             "/",
@@ -191,23 +194,23 @@ async fn nothing_secret_is_where_it_does_not_belong() -> Result<()> {
         ] {
             for headers in [&[][..], &[cookie.as_str()]] {
                 let answer = server.get(path, headers).await?;
-                absent(&secrets, &answer.body, path);
-                absent(&secrets, format!("{:?}", answer.headers).as_bytes(), path);
+                assert_absent(&secrets, &answer.body, path);
+                assert_absent(&secrets, format!("{:?}", answer.headers).as_bytes(), path);
             }
         }
-        // What the conversation shows, the agent's and the command's environment among it.
-        absent(
+        // The transcript, which includes the environments of the agent and of its command.
+        assert_absent(
             &secrets,
             format!("{:?}", talk.entries).as_bytes(),
             "conversation",
         );
         let ended = server.signal("TERM").await?;
         let log = std::fs::read(&log)?;
-        assert!(!log.is_empty(), "nothing was logged at all");
-        absent(&secrets, &log, "log");
-        absent(&secrets, ended.stdout.as_bytes(), "standard output");
-        absent(&[PROMPT, CONTENT], &log, "log");
-        // What is kept.
+        assert!(!log.is_empty(), "the log is empty");
+        assert_absent(&secrets, &log, "log");
+        assert_absent(&secrets, ended.stdout.as_bytes(), "standard output");
+        assert_absent(&[PROMPT, CONTENT], &log, "log");
+        // Files in the data directory and the agent's folder.
         let mut kept = 0;
         let mut folders = vec![setup.data_dir(), setup.home().join("agent-memory")];
         while let Some(next) = folders.pop() {
@@ -224,10 +227,10 @@ async fn nothing_secret_is_where_it_does_not_belong() -> Result<()> {
                     .into_owned();
                 let bytes = std::fs::read(&path)?;
                 if name != "token" {
-                    absent(&secrets, &bytes, &name);
+                    assert_absent(&secrets, &bytes, &name);
                 }
                 if name == "audit.jsonl" {
-                    absent(&[PROMPT, CONTENT], &bytes, &name);
+                    assert_absent(&[PROMPT, CONTENT], &bytes, &name);
                 }
                 kept += 1;
             }
@@ -237,7 +240,7 @@ async fn nothing_secret_is_where_it_does_not_belong() -> Result<()> {
     Ok(())
 }
 
-fn absent(secrets: &[&str], place: &[u8], name: &str) {
+fn assert_absent(secrets: &[&str], place: &[u8], name: &str) {
     let place = String::from_utf8_lossy(place);
     for secret in secrets {
         if let Some(at) = place.find(secret) {
@@ -247,8 +250,8 @@ fn absent(secrets: &[&str], place: &[u8], name: &str) {
     }
 }
 
-/// A process and all below it.
-fn family(head: u32) -> Result<Vec<u32>> {
+/// A process and all its descendants.
+fn process_tree(head: u32) -> Result<Vec<u32>> {
     let mut found = vec![head];
     let mut parents = vec![];
     for entry in std::fs::read_dir("/proc")? {
@@ -258,13 +261,13 @@ fn family(head: u32) -> Result<Vec<u32>> {
         let Ok(stat) = std::fs::read_to_string(format!("/proc/{process}/stat")) else {
             continue;
         };
-        let after = stat.rsplit_once(") ").context("a name")?.1;
+        let after = stat.rsplit_once(") ").context("expected a name")?.1;
         parents.push((
             process,
             after
                 .split(' ')
                 .nth(1)
-                .context("a parent")?
+                .context("expected a parent")?
                 .parse::<u32>()?,
         ));
     }

@@ -1,4 +1,4 @@
-//! What an agent may do on files and in terminals through the whole product, with a policy that allows everything.
+//! File and terminal requests of an agent through the whole product, under a policy that allows everything.
 
 use std::os::unix::fs::symlink;
 use std::path::Path;
@@ -9,8 +9,8 @@ use testkit::{Conversation, Person, Server, ServerSetup};
 
 use crate::fire_attacks::setup;
 
-/// A person at a project whose sessions allow whatever agents ask.
-async fn careless() -> Result<(ServerSetup, Server, String, Person, Conversation)> {
+/// A user of a project whose approval policy allows every request.
+async fn start_with_allow_policy() -> Result<(ServerSetup, Server, String, Person, Conversation)> {
     let setup = setup()?.env("LIMINAL_PERMISSIONS", "allow");
     let server = setup.start().await?;
     let folder = setup.folder("app")?;
@@ -24,22 +24,24 @@ fn write(path: &str) -> String {
     format!("ask fs/write_text_file {params}")
 }
 
-fn open_question(talk: &Conversation) -> Option<&Value> {
+fn open_request(talk: &Conversation) -> Option<&Value> {
     talk.info["permissions"].as_array()?.first()
 }
 
-/// Waits until a person is asked, and answers with the option of this kind.
+/// Waits for a permission request and answers it with the option of this kind.
 async fn answer(person: &mut Person, talk: &mut Conversation, kind: &str) -> Result<String> {
     person
-        .until(talk, |seen| open_question(seen).is_some())
+        .until(talk, |seen| open_request(seen).is_some())
         .await?;
-    let question = open_question(talk).context("a question")?.clone();
-    let options = question["options"].as_array().context("options")?;
+    let question = open_request(talk)
+        .context("expected a permission request")?
+        .clone();
+    let options = question["options"].as_array().context("expected options")?;
     let option = options.iter().find(|option| option["kind"] == kind);
     let respond = json!({
         "type": "session:permit",
         "permissionId": question["permissionId"],
-        "optionId": option.context("an option")?["optionId"],
+        "optionId": option.context("expected an option")?["optionId"],
     });
     let answered = person.ask(talk, respond).await?;
     anyhow::ensure!(answered["type"] != "error", "{answered}");
@@ -47,19 +49,18 @@ async fn answer(person: &mut Person, talk: &mut Conversation, kind: &str) -> Res
 }
 
 #[tokio::test]
-async fn hooks_and_configuration_are_written_only_if_a_person_agrees_whatever_the_policy()
--> Result<()> {
-    let (setup, _server, folder, mut person, mut talk) = careless().await?;
+async fn sensitive_files_are_written_only_with_approval_under_any_policy() -> Result<()> {
+    let (setup, _server, folder, mut person, mut talk) = start_with_allow_policy().await?;
     let project = Path::new(&folder);
     std::fs::create_dir_all(project.join(".git/hooks"))?;
     symlink(".git/hooks", project.join("innocent"))?;
-    // Anything else is written without a word.
+    // Other files are written without a permission request.
     person
         .turn(&mut talk, &write(&format!("{folder}/src/main.rs")))
         .await?;
     assert!(project.join("src/main.rs").exists());
 
-    let guarded = [
+    let sensitive = [
         (".git/hooks/pre-commit", ".git/hooks/pre-commit"),
         ("innocent/post-checkout", ".git/hooks/post-checkout"),
         ("src/../.git/config", ".git/config"),
@@ -70,7 +71,7 @@ async fn hooks_and_configuration_are_written_only_if_a_person_agrees_whatever_th
         (".idea/workspace.xml", ".idea/workspace.xml"),
         ("deep/new/.Git/hooks/x", "deep/new/.Git/hooks/x"),
     ];
-    for (turn, (named, really)) in guarded.into_iter().enumerate() {
+    for (turn, (named, really)) in sensitive.into_iter().enumerate() {
         let (there, turns) = (project.join(really), turn * 2 + 2);
         person
             .send(&talk, &write(&format!("{folder}/{named}")))
@@ -98,27 +99,27 @@ async fn hooks_and_configuration_are_written_only_if_a_person_agrees_whatever_th
         .into_iter()
         .filter(|said| said.starts_with("tool Write"))
         .collect();
-    assert_eq!(calls.len(), guarded.len() * 2, "{calls:?}");
+    assert_eq!(calls.len(), sensitive.len() * 2, "{calls:?}");
     assert_eq!(
         calls
             .iter()
             .filter(|call| call.ends_with("complete"))
             .count(),
-        guarded.len(),
+        sensitive.len(),
         "{calls:?}"
     );
     let audit = std::fs::read_to_string(setup.data_dir().join("audit.jsonl"))?;
     assert_eq!(
         audit.matches("\"by\":\"person\"").count(),
-        guarded.len() * 2,
+        sensitive.len() * 2,
         "{audit}"
     );
     Ok(())
 }
 
 #[tokio::test]
-async fn a_question_about_a_hook_is_asked_whatever_the_policy_and_any_other_is_not() -> Result<()> {
-    let (_setup, _server, folder, mut person, mut talk) = careless().await?;
+async fn permission_request_for_a_hook_always_reaches_the_user() -> Result<()> {
+    let (_setup, _server, folder, mut person, mut talk) = start_with_allow_policy().await?;
     let ask = |path: &str, kind: &str| {
         let call = json!({"toolCallId": "t", "title": "Edit", "kind": kind, "locations": [{"path": path}]});
         let options = json!([
@@ -159,22 +160,22 @@ async fn a_question_about_a_hook_is_asked_whatever_the_policy_and_any_other_is_n
     Ok(())
 }
 
-/// A write that nobody answers ends with its turn, and is not carried out later.
+/// A write without an answer ends with its turn and is not carried out later.
 #[tokio::test]
-async fn a_guarded_write_that_nobody_answers_is_never_carried_out() -> Result<()> {
-    let (_setup, _server, folder, mut person, mut talk) = careless().await?;
+async fn unanswered_write_to_a_sensitive_path_is_never_carried_out() -> Result<()> {
+    let (_setup, _server, folder, mut person, mut talk) = start_with_allow_policy().await?;
     person
         .send(&talk, &write(&format!("{folder}/.git/hooks/pre-commit")))
         .await?;
     person
-        .until(&mut talk, |seen| open_question(seen).is_some())
+        .until(&mut talk, |seen| open_request(seen).is_some())
         .await?;
     person
         .ask(&mut talk, json!({"type": "session:cancel"}))
         .await?;
     person.until_turns(&mut talk, 1).await?;
-    assert!(open_question(&talk).is_none());
-    // After a turn there is nobody to ask.
+    assert!(open_request(&talk).is_none());
+    // A request after the end of the turn is refused, because no permission can be requested then.
     let late = write(&format!("{folder}/.git/hooks/pre-commit")).replacen("ask", "late-ask", 1);
     person.turn(&mut talk, &late).await?;
     person.turn(&mut talk, "say after").await?;
@@ -182,10 +183,10 @@ async fn a_guarded_write_that_nobody_answers_is_never_carried_out() -> Result<()
     Ok(())
 }
 
-/// Ways out of the project, as an agent would name them: no file is read, none is written, and no command starts there.
+/// Covers every kind of path out of the project: no file is read or written there, and no command starts there.
 #[tokio::test]
-async fn no_path_leads_out_of_the_project() -> Result<()> {
-    let (setup, _server, folder, mut person, mut talk) = careless().await?;
+async fn agent_cannot_leave_the_project_by_any_path() -> Result<()> {
+    let (setup, _server, folder, mut person, mut talk) = start_with_allow_policy().await?;
     let outside = setup.folder("app-beside")?;
     std::fs::write(Path::new(&outside).join("secret.txt"), "outside-0815")?;
     let project = Path::new(&folder);
@@ -197,7 +198,7 @@ async fn no_path_leads_out_of_the_project() -> Result<()> {
         .status()?;
     anyhow::ensure!(made.success());
     let data = setup.data_dir();
-    let ways = [
+    let paths = [
         format!("{outside}/secret.txt"),
         format!("{folder}/../app-beside/secret.txt"),
         format!("{folder}/link/secret.txt"),
@@ -209,12 +210,12 @@ async fn no_path_leads_out_of_the_project() -> Result<()> {
         format!("{folder}-beside/secret.txt"),
         "/dev/stdin".to_owned(),
     ];
-    for way in &ways {
-        let read = format!("ask fs/read_text_file {}", json!({"path": way}));
+    for path in &paths {
+        let read = format!("ask fs/read_text_file {}", json!({"path": path}));
         person
-            .turn(&mut talk, &format!("{read}\n{}", write(way)))
+            .turn(&mut talk, &format!("{read}\n{}", write(path)))
             .await?;
-        let cwd = Path::new(way).parent().context("a folder")?;
+        let cwd = Path::new(path).parent().context("expected a folder")?;
         let terminal = json!({"command": "pwd", "cwd": cwd});
         person
             .turn(&mut talk, &format!("ask terminal/create {terminal}"))
@@ -222,7 +223,7 @@ async fn no_path_leads_out_of_the_project() -> Result<()> {
     }
     let said = talk.said().concat();
     assert!(!said.contains("outside-0815"), "{said}");
-    assert!(said.matches("error").count() >= ways.len() * 2, "{said}");
+    assert!(said.matches("error").count() >= paths.len() * 2, "{said}");
     assert_eq!(
         std::fs::read_to_string(Path::new(&outside).join("secret.txt"))?,
         "outside-0815"

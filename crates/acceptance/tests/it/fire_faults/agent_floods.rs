@@ -1,6 +1,7 @@
-//! Agents that say more than anybody can hear: those who work with another agent do not notice, and it is not kept.
+//! Agents that send more than can be processed: other sessions are not slowed down, memory and disk stay bounded.
 //!
-//! Two servers stand side by side on the same busy machine, and a neighbour at each; only one has the flood in its house.
+//! Each test compares two servers on the same busy machine, each with a well-behaved agent; only one of them also has
+//! the flooding agent.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -9,60 +10,60 @@ use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
 use testkit::{Person, Server, Socket, times};
 
-use crate::fire_faults::agents::Street;
+use crate::fire_faults::agents::TwoAgents;
 
-/// How much longer a turn may take than with the flood next door.
+/// Maximum ratio between a turn on the flooded server and a turn on the other server.
 const RATIO_MAX: u32 = 3;
-/// A neighbour elsewhere may find the machine free for a moment; so little is no difference.
-const NOTICEABLE: Duration = Duration::from_millis(3);
-/// What one turn may take on a busy machine without anybody standing still.
-const STANDSTILL: Duration = Duration::from_millis(100);
+/// Lower limit for the reference duration: shorter turns are treated as this long, because the difference is noise.
+const MEDIAN_MIN: Duration = Duration::from_millis(3);
+/// Lower limit for the slowest reference turn, an ordinary delay on a busy machine.
+const SLOWEST_MIN: Duration = Duration::from_millis(100);
 const ROUNDS_MAX: usize = 3;
-/// A flood may go on for longer than a person waits, on a busy machine.
+/// Maximum duration of a flood, longer than a user would wait, because the machine may be busy.
 const PATIENCE: Duration = Duration::from_secs(600);
 
-/// What an agent does that no agent should, and how its turn ends.
+/// One kind of flood, and how its turn must end.
 struct Flood<'a> {
     name: &'a str,
-    /// `%f` is the project's folder.
+    /// The prompt; `%f` is replaced by the project folder.
     script: String,
     ends: &'static str,
     memory_mib_max: u64,
-    /// When a person presses Stop, if it does not end by itself.
+    /// When the user presses Stop, if the flood does not end by itself.
     stopped_after: Option<Duration>,
 }
 
-/// On disk, whatever is said in a turn: what is kept of it, and what a live file may grow to before it is written anew.
+/// Maximum growth of the data directory: the transcript of one turn and its live log before compaction.
 const DISK_BYTES_MAX: u64 = 512 * 1024 * 1024;
 
-/// How it went.
-struct Borne {
-    /// What a turn of the neighbour took, usually, here and elsewhere.
+/// Measurements of one flood.
+struct Measured {
+    /// Median turn of the well-behaved agent, on the flooded server and on the other one.
     turns: [Duration; 2],
     slowest: [Duration; 2],
-    /// Bytes of the agent's that the server has read.
+    /// Bytes that the server read.
     read: u64,
     lasted: Duration,
-    /// What more was on disk at most.
+    /// Maximum growth of the data directory in bytes.
     kept: u64,
     entry: Value,
 }
 
-/// Both houses.
-struct Houses {
-    here: Street,
-    elsewhere: Street,
+/// Both servers, and the user of the flooding agent.
+struct Servers {
+    here: TwoAgents,
+    elsewhere: TwoAgents,
     bad: Person,
 }
 
-impl Houses {
+impl Servers {
     async fn build() -> Result<Self> {
         Self::build_with("allow").await
     }
 
     async fn build_with(policy: &str) -> Result<Self> {
-        let (here, bad, _) = Street::with_a_bad_one(policy).await?;
-        let (elsewhere, ..) = Street::with_a_bad_one(policy).await?;
+        let (here, bad, _) = TwoAgents::with_bad_agent(policy).await?;
+        let (elsewhere, ..) = TwoAgents::with_bad_agent(policy).await?;
         Ok(Self {
             here,
             elsewhere,
@@ -70,13 +71,13 @@ impl Houses {
         })
     }
 
-    /// A new session; the agent may be on its way out, and then that is said.
+    /// Creates a session, and retries while the previous agent process is still exiting.
     async fn begin(&mut self) -> Result<String> {
         let end = Instant::now() + PATIENCE;
         loop {
             let created = self.bad.ask_to_create("claude-code").await?;
             if let Some(id) = created["sessionId"].as_str() {
-                // Whoever makes a session watches it.
+                // Creating a session subscribes to it; the new connection has no subscription.
                 let folder = self.here.setup.folder("app")?;
                 self.bad = Person::at(&self.here.server, &folder).await?;
                 return Ok(id.to_owned());
@@ -88,8 +89,8 @@ impl Houses {
         }
     }
 
-    /// Has the bad one do this in a session of its own, while the neighbours go on working.
-    async fn bear(&mut self, flood: &Flood<'_>) -> Result<Borne> {
+    /// Runs the flood in a session of its own, while both well-behaved agents run turns.
+    async fn run(&mut self, flood: &Flood<'_>) -> Result<Measured> {
         let session = self.begin().await?;
         let read = self.read()?;
         let script = flood.script.replace("%f", &self.here.setup.folder("app")?);
@@ -113,7 +114,7 @@ impl Houses {
                 let stop = json!({"type": "session:cancel", "sessionId": session});
                 self.here.server.connect().await?.send(stop).await?;
             }
-            ensure!(begun.elapsed() < PATIENCE, "it goes on and on");
+            ensure!(begun.elapsed() < PATIENCE, "the flood did not end in time");
         }
         let lasted = begun.elapsed();
         let read = self.read()? - read;
@@ -122,7 +123,7 @@ impl Houses {
         for took in &mut turns {
             took.sort();
         }
-        Ok(Borne {
+        Ok(Measured {
             turns: [0, 1].map(|at: usize| turns[at][turns[at].len() / 2]),
             slowest: [0, 1].map(|at: usize| turns[at][turns[at].len() - 1]),
             read,
@@ -135,18 +136,19 @@ impl Houses {
     async fn is_running(&mut self, session: &str) -> Result<bool> {
         let sessions = self.bad.list(false).await?;
         let it = sessions.iter().find(|one| one["id"] == session);
-        let state = &it.context("it is in the list")?["state"];
+        let state = &it.context("the session is not in the list")?["state"];
         Ok(state == "running" || state == "waiting")
     }
 
-    /// What the server has read so far, from whomever.
+    /// Total bytes that the server process has read.
     fn read(&self) -> Result<u64> {
         let io = std::fs::read_to_string(format!("/proc/{}/io", self.here.server.id()))?;
         let line = io.lines().find_map(|line| line.strip_prefix("rchar: "));
-        Ok(line.context("a count")?.trim().parse()?)
+        Ok(line.context("expected a count")?.trim().parse()?)
     }
 
-    /// Again and again for so long; a busy machine may spoil a round, and only we spoil them all.
+    /// Repeats the flood for a duration and checks the limits. One good round suffices for the timing: other
+    /// load on the machine may spoil a round, but a real defect spoils all of them.
     async fn hold(&mut self, flood: &Flood<'_>, lasting: Duration) -> Result<()> {
         let Flood { name, ends, .. } = flood;
         let quiet = self.here.turns(20).await?;
@@ -155,18 +157,18 @@ impl Houses {
         let (mut rounds, mut held) = (vec![], false);
         let (mut read, mut lasted, mut kept) = (0, Duration::ZERO, 0);
         while Instant::now() < end || (!held && rounds.len() < ROUNDS_MAX) {
-            let borne = self.bear(flood).await?;
-            let [here, elsewhere] = borne.turns;
-            let share = elsewhere.max(quiet).max(NOTICEABLE);
-            let [slowest, theirs] = borne.slowest;
-            held |= here <= share * RATIO_MAX && slowest <= theirs.max(STANDSTILL) * RATIO_MAX;
+            let measured = self.run(flood).await?;
+            let [here, elsewhere] = measured.turns;
+            let share = elsewhere.max(quiet).max(MEDIAN_MIN);
+            let [slowest, theirs] = measured.slowest;
+            held |= here <= share * RATIO_MAX && slowest <= theirs.max(SLOWEST_MIN) * RATIO_MAX;
             rounds.push(format!(
                 "{here:?}, elsewhere {elsewhere:?}, the slowest {slowest:?} and {theirs:?}"
             ));
-            read += borne.read;
-            lasted += borne.lasted;
-            kept = kept.max(borne.kept);
-            let said = borne.entry.to_string();
+            read += measured.read;
+            lasted += measured.lasted;
+            kept = kept.max(measured.kept);
+            let said = measured.entry.to_string();
             ensure!(said.contains(ends), "{name}: {said:.300}");
         }
         let more = self.here.memory("VmHWM")?.saturating_sub(memory);
@@ -193,7 +195,7 @@ impl Houses {
     }
 }
 
-/// Bytes of all files in a folder; some come and go.
+/// Total size of the files in a folder; files may disappear meanwhile.
 fn size(folder: &Path) -> u64 {
     let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
     let sizes = entries.filter_map(|entry| {
@@ -205,14 +207,14 @@ fn size(folder: &Path) -> u64 {
     sizes.sum()
 }
 
-async fn bear_each(floods: Vec<Flood<'_>>, lasting: Duration) -> Result<()> {
+async fn run_each(floods: Vec<Flood<'_>>, lasting: Duration) -> Result<()> {
     for flood in floods {
-        Houses::build().await?.hold(&flood, lasting).await?;
+        Servers::build().await?.hold(&flood, lasting).await?;
     }
     Ok(())
 }
 
-/// An update of the session, as a line.
+/// A `session/update` notification as a line.
 fn update(update: Value) -> String {
     let params = json!({"sessionId": "%s", "update": update});
     json!({"jsonrpc": "2.0", "method": "session/update", "params": params}).to_string()
@@ -222,7 +224,7 @@ const TOO_MUCH: &str = " MiB ";
 const ENDED: &str = "\"outcome\":\"ended\"";
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_flood_of_text_is_ended_before_it_fills_the_memory_and_slows_nobody_down() -> Result<()> {
+async fn text_flood_is_ended_within_the_memory_limit_without_slowing_others() -> Result<()> {
     let floods = [1000, 1_000_000].map(|bytes| Flood {
         name: if bytes == 1000 {
             "text"
@@ -235,12 +237,12 @@ async fn a_flood_of_text_is_ended_before_it_fills_the_memory_and_slows_nobody_do
         stopped_after: None,
     });
     let lasting = Duration::from_secs(times(0, 60) as u64);
-    bear_each(floods.into(), lasting).await
+    run_each(floods.into(), lasting).await
 }
 
-/// What has no text of its own, but is kept.
+/// Covers entries without text of their own that are kept in the transcript.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_flood_of_anything_else_that_is_kept_is_ended_as_well() -> Result<()> {
+async fn flood_of_other_transcript_entries_is_ended() -> Result<()> {
     let text = |bytes| json!([{"type": "content", "content": {"type": "text", "text": "x".repeat(bytes)}}]);
     let call = |more: Value| {
         let mut call = json!({"sessionUpdate": "tool_call", "toolCallId": "t%n", "title": "Count"});
@@ -254,29 +256,29 @@ async fn a_flood_of_anything_else_that_is_kept_is_ended_as_well() -> Result<()> 
         let content = json!({"type": "image", "mimeType": "image/png", "data": data});
         json!({"sessionUpdate": "agent_message_chunk", "content": content})
     };
-    let mut kinds = vec![("large pictures", picture(100_000))];
-    // These take a debug build minutes.
+    let mut kinds = vec![("large images", picture(100_000))];
+    // A debug build takes minutes for these.
     if times(0, 1) == 1 {
         kinds.extend([
             (
-                "calls of tools with what they brought",
+                "tool calls with raw output",
                 call(json!({"rawOutput": vec![1; 10_000]})),
             ),
             (
-                "calls of tools with many small things",
+                "tool calls with many small values",
                 call(json!({
                     "rawInput": vec![json!({"a": 0}); 1000], "locations": vec![json!({"path": ""}); 1000],
                 })),
             ),
             (
-                "calls of tools with long texts",
+                "tool calls with long texts",
                 call(json!({"content": text(100_000)})),
             ),
-            ("calls of tools", call(json!({"content": text(1000)}))),
-            ("empty calls of tools", call(json!({"title": ""}))),
-            ("pictures", picture(10_000)),
+            ("tool calls", call(json!({"content": text(1000)}))),
+            ("empty tool calls", call(json!({"title": ""}))),
+            ("images", picture(10_000)),
             (
-                "words of many messages",
+                "one word in each of many messages",
                 json!({
                     "sessionUpdate": "agent_message_chunk", "messageId": "m%n",
                     "content": {"type": "text", "text": "x"},
@@ -291,36 +293,36 @@ async fn a_flood_of_anything_else_that_is_kept_is_ended_as_well() -> Result<()> 
         memory_mib_max: 640,
         stopped_after: None,
     });
-    bear_each(floods.collect(), Duration::ZERO).await
+    run_each(floods.collect(), Duration::ZERO).await
 }
 
-/// What is not kept, for as long as it likes.
+/// Covers messages that do not make the transcript grow, so that the flood may last for any time.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_flood_of_what_is_not_kept_is_borne() -> Result<()> {
+async fn flood_of_messages_that_are_not_kept_slows_nothing() -> Result<()> {
     let text = "x".repeat(1000);
     let content = json!([{"type": "content", "content": {"type": "text", "text": text}}]);
     let plan = json!([{"content": text, "priority": "high", "status": "pending"}]);
-    let stranger = update(json!({
+    let unknown_session = update(json!({
         "sessionUpdate": "agent_message_chunk", "content": {"type": "text", "text": text},
     }));
     let kinds = [
-        ("lines that are no JSON", text.clone()),
-        ("words for nobody", stranger.replace("%s", "nobody")),
+        ("lines that are not JSON", text.clone()),
+        ("text for an unknown session", unknown_session.replace("%s", "nobody")),
         (
             "an unknown update",
             update(json!({"sessionUpdate": "weather", "text": text})),
         ),
         (
-            "questions that nobody knows",
+            "requests with an unknown method",
             json!({"jsonrpc": "2.0", "id": "q%n", "method": "weather/ask", "params": {"text": text}})
                 .to_string(),
         ),
         (
-            "answers that nobody waits for",
+            "responses without a request",
             json!({"jsonrpc": "2.0", "id": "a%n", "result": {"text": text}}).to_string(),
         ),
         (
-            "one call of a tool, changed",
+            "one tool call, changed",
             update(json!({
                 "sessionUpdate": "tool_call_update", "toolCallId": "t", "title": "%n", "content": content,
             })),
@@ -342,15 +344,15 @@ async fn a_flood_of_what_is_not_kept_is_borne() -> Result<()> {
         memory_mib_max: 64,
         stopped_after: None,
     });
-    bear_each(floods.into(), Duration::ZERO).await
+    run_each(floods.into(), Duration::ZERO).await
 }
 
-/// What a command says is shown as it comes, and the end of it is kept.
+/// Terminal output is shown as it arrives, and only the end of it is kept.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_flood_from_a_command_is_borne() -> Result<()> {
+async fn flood_of_terminal_output_slows_nothing() -> Result<()> {
     let floods = [
         ("lines of a command", "yes"),
-        ("bytes of a command, without a line", "cat /dev/zero"),
+        ("output of a command without a newline", "cat /dev/zero"),
     ];
     let floods = floods.map(|(name, line)| Flood {
         name,
@@ -359,29 +361,29 @@ async fn a_flood_from_a_command_is_borne() -> Result<()> {
         memory_mib_max: 64,
         stopped_after: None,
     });
-    bear_each(floods.into(), Duration::ZERO).await
+    run_each(floods.into(), Duration::ZERO).await
 }
 
-/// A request of the session's, as a line.
+/// A request of the session as a line.
 fn request(method: &str, params: Value) -> String {
     let mut params = params;
     params["sessionId"] = json!("%s");
     json!({"jsonrpc": "2.0", "id": "q%n", "method": method, "params": params}).to_string()
 }
 
-/// What the server does for agents, asked for without end.
+/// Client methods of ACP that the server implements, each called without end.
 fn requests() -> [(&'static str, String); 5] {
     let option = json!({"optionId": "yes", "name": "Yes", "kind": "allow_once"});
     let call = json!({"toolCallId": "t", "title": "%n", "status": "pending"});
     let form = json!({"type": "object", "properties": {"name": {"type": "string"}}});
     [
         (
-            "a long file, read",
+            "reads of a long file",
             request("fs/read_text_file", json!({"path": "%f/long.txt"})),
         ),
         (
-            // The protocol's own crate answers them, with the whole line.
-            "requests that are none",
+            // Invalid requests are answered by the ACP crate, which quotes the whole line.
+            "invalid requests",
             format!(
                 r#"{{"jsonrpc":"2.0","id":"q%n","method":"x","params":{}{},"pad":"{}"}}"#,
                 "[".repeat(200),
@@ -390,21 +392,21 @@ fn requests() -> [(&'static str, String); 5] {
             ),
         ),
         (
-            "files, written",
+            "writes of a file",
             request(
                 "fs/write_text_file",
                 json!({"path": "%f/short.txt", "content": "x".repeat(100_000)}),
             ),
         ),
         (
-            "questions whether it may",
+            "permission requests",
             request(
                 "session/request_permission",
                 json!({"toolCall": call, "options": [option]}),
             ),
         ),
         (
-            "forms to fill in",
+            "elicitation forms",
             request(
                 "elicitation/create",
                 json!({"mode": "form", "message": "Who?", "requestedSchema": form}),
@@ -413,10 +415,15 @@ fn requests() -> [(&'static str, String); 5] {
     ]
 }
 
-/// In a house where agents are allowed what they want, or ask.
-async fn bear_requests(policy: &str, name: &str, script: String, ends: &'static str) -> Result<()> {
-    let mut houses = Houses::build_with(policy).await?;
-    let file = Path::new(&houses.here.setup.folder("app")?).join("long.txt");
+/// Runs a flood of requests under the given approval policy, `allow` or `ask`.
+async fn run_request_flood(
+    policy: &str,
+    name: &str,
+    script: String,
+    ends: &'static str,
+) -> Result<()> {
+    let mut servers = Servers::build_with(policy).await?;
+    let file = Path::new(&servers.here.setup.folder("app")?).join("long.txt");
     std::fs::write(
         file,
         "a line of a long file\n".repeat(times(5_000, 400_000)),
@@ -429,49 +436,48 @@ async fn bear_requests(policy: &str, name: &str, script: String, ends: &'static 
         memory_mib_max: 96,
         stopped_after: (ends != ENDED).then_some(seconds),
     };
-    houses.hold(&flood, Duration::ZERO).await
+    servers.hold(&flood, Duration::ZERO).await
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_flood_of_requests_is_borne() -> Result<()> {
+async fn request_flood_slows_nothing() -> Result<()> {
     let lasting = times(500, 20_000);
     for (name, line) in requests() {
         let script = format!("flood-lines {lasting}ms {line}");
-        bear_requests("allow", name, script.clone(), ENDED).await?;
+        run_request_flood("allow", name, script.clone(), ENDED).await?;
         if line.contains("request_permission") {
-            let name = "questions that nobody answers";
-            bear_requests("ask", name, script, ENDED).await?;
+            let name = "unanswered permission requests";
+            run_request_flood("ask", name, script, ENDED).await?;
         }
     }
     Ok(())
 }
 
-/// It is not heard on before it has read what it is answered, and Stop ends it.
+/// The server stops reading from an agent that does not read its responses; Stop ends the turn.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_flood_of_requests_by_one_that_reads_no_answer_is_borne() -> Result<()> {
-    // Each takes as long as it may take not to hear the Stop.
+async fn request_flood_by_an_agent_that_reads_no_responses_slows_nothing() -> Result<()> {
+    // Each case waits for the full time that an agent has to react to Stop.
     for (name, line) in requests().into_iter().take(times(2, 5)) {
         let script = format!("stop-reading\nflood-lines 600000ms {line}");
-        bear_requests("allow", name, script, "\"outcome\":\"interrupted\"").await?;
+        run_request_flood("allow", name, script, "\"outcome\":\"interrupted\"").await?;
     }
     Ok(())
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_line_without_end_and_a_flood_of_errors_cost_no_memory_and_slow_nobody_down() -> Result<()>
-{
+async fn endless_line_and_stderr_flood_take_bounded_memory_and_slow_nothing() -> Result<()> {
     let errors = times(200, 10_000) * 1_000_000;
     let endless = times(64, 1024) * 1024 * 1024;
     let floods = vec![
         Flood {
-            name: "errors",
+            name: "standard error",
             script: format!("flood-stderr {errors}\nsay done"),
             ends: ENDED,
             memory_mib_max: 16,
             stopped_after: None,
         },
         Flood {
-            name: "a line without end",
+            name: "an endless line",
             script: format!("endless {endless}\nsay never"),
             ends: "a line of more than 16 MiB",
             memory_mib_max: 96,
@@ -485,12 +491,12 @@ async fn a_line_without_end_and_a_flood_of_errors_cost_no_memory_and_slow_nobody
             stopped_after: None,
         },
     ];
-    bear_each(floods, Duration::ZERO).await
+    run_each(floods, Duration::ZERO).await
 }
 
-/// One that hears that it should stop is not ended, and those who work with it elsewhere do not notice.
+/// An agent process that obeys the cancel is kept, so that its other sessions continue.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_flood_that_is_stopped_leaves_the_other_sessions_of_its_agent_alone() -> Result<()> {
+async fn stopped_flood_does_not_disturb_other_sessions_of_its_agent() -> Result<()> {
     let setup = crate::fire_faults::setup()?;
     let folder = setup.folder("app")?;
     let server = setup.start().await?;
@@ -501,7 +507,7 @@ async fn a_flood_that_is_stopped_leaves_the_other_sessions_of_its_agent_alone() 
     let waits = format!("say begun\nuntil {}\nsay done", go_on.display());
     person.send(&talk, &waits).await?;
     person.until_said(&mut talk, "assistant: begun").await?;
-    // Between one line of the script and the next it hears.
+    // The agent notices a cancel between two lines of the script.
     let script = "flood 1000 1000\n".repeat(100);
     send_and_leave(&server, &flooded, &script).await?;
     let ended = async {
@@ -535,9 +541,9 @@ async fn a_flood_that_is_stopped_leaves_the_other_sessions_of_its_agent_alone() 
     Ok(())
 }
 
-/// What changes again and again is on disk once, and as it was last when the plug is pulled.
+/// A repeatedly changed tool call is on disk once, and in its last state after a kill.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_call_that_changes_again_and_again_is_kept_once_and_survives_a_kill() -> Result<()> {
+async fn repeatedly_changed_tool_call_is_kept_once_and_survives_a_kill() -> Result<()> {
     let setup = crate::fire_faults::setup()?;
     let folder = setup.folder("app")?;
     let server = setup.start().await?;
@@ -549,7 +555,7 @@ async fn a_call_that_changes_again_and_again_is_kept_once_and_survives_a_kill() 
             "sessionUpdate": "tool_call_update", "toolCallId": id, "title": "%n", "content": content,
         }))
     };
-    // Three hundred changes of 400 KB, of two calls in turn.
+    // 300 changes of 400 KB each, alternating between two tool calls.
     let script = format!(
         "flood-lines 150 {}%l{}\nsay all\nhang",
         change("a"),
@@ -558,7 +564,7 @@ async fn a_call_that_changes_again_and_again_is_kept_once_and_survives_a_kill() 
     send_and_leave(&server, &session, &script).await?;
     let end = Instant::now() + PATIENCE;
     while last_entry(&mut server.connect().await?, &session).await?["content"] != "all" {
-        ensure!(Instant::now() < end, "it never ends");
+        ensure!(Instant::now() < end, "the turn did not finish in time");
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
     let kept = size(&setup.data_dir());
@@ -582,7 +588,8 @@ async fn a_call_that_changes_again_and_again_is_kept_once_and_survives_a_kill() 
     Ok(())
 }
 
-/// Nobody watches: whoever does gets all of it, and pays for it. Whoever asked may already be too slow for the answer.
+/// Sends the prompt without subscribing to the session, because a subscriber has to receive the whole flood. The
+/// connection may be closed as too slow before the response arrives.
 async fn send_and_leave(server: &Server, session: &str, script: &str) -> Result<()> {
     let mut sender = server.connect().await?;
     let send = json!({
@@ -601,6 +608,6 @@ async fn send_and_leave(server: &Server, session: &str, script: &str) -> Result<
 async fn last_entry(socket: &mut Socket, session: &str) -> Result<Value> {
     let tail = json!({"type": "session:open", "sessionId": session, "tail": 1});
     let history = socket.ask(tail).await?;
-    let entries = history["entries"].as_array().context("entries")?;
-    Ok(entries.last().context("an end")?.clone())
+    let entries = history["entries"].as_array().context("expected entries")?;
+    Ok(entries.last().context("expected an end")?.clone())
 }

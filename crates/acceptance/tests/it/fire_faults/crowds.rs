@@ -1,4 +1,4 @@
-//! Many at once, and clocks that are wrong: everybody gets everything.
+//! Many sessions, many windows, many stored sessions, and wrong clocks: no message is lost.
 
 use std::path::PathBuf;
 use std::time::{Duration, Instant, SystemTime};
@@ -10,7 +10,7 @@ use testkit::{Conversation, Person, Server, ServerSetup, count_turns, not_run, t
 use crate::fire_faults::setup;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_hundred_sessions_stream_at_once_each_complete_and_in_order() -> Result<()> {
+async fn hundred_sessions_stream_at_once_complete_and_in_order() -> Result<()> {
     let setup = setup()?;
     let server = setup.start().await?;
     let mut person = Person::at(&server, &setup.folder("app")?).await?;
@@ -18,7 +18,7 @@ async fn a_hundred_sessions_stream_at_once_each_complete_and_in_order() -> Resul
     while talks.len() < 100 {
         talks.push(person.begin().await?);
     }
-    // For ten minutes in the long form.
+    // In the long form each session streams for ten minutes.
     let (count, rate) = (times(40, 12_000), times(200, 20));
     for talk in &talks {
         let script = format!("rate {count} 10 {rate}\ntool t1 read Look\ntool-done t1 ok\nsay end");
@@ -59,7 +59,7 @@ fn is_over(talk: &Conversation) -> bool {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn twenty_windows_that_come_and_go_see_the_same() -> Result<()> {
+async fn twenty_reconnecting_windows_see_the_same_conversation() -> Result<()> {
     let setup = setup()?;
     let server = setup.start().await?;
     let folder = setup.folder("app")?;
@@ -71,7 +71,7 @@ async fn twenty_windows_that_come_and_go_see_the_same() -> Result<()> {
         let theirs = window.open(&talk.session_id).await?;
         windows.push((window, theirs));
     }
-    // Far longer than it takes them, however slow they are: it is stopped then.
+    // Longer than the windows need on any machine; the turn is cancelled afterwards.
     first
         .send(&talk, &"rate 50 10 1000\n".repeat(20_000))
         .await?;
@@ -84,7 +84,7 @@ async fn twenty_windows_that_come_and_go_see_the_same() -> Result<()> {
             {
                 theirs.apply(&message?)?;
             }
-            // Gone without a word, and back.
+            // The connection is dropped without a close frame, then replaced.
             *window = Person::at(&server, &folder).await?;
             window.resume(theirs).await?;
             returns += 1;
@@ -94,7 +94,10 @@ async fn twenty_windows_that_come_and_go_see_the_same() -> Result<()> {
             talk.apply(&message?)?;
         }
     }
-    ensure!(count_turns(&talk) == 0, "it ended before they were back");
+    ensure!(
+        count_turns(&talk) == 0,
+        "the turn ended before all windows had reconnected"
+    );
     first
         .ask(&mut talk, json!({"type": "session:cancel"}))
         .await?;
@@ -103,11 +106,11 @@ async fn twenty_windows_that_come_and_go_see_the_same() -> Result<()> {
         window.until_turns(theirs, 1).await?;
         ensure!(theirs.entries == talk.entries, "{:?}", theirs.said());
     }
-    eprintln!("{returns} windows came back in mid-stream");
+    eprintln!("{returns} windows reconnected during the turn");
     Ok(())
 }
 
-/// Stops the server, lets `change` work on the index, and starts again.
+/// Stops the server, lets `change` edit the session index, and starts the server again.
 async fn with_index(
     setup: &ServerSetup,
     server: Server,
@@ -121,7 +124,7 @@ async fn with_index(
     setup.start().await
 }
 
-/// The middle of so many turns.
+/// Median duration of 15 turns.
 async fn usual_turn(person: &mut Person, talk: &mut Conversation) -> Result<Duration> {
     let mut took = vec![];
     for _ in 0..15 {
@@ -134,7 +137,7 @@ async fn usual_turn(person: &mut Person, talk: &mut Conversation) -> Result<Dura
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn ten_thousand_sessions_are_listed_opened_and_cost_a_message_nothing() -> Result<()> {
+async fn ten_thousand_sessions_are_listed_and_do_not_slow_a_turn() -> Result<()> {
     let setup = setup()?;
     let folder = setup.folder("app")?;
     let server = setup.start().await?;
@@ -145,9 +148,9 @@ async fn ten_thousand_sessions_are_listed_opened_and_cost_a_message_nothing() ->
     let sessions = setup.data_dir().join("sessions");
     let server = with_index(&setup, server, |index| {
         let template = index["sessions"][0].clone();
-        let key = template["key"].as_str().context("a key")?;
+        let key = template["key"].as_str().context("expected a key")?;
         let transcript = std::fs::read_to_string(sessions.join(format!("{key}.jsonl")))?;
-        let id = template["id"].as_str().context("an id")?;
+        let id = template["id"].as_str().context("expected an id")?;
         for number in 1..count {
             let (other_key, other_id) = (format!("{key}-{number}"), format!("{id}-{number}"));
             let mut meta = template.clone();
@@ -155,7 +158,7 @@ async fn ten_thousand_sessions_are_listed_opened_and_cost_a_message_nothing() ->
             meta["id"] = json!(other_id);
             index["sessions"]
                 .as_array_mut()
-                .context("a list")?
+                .context("expected a list")?
                 .push(meta);
             let text = transcript
                 .replacen(key, &other_key, 1)
@@ -171,13 +174,15 @@ async fn ten_thousand_sessions_are_listed_opened_and_cost_a_message_nothing() ->
     let took = begun.elapsed();
     assert_eq!(listed.len(), count);
     for item in listed.iter().step_by(count / 10) {
-        let opened = person.open(item["id"].as_str().context("an id")?).await?;
+        let opened = person
+            .open(item["id"].as_str().context("expected an id")?)
+            .await?;
         ensure!(opened.entries == talk.entries, "{:?}", opened.said());
     }
     let mut talk = person.open(&talk.session_id).await?;
     let during = usual_turn(&mut person, &mut talk).await?;
     eprintln!("{count} sessions listed in {took:?}; a turn {before:?} -> {during:?}");
-    // The machine may have become slower for everybody.
+    // The whole machine may have become slower, so measure again with one session.
     let small = self::setup()?;
     let (folder, server) = (small.folder("app")?, small.start().await?);
     let mut person = Person::at(&server, &folder).await?;
@@ -188,7 +193,7 @@ async fn ten_thousand_sessions_are_listed_opened_and_cost_a_message_nothing() ->
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_clock_that_was_ten_years_off_loses_nothing() -> Result<()> {
+async fn clock_that_was_ten_years_off_loses_nothing() -> Result<()> {
     const TEN_YEARS: Duration = Duration::from_secs(10 * 365 * 24 * 3600);
     for year in ["2016", "2036"] {
         let setup = setup()?;
@@ -203,8 +208,10 @@ async fn a_clock_that_was_ten_years_off_loses_nothing() -> Result<()> {
         person.send(&cut, "say two\nhang").await?;
         person.until_said(&mut cut, "assistant: two").await?;
         server.signal("KILL").await?;
-        // As if all of it had been written then: in the files, and of the files.
-        let this_year = &talk.entries[0]["timestamp"].as_str().context("a time")?[..4];
+        // As if everything had been written at that time: the timestamps in the files and their modification times.
+        let this_year = &talk.entries[0]["timestamp"]
+            .as_str()
+            .context("expected a time")?[..4];
         let now = SystemTime::now();
         let then = if year < this_year {
             now - TEN_YEARS
@@ -244,7 +251,7 @@ async fn a_clock_that_was_ten_years_off_loses_nothing() -> Result<()> {
                 seen.said()
                     .ends_with(&["assistant: again".into(), "turn ended".into()])
             );
-            let spent = seen.entries.last().context("an end")?["durationMs"].as_u64();
+            let spent = seen.entries.last().context("expected an end")?["durationMs"].as_u64();
             ensure!(spent.is_some_and(|spent| spent < 60_000), "{spent:?}");
         }
         server.signal("KILL").await?;
@@ -260,7 +267,7 @@ async fn a_clock_that_was_ten_years_off_loses_nothing() -> Result<()> {
         server.signal("TERM").await?;
         let server = setup.start().await?;
         for item in Person::at(&server, &folder).await?.list(false).await? {
-            let active = item["lastActiveAt"].as_str().context("a time")?;
+            let active = item["lastActiveAt"].as_str().context("expected a time")?;
             ensure!(active.starts_with(this_year), "{active}");
         }
     }
@@ -268,9 +275,9 @@ async fn a_clock_that_was_ten_years_off_loses_nothing() -> Result<()> {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_clock_that_jumps_ten_years_under_a_turn_disturbs_nobody() -> Result<()> {
+async fn clock_jump_of_ten_years_during_a_turn_disturbs_nothing() -> Result<()> {
     let Some(library) = fake_clock() else {
-        return not_run("there is no libfaketime here");
+        return not_run("libfaketime is not installed");
     };
     let setup = setup()?;
     let clock = setup.home().join("clock");
@@ -298,12 +305,12 @@ async fn a_clock_that_jumps_ten_years_under_a_turn_disturbs_nobody() -> Result<(
         ensure!(last == "turn ended", "{jump}: {said:?}");
         ensure!(answer.ends_with("ended"), "{jump}: {answer}");
         ensure!(answer.len() > 1000, "{jump}: {answer}");
-        let spent = talk.entries.last().context("an end")?["durationMs"].as_u64();
+        let spent = talk.entries.last().context("expected an end")?["durationMs"].as_u64();
         ensure!(
             spent.is_some_and(|spent| spent < 60_000),
             "{jump}: {spent:?}"
         );
-        // Whoever comes now is let in, sees the same, and begins something of their own.
+        // A new client can connect, sees the same entries, and can start a session.
         let mut other = Person::at(&server, &folder).await?;
         assert_eq!(other.open(&talk.session_id).await?.entries, talk.entries);
         let mut new = other.begin().await?;
@@ -319,7 +326,7 @@ async fn a_clock_that_jumps_ten_years_under_a_turn_disturbs_nobody() -> Result<(
     Ok(())
 }
 
-/// What stands between a program and its clock: Debian's package libfaketime.
+/// Path of the preloaded library that replaces the system clock (Debian package `libfaketime`).
 fn fake_clock() -> Option<PathBuf> {
     let folders = std::fs::read_dir("/usr/lib").ok()?.filter_map(Result::ok);
     let mut libraries = folders.map(|folder| folder.path().join("faketime/libfaketimeMT.so.1"));

@@ -1,5 +1,5 @@
-//! A disk that fails, is full or may not be written: reading works, what cannot be kept is refused aloud, and all is
-//! well again as soon as the disk is.
+//! A disk with I/O errors: reading works, what cannot be kept is refused with an error, and everything works again as
+//! soon as the disk does.
 
 use std::collections::{HashMap, HashSet};
 use std::time::Duration;
@@ -10,11 +10,11 @@ use testkit::{not_run, times};
 use crate::fire_faults::story::Story;
 use crate::fire_faults::trap;
 
-/// Far longer than the story takes, with the pauses in which a held back text is written again.
+/// Maximum duration of the story, far longer than it takes even with retries of delayed writes.
 const STORY: Duration = Duration::from_secs(60);
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_error_at_any_call_that_changes_a_file_is_survived_and_said() -> Result<()> {
+async fn error_at_any_file_changing_call_is_survived_and_reported() -> Result<()> {
     if let Some(why) = trap::missing() {
         return not_run(why);
     }
@@ -23,7 +23,7 @@ async fn an_error_at_any_call_that_changes_a_file_is_survived_and_said() -> Resu
         .iter()
         .flat_map(|(call, number)| {
             let fault = |error: &str| format!("{call}:error={error}:when={number}");
-            // Only what needs room can run out of it; where that is found later than at the write, a sync says so.
+            // Only calls that allocate space can fail with ENOSPC; with delayed allocation that includes fsync.
             let needs_room = !["unlink", "unlinkat", "ftruncate"].contains(&call.as_str());
             [Some(fault("EIO")), needs_room.then(|| fault("ENOSPC"))]
         })
@@ -34,10 +34,10 @@ async fn an_error_at_any_call_that_changes_a_file_is_survived_and_said() -> Resu
     for fault in faults.iter().step_by(step) {
         let mut story = Story::prepare().await?;
         let trap = story.trap();
-        // It may be that it cannot start, and then it says why.
+        // The server may fail to start; then it has reported why.
         if let Ok(server) = story.setup.start_by(&trap.by(fault)).await {
-            let told = tokio::time::timeout(STORY, story.happens(&server)).await;
-            told.context("it hangs")
+            let done = tokio::time::timeout(STORY, story.happens(&server)).await;
+            done.context("the story did not finish in time")
                 .flatten()
                 .with_context(|| fault.clone())?;
             story.is_audited().await.with_context(|| fault.clone())?;
@@ -46,23 +46,23 @@ async fn an_error_at_any_call_that_changes_a_file_is_survived_and_said() -> Resu
         let log = trap.log()?;
         hit += usize::from(log.iter().any(|line| line.contains("(INJECTED)")));
         refused += usize::from(!story.shown.refused.is_empty());
-        nothing_is_trusted_after_a_failed_sync(&log)
+        assert_no_data_is_trusted_after_a_failed_sync(&log)
             .with_context(|| format!("{fault}\n{}", log.join("\n")))?;
-        story.is_told_again().await.with_context(|| fault.clone())?;
+        story.is_restored().await.with_context(|| fault.clone())?;
     }
     let all = faults.iter().step_by(step).count();
-    eprintln!("{hit} of {all} faults happened, {refused} were said");
-    ensure!(hit * 2 > all, "only {hit} of {all} faults happened");
+    eprintln!("{hit} of {all} faults were injected, {refused} were reported");
+    ensure!(hit * 2 > all, "only {hit} of {all} faults were injected");
     Ok(())
 }
 
-/// The kernel drops what it could not write, and says so once: a sync that works afterwards proves nothing about it.
-/// So what a failed sync was about is written again before its other copy goes away, and a live file with a doubt is
-/// replaced before anything is added to it.
-fn nothing_is_trusted_after_a_failed_sync(log: &[String]) -> Result<()> {
+/// Checks the log for data that was trusted after a failed sync. The kernel drops the pages that it could not write and
+/// reports this once; a later successful sync proves nothing. So the data of a failed sync must be written again before
+/// its other copy is deleted, and a live log with a failed sync must be replaced before anything is appended to it.
+fn assert_no_data_is_trusted_after_a_failed_sync(log: &[String]) -> Result<()> {
     let mut written: HashMap<&str, u64> = HashMap::new();
     let mut owed: HashMap<&str, u64> = HashMap::new();
-    // Live files that hold something.
+    // Live logs with content.
     let mut living: HashSet<&str> = HashSet::new();
     for line in log {
         let call = line
@@ -77,7 +77,7 @@ fn nothing_is_trusted_after_a_failed_sync(log: &[String]) -> Result<()> {
         match call.split('(').next().unwrap_or_default() {
             "write" if worked => {
                 let doubtful = open.ends_with(".live.jsonl") && owed.contains_key(open);
-                ensure!(!doubtful, "added to {open}, which could not be synced");
+                ensure!(!doubtful, "appended to {open} after a failed sync");
                 let count = call
                     .rsplit(" = ")
                     .next()
@@ -90,7 +90,7 @@ fn nothing_is_trusted_after_a_failed_sync(log: &[String]) -> Result<()> {
             "fsync" | "fdatasync" => {
                 let about = written.remove(open).unwrap_or(0);
                 let debt = owed.remove(open).unwrap_or(0);
-                // A change that is refused while nothing is in flight, such as a new name, is no copy of anything.
+                // A refused change without a running turn, such as a new title, is not a copy of other data.
                 let live = open.replace(".jsonl", ".live.jsonl");
                 let is_copy = !open.contains("/sessions/")
                     || open.contains(".live.jsonl")
@@ -115,7 +115,7 @@ fn nothing_is_trusted_after_a_failed_sync(log: &[String]) -> Result<()> {
                 let name = named.first().copied().unwrap_or_default();
                 let other = name.replace(".live.jsonl", ".jsonl");
                 let owes = other != name && owed.contains_key(other.as_str());
-                ensure!(!owes, "{name} went away before its copy was on disk");
+                ensure!(!owes, "{name} was deleted before its copy was synced");
                 owed.remove(name);
                 living.remove(name);
             }

@@ -1,4 +1,4 @@
-//! The very first start, in a home without a data directory: whatever goes wrong in it, the next one is as good.
+//! The first start, without a data directory: whatever goes wrong in it, the next start succeeds.
 
 use anyhow::{Context, Result, ensure};
 use testkit::{Person, ServerSetup, not_run, times};
@@ -7,7 +7,7 @@ use crate::fire_faults::remains::Remains;
 use crate::fire_faults::setup;
 use crate::fire_faults::trap::{self, Trap};
 
-/// Every call that changes a file, while all goes well.
+/// The file-changing calls of a first start without faults.
 async fn rehearsed() -> Result<Vec<(String, usize)>> {
     let mut calls = vec![];
     for writes in [true, false] {
@@ -17,12 +17,12 @@ async fn rehearsed() -> Result<Vec<(String, usize)>> {
         server.signal("KILL").await?;
         calls.extend(trap.seen(writes)?);
     }
-    ensure!(calls.len() > 5, "hardly anything is made: {calls:?}");
+    ensure!(calls.len() > 5, "too few calls were recorded: {calls:?}");
     Ok(calls)
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_first_start_that_is_killed_or_fails_at_any_call_spoils_nothing() -> Result<()> {
+async fn first_start_killed_or_failing_at_any_call_spoils_nothing() -> Result<()> {
     if let Some(why) = trap::missing() {
         return not_run(why);
     }
@@ -43,23 +43,25 @@ async fn a_first_start_that_is_killed_or_fails_at_any_call_spoils_nothing() -> R
             Ok(server) => drop(server.signal("KILL").await?),
             Err(why) => {
                 failed += 1;
-                // Whoever lives says why.
-                let said = format!("{why:#}");
+                // A server that was not killed must report why it failed.
+                let reported = format!("{why:#}");
                 let killed = fault.contains("KILL");
-                ensure!(killed || said.len() > 60, "{fault}: {said}");
+                ensure!(killed || reported.len() > 60, "{fault}: {reported}");
             }
         }
         let log = trap.log()?.concat();
         hit += usize::from(log.contains("(INJECTED)") || log.contains("killed by SIGKILL"));
-        is_as_good(&setup).await.with_context(|| fault.clone())?;
+        assert_next_start_works(&setup)
+            .await
+            .with_context(|| fault.clone())?;
     }
     let all = faults.iter().step_by(step).count();
-    eprintln!("{all} first starts, {hit} with a fault, {failed} came to nothing");
-    ensure!(hit * 2 > all, "only {hit} of {all} faults happened");
+    eprintln!("{all} first starts, {hit} with an injected fault, {failed} failed");
+    ensure!(hit * 2 > all, "only {hit} of {all} faults were injected");
     Ok(())
 }
 
-async fn is_as_good(setup: &ServerSetup) -> Result<()> {
+async fn assert_next_start_works(setup: &ServerSetup) -> Result<()> {
     let folder = setup.folder("app")?;
     let server = setup.start().await?;
     let mut person = Person::at(&server, &folder).await?;

@@ -1,5 +1,5 @@
-//! A disk that is really full, or may really not be written: reading works, a prompt is refused aloud, and everything
-//! goes on by itself as soon as it can.
+//! A disk that is really full or read-only: reading works, a prompt is refused with an error, and everything resumes
+//! by itself as soon as writing is possible.
 
 use anyhow::{Result, ensure};
 use serde_json::json;
@@ -7,19 +7,19 @@ use testkit::{Conversation, Person, Server, ServerSetup, not_run};
 
 use crate::fire_faults::setup;
 use crate::fire_faults::small_disk::SmallDisk;
-use crate::fire_faults::story::send_picture;
+use crate::fire_faults::story::send_image;
 
 async fn on_a_small_disk() -> Result<Option<(ServerSetup, SmallDisk, Server)>> {
     let setup = setup()?;
     let Some(disk) = SmallDisk::under(&setup).await? else {
-        not_run("no file system may be mounted here")?;
+        not_run("mounting a file system is not permitted")?;
         return Ok(None);
     };
     let server = disk.start(&setup).await?;
     Ok(Some((setup, disk, server)))
 }
 
-/// Sends more than fits into what a page of a file has left, and is refused.
+/// Sends a message larger than the free rest of any file's last page, and expects a refusal.
 async fn refused(person: &mut Person, talk: &mut Conversation) -> Result<()> {
     let entries = talk.entries.len();
     let content = format!("say {}", "never ".repeat(2000));
@@ -36,7 +36,7 @@ async fn refused(person: &mut Person, talk: &mut Conversation) -> Result<()> {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn on_a_full_disk_reading_works_a_prompt_is_refused_and_it_goes_on_by_itself() -> Result<()> {
+async fn full_disk_refuses_prompts_serves_reads_and_recovers_by_itself() -> Result<()> {
     let Some((setup, disk, server)) = on_a_small_disk().await? else {
         return Ok(());
     };
@@ -44,7 +44,7 @@ async fn on_a_full_disk_reading_works_a_prompt_is_refused_and_it_goes_on_by_itse
     let mut person = Person::at(&server, &folder).await?;
     let mut calm = person.begin().await?;
     person.turn(&mut calm, "say all is well").await?;
-    // One whose answer comes when there is no room for it.
+    // A second session, whose agent answers while the disk is full.
     let mut other = Person::at(&server, &folder).await?;
     let mut held = other.begin().await?;
     let go = setup.home().join("go");
@@ -57,14 +57,14 @@ async fn on_a_full_disk_reading_works_a_prompt_is_refused_and_it_goes_on_by_itse
     other.until_said(&mut held, "assistant: before").await?;
     disk.fill()?;
     std::fs::write(&go, "")?;
-    // Said to whoever watches, and to whoever comes.
-    let told = other.socket.next_of("error").await?;
-    ensure!(told["code"] == "STORE_UNAVAILABLE", "{told}");
+    // The error is sent to subscribers, and to a client that opens the session later.
+    let reported = other.socket.next_of("error").await?;
+    ensure!(reported["code"] == "STORE_UNAVAILABLE", "{reported}");
     let mut late = Person::at(&server, &folder).await?;
     let seen = late.open(&held.session_id).await?;
     assert_eq!(seen.said(), held.said());
     late.socket.next_of("error").await?;
-    // What changes nothing works, what would is refused.
+    // Reads work, changes are refused.
     assert_eq!(late.list(false).await?.len(), 2);
     assert_eq!(late.open(&calm.session_id).await?.entries, calm.entries);
     let prompts = setup.count_asked("session/prompt");
@@ -74,13 +74,13 @@ async fn on_a_full_disk_reading_works_a_prompt_is_refused_and_it_goes_on_by_itse
     assert_eq!(late.socket.ask(add).await?["code"], "STORE_UNAVAILABLE");
     let created = late.ask_to_create("claude-code").await?;
     assert_eq!(created["type"], "error");
-    let picture = send_picture(&server).await?;
+    let picture = send_image(&server).await?;
     ensure!(picture.status == 507 && !picture.text().is_empty());
     let uploads = std::fs::read_dir(disk.path("uploads")?);
     assert_eq!(uploads.into_iter().flatten().count(), 0);
-    // As soon as there is room.
+    // Recovery as soon as there is space.
     disk.free()?;
-    assert_eq!(send_picture(&server).await?.status, 200);
+    assert_eq!(send_image(&server).await?.status, 200);
     other.until_turns(&mut held, 1).await?;
     let whole = format!("assistant: before{}end", "h".repeat(20_000));
     assert_eq!(held.said()[1..], [whole, "turn ended".to_owned()]);
@@ -95,8 +95,7 @@ async fn on_a_full_disk_reading_works_a_prompt_is_refused_and_it_goes_on_by_itse
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_server_that_died_in_mid_turn_starts_on_a_full_disk_and_shows_what_there_is() -> Result<()>
-{
+async fn server_killed_during_a_turn_starts_on_a_full_disk_and_serves_reads() -> Result<()> {
     let Some((setup, disk, server)) = on_a_small_disk().await? else {
         return Ok(());
     };
@@ -107,7 +106,7 @@ async fn a_server_that_died_in_mid_turn_starts_on_a_full_disk_and_shows_what_the
     let streamed = format!("assistant: {}", "f".repeat(200));
     person.until_said(&mut talk, &streamed).await?;
     server.signal("KILL").await?;
-    // The index is behind, and the last line is torn.
+    // Make the index outdated and append a torn line to each session file.
     let index = disk.path("sessions.json")?;
     let before = std::fs::read_to_string(&index)?;
     std::fs::write(&index, before.replace("rate 20", "Rate 20"))?;
@@ -137,7 +136,7 @@ async fn a_server_that_died_in_mid_turn_starts_on_a_full_disk_and_shows_what_the
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn on_a_read_only_disk_every_session_can_be_read_and_it_goes_on_by_itself() -> Result<()> {
+async fn read_only_disk_serves_every_session_and_recovers_by_itself() -> Result<()> {
     let Some((setup, disk, server)) = on_a_small_disk().await? else {
         return Ok(());
     };
@@ -146,7 +145,7 @@ async fn on_a_read_only_disk_every_session_can_be_read_and_it_goes_on_by_itself(
     let mut talk = person.begin().await?;
     person.turn(&mut talk, "say one").await?;
     server.signal("TERM").await?;
-    // One that nobody has opened since the start.
+    // A session that was not opened since the start.
     let server = disk.start(&setup).await?;
     let mut person = Person::at(&server, &folder).await?;
     let mut fresh = person.begin().await?;

@@ -1,4 +1,4 @@
-//! The server is killed without a word: what a window was shown is there afterwards, once.
+//! The server is killed with SIGKILL: everything a window was shown is there afterwards, exactly once.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -11,11 +11,11 @@ use crate::fire_faults::setup;
 use crate::fire_faults::story::Story;
 use crate::fire_faults::trap;
 
-/// What nobody should have to wait for longer.
+/// Maximum time to restart and show a session again.
 const RECOVERY: Duration = Duration::from_secs(2);
 const TRIES: usize = 2;
 
-/// In the long form nothing else runs, so that times mean something.
+/// Checked only in the long form, in which nothing else runs and durations are meaningful.
 fn recovered(slowest: Duration) -> Result<()> {
     eprintln!("recovery: at most {} ms", slowest.as_millis());
     ensure!(
@@ -26,14 +26,14 @@ fn recovered(slowest: Duration) -> Result<()> {
 }
 
 const TURN: &str = "say begin\nrate 50 20 2000\ntool t1 execute Run\nflood 200 20\ntool-done t1 ok\nrate 200 20 2000";
-/// All that is said after the tool call begins.
+/// Length of the text after the beginning of the tool call.
 const LAST_BYTES: usize = 2 * 200 * 20;
-/// Longer than it takes to move a turn to where it stays.
+/// Longer than it takes to move a finished turn from the live log to the transcript.
 const END: Duration = Duration::from_millis(12);
-/// Rounds in one session.
+/// Rounds per session.
 const ROUNDS: u64 = 25;
 
-/// The same folder elsewhere, and nothing else there.
+/// Copies a folder to another place and removes what was there.
 fn copy(from: &Path, to: &Path) -> Result<()> {
     if to.exists() {
         std::fs::remove_dir_all(to)?;
@@ -46,29 +46,29 @@ fn copy(from: &Path, to: &Path) -> Result<()> {
     Ok(())
 }
 
-/// What the kills of a lane have hit.
+/// Counts of the kills of a lane, by the moment they hit.
 #[derive(Debug, Default)]
-struct Toll {
+struct KillCounts {
     slowest: Duration,
-    in_the_turn: usize,
-    at_its_end: usize,
-    after_it: usize,
+    during_turn: usize,
+    at_turn_end: usize,
+    after_turn: usize,
     torn: usize,
 }
 
-/// One lane of many: the server is killed again and again, at any moment of a turn and beyond its end.
+/// One of several parallel lanes: kills the server repeatedly, at any moment of a turn and after its end.
 struct Lane {
     setup: ServerSetup,
     folder: String,
     random: u64,
-    /// What was shown of each session, last.
+    /// The last state of each session that a window was shown.
     shown: Vec<Conversation>,
     remains: Remains,
-    toll: Toll,
+    counts: KillCounts,
 }
 
 impl Lane {
-    async fn run(kills: u64, seed: u64) -> Result<Toll> {
+    async fn run(kills: u64, seed: u64) -> Result<KillCounts> {
         let setup = setup()?;
         let mut lane = Self {
             folder: setup.folder("app")?,
@@ -76,23 +76,23 @@ impl Lane {
             random: seed,
             shown: vec![],
             remains: Remains::default(),
-            toll: Toll::default(),
+            counts: KillCounts::default(),
         };
         let whole = lane.whole_turn().await?;
         for round in 0..kills {
             let ended = lane.round(round, whole).await;
             ended.with_context(|| format!("seed {seed}, round {round}"))?;
         }
-        // The last one, and every session before it.
+        // Check the last session and every session before it.
         let (_server, mut person) = lane.start_again().await?;
         for shown in &lane.shown {
             shown.is_kept_in(&person.open(&shown.session_id).await?)?;
         }
-        lane.toll.torn = lane.remains.torn();
-        Ok(lane.toll)
+        lane.counts.torn = lane.remains.torn();
+        Ok(lane.counts)
     }
 
-    /// How long a turn takes that nobody ends.
+    /// Duration of an undisturbed turn.
     async fn whole_turn(&mut self) -> Result<Duration> {
         let server = self.setup.start().await?;
         let mut person = Person::at(&server, &self.folder).await?;
@@ -110,18 +110,18 @@ impl Lane {
         if round.is_multiple_of(ROUNDS) {
             self.shown.push(person.begin().await?);
         }
-        let talk = self.shown.last_mut().context("a session")?;
+        let talk = self.shown.last_mut().context("expected a session")?;
         person.send(talk, TURN).await?;
         self.random = self
             .random
             .wrapping_mul(6_364_136_223_846_793_005)
             .wrapping_add(1_442_695_040_888_963_407);
         let part = (self.random >> 33) as f64 / (1_u64 << 31) as f64;
-        // Every other one anywhere, the others around the end, which is short.
+        // Every other kill comes at any time, the others around the end of the turn, which is short.
         let wait = match round % 2 {
             0 => whole.mul_f64(part * 1.25),
             _ => {
-                person.until(talk, is_said).await?;
+                person.until(talk, is_text_complete).await?;
                 END.mul_f64(part)
             }
         };
@@ -135,50 +135,53 @@ impl Lane {
         let dir = self.setup.data_dir();
         self.remains.can_be_read(&dir)?;
         match remains::moment(&dir)? {
-            Moment::InTheTurn => self.toll.in_the_turn += 1,
-            Moment::AtItsEnd => self.toll.at_its_end += 1,
-            Moment::AfterIt => self.toll.after_it += 1,
+            Moment::DuringTurn => self.counts.during_turn += 1,
+            Moment::AtTurnEnd => self.counts.at_turn_end += 1,
+            Moment::AfterTurn => self.counts.after_turn += 1,
         }
         Ok(())
     }
 
-    /// Another server, which shows what was shown before it.
+    /// Starts another server and checks that it shows what was shown before.
     async fn start_again(&mut self) -> Result<(Server, Person)> {
         let (dir, kept) = (self.setup.data_dir(), self.setup.home().join("kept"));
         copy(&dir, &kept)?;
         let (mut server, mut person, mut now, mut took) = self.recover().await?;
-        // A disk may stand still for seconds, once; what we do, we do again with the same files.
+        // A disk may stall for seconds once; a real defect repeats with the same files.
         for _ in 0..TRIES {
             if times(0, 1) == 0 || took < RECOVERY {
                 break;
             }
-            eprintln!("recovery took {took:?}; the same again");
+            eprintln!("recovery took {took:?}; trying again with the same files");
             server.signal("KILL").await?;
             copy(&kept, &dir)?;
             (server, person, now, took) = self.recover().await?;
         }
-        self.toll.slowest = self.toll.slowest.max(took);
-        let shown = self.shown.last_mut().context("a session")?;
+        self.counts.slowest = self.counts.slowest.max(took);
+        let shown = self.shown.last_mut().context("expected a session")?;
         shown.is_kept_in(&now)?;
-        ensure!(!now.is_running(), "a turn survived its server");
+        ensure!(
+            !now.is_running(),
+            "a turn is still running after the server was killed"
+        );
         *shown = now;
         self.remains.can_be_read(&self.setup.data_dir())?;
         Ok((server, person))
     }
 
-    /// A server, somebody there, what is shown of the last session, and how long that took.
+    /// A started server, a client, the last session as shown now, and how long that took.
     async fn recover(&self) -> Result<(Server, Person, Conversation, Duration)> {
         let begun = Instant::now();
         let server = self.setup.start().await?;
         let mut person = Person::at(&server, &self.folder).await?;
-        let last = self.shown.last().context("a session")?;
+        let last = self.shown.last().context("expected a session")?;
         let now = person.open(&last.session_id).await?;
         Ok((server, person, now, begun.elapsed()))
     }
 }
 
-/// Whether all of the turn's last text is there, and not yet its end.
-fn is_said(seen: &Conversation) -> bool {
+/// Whether the turn's last text is complete and the end of the turn not yet shown.
+fn is_text_complete(seen: &Conversation) -> bool {
     let last = seen
         .entries
         .last()
@@ -188,35 +191,34 @@ fn is_said(seen: &Conversation) -> bool {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_thousand_kills_at_any_moment_lose_nothing_that_was_shown() -> Result<()> {
+async fn thousand_kills_at_any_moment_lose_nothing_that_was_shown() -> Result<()> {
     let lanes = times(2, 1) as u64;
     let kills = times(100, 1000) as u64 / lanes;
     let lanes: Vec<_> = (1..=lanes)
         .map(|seed| tokio::spawn(Lane::run(kills, seed)))
         .collect();
-    let mut all = Toll::default();
+    let mut all = KillCounts::default();
     for lane in lanes {
-        let toll = lane.await??;
-        all.slowest = all.slowest.max(toll.slowest);
-        all.in_the_turn += toll.in_the_turn;
-        all.at_its_end += toll.at_its_end;
-        all.after_it += toll.after_it;
-        all.torn += toll.torn;
+        let counts = lane.await??;
+        all.slowest = all.slowest.max(counts.slowest);
+        all.during_turn += counts.during_turn;
+        all.at_turn_end += counts.at_turn_end;
+        all.after_turn += counts.after_turn;
+        all.torn += counts.torn;
     }
     eprintln!(
-        "killed {} times in a turn, {} while it was put away, {} after it; {} torn lines, 0 unreadable files",
-        all.in_the_turn, all.at_its_end, all.after_it, all.torn
+        "killed {} times in a turn, {} while it was moved to the transcript, {} after it; {} torn lines",
+        all.during_turn, all.at_turn_end, all.after_turn, all.torn
     );
     ensure!(
-        all.in_the_turn > 0 && all.at_its_end > 0 && all.after_it > 0,
-        "the kills all came at the same time: {all:?}"
+        all.during_turn > 0 && all.at_turn_end > 0 && all.after_turn > 0,
+        "some moments were never hit: {all:?}"
     );
     recovered(all.slowest)
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn killed_before_each_call_that_changes_a_file_it_loses_nothing_that_was_shown() -> Result<()>
-{
+async fn kill_before_each_file_changing_call_loses_nothing_that_was_shown() -> Result<()> {
     if let Some(why) = trap::missing() {
         return not_run(why);
     }
@@ -228,21 +230,24 @@ async fn killed_before_each_call_that_changes_a_file_it_loses_nothing_that_was_s
         let fault = format!("{call}:signal=KILL:when={number}");
         let mut story = Story::prepare().await?;
         let by = story.trap().by(&fault);
-        // It may be killed before it is ready.
+        // The server may be killed before it is ready.
         if let Ok(server) = story.setup.start_by(&by).await {
-            let told = story.happens(&server).await;
-            match told {
+            let done = story.happens(&server).await;
+            match done {
                 Err(_) => drop(server.ended().await?),
                 Ok(()) => drop(server.signal("KILL").await?),
             }
-            hit += usize::from(told.is_err());
+            hit += usize::from(done.is_err());
         } else {
             hit += 1;
         }
-        let took = story.is_told_again().await.with_context(|| fault.clone())?;
+        let took = story.is_restored().await.with_context(|| fault.clone())?;
         slowest = slowest.max(took);
     }
-    eprintln!("{} calls, {hit} of them fatal", calls.len());
-    ensure!(hit * 2 > calls.len() / step, "only {hit} were hit");
+    eprintln!("{} calls, {hit} of them with a kill", calls.len());
+    ensure!(
+        hit * 2 > calls.len() / step,
+        "only {hit} kills were injected"
+    );
     recovered(slowest)
 }

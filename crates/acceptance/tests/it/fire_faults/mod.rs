@@ -1,10 +1,10 @@
-//! Under fire, faults: whatever breaks, nothing that was shown is lost or doubled, and nothing hangs.
+//! Fault tests: whatever breaks, nothing that was shown is lost or duplicated, and nothing hangs.
 //!
-//! Each promise of docs/reliability.md names its test here. `cargo xtask test fire` runs them for long.
+//! docs/reliability.md names the test that verifies each guarantee. `cargo xtask test fire` runs the long form.
 
 #![expect(
     clippy::print_stderr,
-    reason = "what was measured, and what could not be tried here, is said"
+    reason = "measurements and skipped tests are reported"
 )]
 
 mod agent_floods;

@@ -1,4 +1,4 @@
-//! What a killed server leaves in its data directory can be read: every file, line by line.
+//! Checks that every file in the data directory of a killed server can be read, line by line.
 
 use std::collections::HashSet;
 use std::path::Path;
@@ -7,33 +7,33 @@ use anyhow::{Context, Result, ensure};
 use serde_json::Value;
 use testkit::files_in;
 
-/// The files of one data directory from one kill to the next.
+/// State carried from kill to kill for one data directory.
 #[derive(Default)]
 pub(crate) struct Remains {
-    /// Last lines that a kill has cut off. They stay where they are, sealed, and are the only ones that nobody can read.
+    /// Last lines torn by a kill. They stay in the file, completed with a newline, and are the only unreadable lines.
     torn: HashSet<Vec<u8>>,
 }
 
-/// How far the last turn had come, as the files say.
+/// Progress of the last turn according to the files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Moment {
-    /// It was being written down as it came.
-    InTheTurn,
-    /// It was over, and being moved to where it stays.
-    AtItsEnd,
-    /// All of it was where it stays.
-    AfterIt,
+    /// The turn was being written to the live log.
+    DuringTurn,
+    /// The turn had ended and was being moved to the transcript.
+    AtTurnEnd,
+    /// The turn was completely in the transcript.
+    AfterTurn,
 }
 
 impl Remains {
-    /// Every line of every file can be read, but for a last one that was cut off, now or by an earlier kill.
+    /// Fails unless every line of every file can be read, except last lines torn by this kill or an earlier one.
     pub(crate) fn can_be_read(&mut self, dir: &Path) -> Result<()> {
         let mut set_aside = 0;
         for (path, bytes) in files_in(dir)? {
             let name = path.file_name().unwrap_or_default().to_string_lossy();
             set_aside += usize::from(name.contains("unreadable"));
             let read = match path.extension().and_then(|end| end.to_str()) {
-                // Whatever was to take a file's place has not done so.
+                // A temporary file that has not replaced its target.
                 Some("tmp") => Ok(()),
                 Some("json") => is_json(&bytes),
                 Some("jsonl") => self.lines_can_be_read(&bytes),
@@ -47,11 +47,11 @@ impl Remains {
                 },
                 Some("gif") => match bytes.starts_with(b"GIF8") {
                     true => Ok(()),
-                    false => Err(anyhow::anyhow!("no picture")),
+                    false => Err(anyhow::anyhow!("not an image")),
                 },
-                // What was set aside has its torn line.
+                // A file that was set aside contains its torn line.
                 _ if name.contains(".jsonl.unreadable-") => self.lines_can_be_read(&bytes),
-                _ => Err(anyhow::anyhow!("nobody knows what it is")),
+                _ => Err(anyhow::anyhow!("unknown file")),
             };
             read.with_context(|| format!("{} is unreadable", path.display()))?;
         }
@@ -81,7 +81,7 @@ impl Remains {
             }
             ensure!(
                 self.torn.contains(text),
-                "a line in the middle: {}",
+                "unreadable line that is not the last: {}",
                 String::from_utf8_lossy(text)
             );
         }
@@ -89,20 +89,20 @@ impl Remains {
     }
 }
 
-/// Where in a turn it ended. Only one is told in this directory at a time.
+/// Progress of the last turn; at most one turn runs in this directory at a time.
 pub(crate) fn moment(dir: &Path) -> Result<Moment> {
     let files = files_in(&dir.join("sessions"))?;
     let mut live = files.into_iter().filter(|(path, bytes)| {
         path.to_string_lossy().ends_with(".live.jsonl") && !bytes.is_empty()
     });
     Ok(match live.next() {
-        None => Moment::AfterIt,
-        Some((_, bytes)) if is_over(&bytes) => Moment::AtItsEnd,
-        Some(_) => Moment::InTheTurn,
+        None => Moment::AfterTurn,
+        Some((_, bytes)) if is_over(&bytes) => Moment::AtTurnEnd,
+        Some(_) => Moment::DuringTurn,
     })
 }
 
-/// Whether a live file has the end of its turn.
+/// Whether a live log contains the end of its turn.
 fn is_over(bytes: &[u8]) -> bool {
     let lines = bytes.split(|byte| *byte == b'\n');
     let mut lines = lines.filter_map(|line| serde_json::from_slice::<Value>(line).ok());

@@ -1,5 +1,5 @@
-//! A real file system of a few hundred kilobytes for one server, in a mount namespace of its own: it can be full, or
-//! read-only. Needs no more rights than Linux gives to everybody where user namespaces are allowed.
+//! A file system of 512 KiB for one server, in its own mount namespace, so that it can be full or read-only. Works
+//! without root wherever unprivileged user namespaces are allowed.
 
 use std::ffi::OsString;
 use std::io::{ErrorKind, Write};
@@ -12,13 +12,13 @@ use tokio::io::AsyncReadExt;
 use tokio::process::{Child, Command};
 
 pub(crate) struct SmallDisk {
-    /// Holds the namespace, so that the disk outlives the servers on it.
+    /// Process that keeps the namespace alive, so that the disk outlives the servers on it.
     holder: Child,
     place: PathBuf,
 }
 
 impl SmallDisk {
-    /// Where the data directory will be. None when this machine does not let us.
+    /// Mounts the disk at the data directory; `None` if this machine does not permit it.
     pub(crate) async fn under(setup: &ServerSetup) -> Result<Option<Self>> {
         let place = setup.data_dir();
         std::fs::create_dir_all(&place)?;
@@ -41,13 +41,13 @@ impl SmallDisk {
             .kill_on_drop(true)
             .spawn()?;
         let mut said = [0; 7];
-        let mut stdout = holder.stdout.take().context("a pipe")?;
+        let mut stdout = holder.stdout.take().context("expected a pipe")?;
         let mounted = stdout.read_exact(&mut said).await.is_ok();
         Ok(mounted.then_some(Self { holder, place }))
     }
 
     fn inside(&self) -> Result<Vec<OsString>> {
-        let holder = self.holder.id().context("a process")?.to_string();
+        let holder = self.holder.id().context("expected a process")?.to_string();
         let words = [
             "nsenter",
             "--target",
@@ -63,18 +63,18 @@ impl SmallDisk {
         setup.start_by(&self.inside()?).await
     }
 
-    /// A file on the disk, as it is reached from outside.
+    /// Path of a file on the disk, as seen from outside the namespace.
     pub(crate) fn path(&self, name: &str) -> Result<PathBuf> {
-        let holder = self.holder.id().context("a process")?;
+        let holder = self.holder.id().context("expected a process")?;
         let root = PathBuf::from(format!("/proc/{holder}/root"));
         Ok(root.join(self.place.strip_prefix("/")?).join(name))
     }
 
-    /// Not a byte more.
+    /// Fills the disk to the last byte.
     pub(crate) fn fill(&self) -> Result<()> {
         let path = self.path("filler")?;
         for size in [65536, 4096, 1] {
-            // Opened each time: what did not fit was not written.
+            // Reopened for each size, because a failed write may leave the file handle unusable.
             let mut filler = append(&path)?;
             loop {
                 match filler.write_all(&vec![b'x'; size]) {
@@ -90,8 +90,8 @@ impl SmallDisk {
         Ok(std::fs::remove_file(self.path("filler")?)?)
     }
 
-    /// Nothing can be opened for writing any more. What is open already stays so: a disk with such files is not made
-    /// read-only otherwise.
+    /// Makes the disk read-only for new file handles by a bind mount. Existing handles stay writable: a file
+    /// system with open writers cannot be remounted read-only.
     pub(crate) async fn read_only(&self) -> Result<()> {
         self.sh("mount --bind \"$1\" \"$1\" && mount -o remount,bind,ro \"$1\"")
             .await
@@ -106,7 +106,7 @@ impl SmallDisk {
         let mut command = Command::new(&inside[0]);
         command.args(&inside[1..]).args(["sh", "-c", script, "sh"]);
         let done = command.arg(&self.place).status().await?;
-        ensure!(done.success(), "could not {script}");
+        ensure!(done.success(), "failed: {script}");
         Ok(())
     }
 }

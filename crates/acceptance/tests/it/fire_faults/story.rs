@@ -1,4 +1,4 @@
-//! A day of a workspace in a few seconds, with everything that changes a file, and what was acknowledged of it.
+//! A typical workday of a user in a few seconds, with every operation that changes a file, and what was acknowledged.
 
 use std::time::{Duration, Instant};
 
@@ -9,41 +9,41 @@ use testkit::{Conversation, HANG_GUARD, HttpResponse, Person, Server, ServerSetu
 use crate::fire_faults::remains::Remains;
 use crate::fire_faults::trap::Trap;
 
-const PICTURE: &str = "GIF89a";
+const IMAGE: &str = "GIF89a";
 const ASKS: &str = "permission p1 Look\npermission p2 Look\nsay four";
 
-/// The agent's name for the sessions does not matter; the story is told to these two.
+/// The sessions of the story, and what a window was shown of them.
 pub(crate) struct Story {
     pub(crate) setup: ServerSetup,
     folder: String,
     other_folder: String,
     main: Conversation,
-    doomed: String,
-    /// To be archived.
-    settled: String,
+    to_delete: String,
+    /// The session that will be archived.
+    to_archive: String,
     keys: Vec<String>,
     pub(crate) shown: Shown,
 }
 
-/// What somebody at a window was told.
+/// Operations acknowledged to the window.
 #[derive(Debug, Default)]
 pub(crate) struct Shown {
     added: bool,
     renamed: bool,
     deleted: bool,
     archived: bool,
-    /// The session that was created.
+    /// Id of the created session.
     created: Option<String>,
-    /// The picture that was kept.
+    /// Id of the uploaded image.
     picture: Option<String>,
-    /// Refusals, each as its message.
+    /// Messages of the refusals.
     pub(crate) refused: Vec<String>,
     /// Prompts that were refused.
     unsent: Vec<String>,
 }
 
 impl Story {
-    /// Three sessions, made without any fault.
+    /// Creates three sessions without any fault.
     pub(crate) async fn prepare() -> Result<Self> {
         let setup = crate::fire_faults::setup()?;
         let folder = setup.folder("app")?;
@@ -52,12 +52,12 @@ impl Story {
         let mut person = Person::at(&server, &folder).await?;
         let mut main = person.begin().await?;
         person.turn(&mut main, "say before").await?;
-        let doomed = person.create().await?;
-        let settled = person.create().await?;
+        let to_delete = person.create().await?;
+        let to_archive = person.create().await?;
         server.signal("TERM").await?;
         let index = std::fs::read(setup.data_dir().join("sessions.json"))?;
         let index: Value = serde_json::from_slice(&index)?;
-        let sessions = index["sessions"].as_array().context("a list")?;
+        let sessions = index["sessions"].as_array().context("expected a list")?;
         let key = |meta: &Value| Some(meta["key"].as_str()?.to_owned());
         let keys = sessions.iter().filter_map(key).collect();
         Ok(Self {
@@ -65,14 +65,14 @@ impl Story {
             folder,
             other_folder,
             main,
-            doomed,
-            settled,
+            to_delete,
+            to_archive,
             keys,
             shown: Shown::default(),
         })
     }
 
-    /// Every call that changes a file while all goes well.
+    /// The file-changing calls of the story without faults.
     pub(crate) async fn rehearsed() -> Result<Vec<(String, usize)>> {
         let mut calls = vec![];
         for writes in [true, false] {
@@ -83,11 +83,11 @@ impl Story {
             server.signal("KILL").await?;
             calls.extend(trap.seen(writes)?);
         }
-        ensure!(calls.len() > 20, "hardly anything is written: {calls:?}");
+        ensure!(calls.len() > 20, "too few calls were recorded: {calls:?}");
         Ok(calls)
     }
 
-    /// Everything in the data directory that the story writes to, but for what it makes itself: nobody knows its name yet.
+    /// A trap on all files the story writes to, except those of the session it creates, whose name is not known yet.
     pub(crate) fn trap(&self) -> Trap {
         let dir = self.setup.data_dir();
         let sessions = dir.join("sessions");
@@ -100,7 +100,7 @@ impl Story {
         Trap::on(&self.setup, paths)
     }
 
-    /// Happens until its end, or until the server's.
+    /// Runs the story to its end or until the server dies.
     pub(crate) async fn happens(&mut self, server: &Server) -> Result<()> {
         let mut socket = server.connect().await?;
         let add = json!({"type": "project:add", "path": self.other_folder});
@@ -119,26 +119,26 @@ impl Story {
         self.shown.renamed = renamed;
         self.prompted(&mut person, "rate 30 10 1000\nsay three")
             .await?;
-        let delete = json!({"type": "session:delete", "sessionId": self.doomed});
+        let delete = json!({"type": "session:delete", "sessionId": self.to_delete});
         let deleted = person.socket.ask(delete).await?;
         self.shown.deleted = self.granted(&deleted);
-        let archive = json!({"type": "session:archive", "sessionId": self.settled});
+        let archive = json!({"type": "session:archive", "sessionId": self.to_archive});
         let archived = person.socket.ask(archive).await?;
         self.shown.archived = self.granted(&archived);
         let created = person.ask_to_create("claude-code").await?;
         if self.granted(&created) {
             self.shown.created = created["sessionId"].as_str().map(str::to_owned);
         }
-        self.pictured(server).await?;
-        // What was allowed is audited, the second also after the first could not be.
+        self.upload(server).await?;
+        // Approved permissions are audited, the second even if the audit of the first failed.
         self.prompted(&mut person, ASKS).await
     }
 
-    /// What was allowed is in the audit, or that it is missing.
+    /// Waits until the audit contains each approval, or a note that lines were lost.
     pub(crate) async fn is_audited(&self) -> Result<()> {
         let asked = !self.shown.unsent.iter().any(|unsent| unsent == ASKS);
         let path = self.setup.data_dir().join("audit.jsonl");
-        let told = async {
+        let audited = async {
             loop {
                 let text = std::fs::read_to_string(&path).unwrap_or_default();
                 let lines = text
@@ -155,25 +155,25 @@ impl Story {
                 tokio::time::sleep(Duration::from_millis(10)).await;
             }
         };
-        tokio::time::timeout(HANG_GUARD, told)
+        tokio::time::timeout(HANG_GUARD, audited)
             .await
-            .context("what was allowed is not in the audit")
+            .context("the approvals are not in the audit")
     }
 
-    async fn pictured(&mut self, server: &Server) -> Result<()> {
-        let answer = send_picture(server).await?;
+    async fn upload(&mut self, server: &Server) -> Result<()> {
+        let answer = send_image(server).await?;
         match answer.status {
             200 => {
                 let kept: Value = serde_json::from_slice(&answer.body)?;
                 self.shown.picture = kept["id"].as_str().map(str::to_owned);
             }
             507 => self.shown.refused.push(answer.text()),
-            other => anyhow::bail!("{other} for a picture: {}", answer.text()),
+            other => anyhow::bail!("{other} for an image: {}", answer.text()),
         }
         Ok(())
     }
 
-    /// Sends, and follows until the turn is over or it is said that there will be none.
+    /// Sends a prompt and reads until its turn has ended or the prompt was refused.
     async fn prompted(&mut self, person: &mut Person, content: &str) -> Result<()> {
         let turns = testkit::count_turns(&self.main);
         person.send_as(&self.main, content, content).await?;
@@ -207,54 +207,57 @@ impl Story {
         !refused
     }
 
-    /// Everything that was shown is there after another start, once, and what was refused is not. Returns how long
-    /// it took until the conversation was on a window again.
-    pub(crate) async fn is_told_again(&mut self) -> Result<Duration> {
+    /// Checks after a restart that everything acknowledged is there once and nothing refused is there. Returns the time
+    /// until a window showed the session again.
+    pub(crate) async fn is_restored(&mut self) -> Result<Duration> {
         let begun = Instant::now();
         let server = self.setup.start().await?;
         let mut person = Person::at(&server, &self.folder).await?;
         let now = person.open(&self.main.session_id).await?;
         let took = begun.elapsed();
         self.main.is_kept_in(&now)?;
-        ensure!(!now.is_running(), "a turn survived its server");
+        ensure!(
+            !now.is_running(),
+            "a turn is still running after the restart"
+        );
         for unsent in &self.shown.unsent {
             let there = |entry: &&Value| entry["requestId"] == unsent.as_str();
             let found = now.entries.iter().find(there);
             ensure!(
                 found.is_none(),
-                "refused, and there all the same: {found:?}"
+                "the refused prompt is in the transcript: {found:?}"
             );
         }
         let listed = person.list(false).await?;
         let times = |id: &str| listed.iter().filter(|item| item["id"] == id).count();
         ensure!(times(&self.main.session_id) == 1, "listed once: {listed:?}");
-        let doomed = times(&self.doomed);
+        let to_delete = times(&self.to_delete);
         let expected = if self.shown.deleted { 0..=0 } else { 0..=1 };
-        ensure!(expected.contains(&doomed), "deleted: {listed:?}");
+        ensure!(expected.contains(&to_delete), "deleted: {listed:?}");
         if let Some(created) = &self.shown.created {
             ensure!(times(created) == 1, "created: {listed:?}");
             person.open(created).await?;
         }
-        let put_away = person.list(true).await?;
-        let settled = |listed: &[Value]| {
-            let is_it = |item: &&Value| item["id"] == self.settled.as_str();
+        let archived = person.list(true).await?;
+        let to_archive = |listed: &[Value]| {
+            let is_it = |item: &&Value| item["id"] == self.to_archive.as_str();
             listed.iter().filter(is_it).count()
         };
-        let (here, away) = (settled(&listed), settled(&put_away));
+        let (here, away) = (to_archive(&listed), to_archive(&archived));
         ensure!(
             here + away == 1 && (away == 1 || !self.shown.archived),
-            "archived: {listed:?} {put_away:?}"
+            "archived: {listed:?} {archived:?}"
         );
         if let Some(picture) = &self.shown.picture {
             let shown = server.get(&format!("/uploads/{picture}"), &[]).await?;
-            ensure!(shown.text() == PICTURE, "the picture: {}", shown.status);
+            ensure!(shown.text() == IMAGE, "the image: {}", shown.status);
         }
         if self.shown.renamed {
             let title = |item: &&Value| item["title"] == "Renamed";
             ensure!(listed.iter().any(|item| title(&item)), "{listed:?}");
         }
         let projects = person.socket.ask(json!({"type": "project:list"})).await?;
-        let projects = projects["projects"].as_array().context("a list")?;
+        let projects = projects["projects"].as_array().context("expected a list")?;
         let added = |project: &&Value| project["path"] == self.other_folder.as_str();
         let added = projects.iter().filter(added).count();
         ensure!(
@@ -283,12 +286,12 @@ impl Story {
     }
 }
 
-/// A picture, as a window sends it.
-pub(crate) async fn send_picture(server: &Server) -> Result<HttpResponse> {
+/// Uploads an image as a window does.
+pub(crate) async fn send_image(server: &Server) -> Result<HttpResponse> {
     let head = [
         "POST /uploads HTTP/1.1".to_owned(),
         format!("Host: {}", server.address),
         format!("Authorization: Bearer {}", server.token),
     ];
-    testkit::http(server.address, &head, PICTURE).await
+    testkit::http(server.address, &head, IMAGE).await
 }

@@ -1,4 +1,5 @@
-//! Faults at chosen system calls on chosen files, with strace. Where it is not, or may not trace, a test says so.
+//! Injects faults into chosen system calls on chosen files with strace. Without strace the tests report that they are
+//! skipped.
 
 use std::collections::{BTreeMap, HashMap};
 use std::ffi::OsString;
@@ -8,10 +9,10 @@ use std::process::Command;
 use anyhow::{Context, Result};
 use testkit::ServerSetup;
 
-/// What adds to a file, or to anything else that is open: only those on known files are meant.
+/// Calls that write to any open file; only those on the trap's own files are counted.
 const WRITES: [&str; 3] = ["write", "pwrite64", "writev"];
 
-/// What else changes a file, whichever it is. A call that this machine's architecture does not have is passed over.
+/// Other calls that change files, whichever file it is. strace skips calls that the architecture does not have.
 const OTHERS: [&str; 11] = [
     "fsync",
     "fdatasync",
@@ -26,26 +27,26 @@ const OTHERS: [&str; 11] = [
     "mkdirat",
 ];
 
-/// Why nothing can be traced here.
+/// Why strace cannot be used here, or `None` if it can.
 pub(crate) fn missing() -> Option<&'static str> {
     let tried = Command::new("strace")
         .args(["-qq", "-o", "/dev/null", "true"])
         .output();
     match tried {
         Ok(output) if output.status.success() => None,
-        Ok(_) => Some("strace may not trace here"),
-        Err(_) => Some("there is no strace here"),
+        Ok(_) => Some("strace is not permitted to trace"),
+        Err(_) => Some("strace is not installed"),
     }
 }
 
-/// Watches what a server does to files: writes to these, and whatever else changes any.
+/// Traces a server's changes to files: writes to `paths`, and all other file-changing calls.
 pub(crate) struct Trap {
     paths: Vec<PathBuf>,
     log: PathBuf,
 }
 
 impl Trap {
-    /// On what lies at the top of this server's data directory, and on these.
+    /// A trap on the files at the top of the data directory and on `paths`.
     pub(crate) fn on(setup: &ServerSetup, mut paths: Vec<PathBuf>) -> Self {
         let dir = setup.data_dir();
         for name in [
@@ -61,9 +62,9 @@ impl Trap {
         Self { paths, log }
     }
 
-    /// What to start the server by, so that it only watches: writes, or everything else.
+    /// The strace command line that only traces, either the writes or all other calls.
     pub(crate) fn watching(&self, writes: bool) -> Vec<OsString> {
-        // Detached, so that the server is the child of whoever starts it.
+        // Detached (-D), so that the server stays a direct child of the test.
         let mut by: Vec<OsString> = ["strace", "-D", "-f", "-qq", "-y", "-o"]
             .map(Into::into)
             .into();
@@ -82,7 +83,7 @@ impl Trap {
         by
     }
 
-    /// The same with a fault: what happens at a call, in strace's words: `fsync:error=EIO:when=3`.
+    /// The same with a fault in strace's syntax, such as `fsync:error=EIO:when=3`.
     pub(crate) fn by(&self, fault: &str) -> Vec<OsString> {
         let call = fault.split(':').next().unwrap_or_default();
         let mut by = self.watching(WRITES.contains(&call));
@@ -90,9 +91,9 @@ impl Trap {
         by
     }
 
-    /// The calls of the log, each whole and where it ended: strace cuts in two what another thread came between.
+    /// The traced calls, one per line; strace splits a call in two when another thread's call comes in between.
     pub(crate) fn log(&self) -> Result<Vec<String>> {
-        let text = std::fs::read_to_string(&self.log).context("a log")?;
+        let text = std::fs::read_to_string(&self.log).context("expected a log")?;
         let mut begun: HashMap<&str, &str> = HashMap::new();
         let mut calls = vec![];
         for line in text.lines() {
@@ -107,13 +108,12 @@ impl Trap {
                 calls.push(line.to_owned());
             }
         }
-        // What never ended was begun all the same.
+        // Calls that never returned are included.
         calls.extend(begun.into_values().map(|begun| format!("{begun} = ?")));
         Ok(calls)
     }
 
-    /// Every write that was seen, or everything else, with its number: strace counts each thread's calls of a name by
-    /// themselves.
+    /// Every traced write, or every other call, with its number; strace counts a call's occurrences per thread.
     pub(crate) fn seen(&self, writes: bool) -> Result<Vec<(String, usize)>> {
         let mut by_thread: BTreeMap<(String, String), usize> = BTreeMap::new();
         for line in self.log()? {

@@ -1,4 +1,4 @@
-//! System calls from a log of strace, each with the lines on which it begins and ends.
+//! Parses an strace log into system calls, each with the log lines on which it begins and ends.
 
 use std::collections::HashMap;
 use std::ffi::OsStr;
@@ -12,7 +12,7 @@ use anyhow::{Context, Result, ensure};
 
 use crate::power_cut::disk::Place;
 
-/// Calls that change files or names, and calls that send or receive. strace skips those the architecture lacks.
+/// Calls that change files or names, and calls that send or receive. strace skips calls that the architecture lacks.
 pub(crate) const TRACED: [&str; 37] = [
     "open",
     "openat",
@@ -58,21 +58,21 @@ const PIPE_LINE_MAX: usize = 16 * 1024;
 #[derive(Debug)]
 pub(crate) struct Call {
     pub(crate) name: String,
-    /// As strace writes them, between the parentheses.
+    /// The arguments as strace prints them, between the parentheses.
     args: String,
-    /// Line numbers in the log.
+    /// Line numbers in the log of the beginning and the end of the call.
     pub(crate) begin: usize,
     pub(crate) end: usize,
     pub(crate) time: SystemTime,
-    /// Text after the equals sign.
+    /// The return value: the text after the equals sign.
     result: Option<String>,
 }
 
-/// A log that strace still writes, watched for the end of one process; children may outlive it.
+/// A log that strace is still writing, watched for the exit of one process; its children may outlive it.
 pub(crate) struct Watched {
     log: File,
     process: u32,
-    /// The beginning of an unfinished line.
+    /// An incomplete last line.
     begun: Vec<u8>,
 }
 
@@ -85,7 +85,7 @@ impl Watched {
         })
     }
 
-    /// Whether the lines added since the last call contain the end of the process.
+    /// Whether the lines added since the last call report the exit of the process.
     pub(crate) fn has_ended(&mut self) -> Result<bool> {
         self.log.read_to_end(&mut self.begun)?;
         let whole = self.begun.iter().rposition(|byte| *byte == b'\n');
@@ -100,7 +100,7 @@ fn is_end(line: &str, process: u32) -> bool {
     line.contains(" +++ ") && of == Some(process.to_string().as_str())
 }
 
-/// The calls up to the end of the process; later calls of its children are left out.
+/// The calls until the process exits; later calls of its children are ignored.
 pub(crate) fn read(log: &Path, process: u32) -> Result<Vec<Call>> {
     let mut begun: HashMap<String, Call> = HashMap::new();
     let mut calls = vec![];
@@ -109,9 +109,12 @@ pub(crate) fn read(log: &Path, process: u32) -> Result<Vec<Call>> {
         if is_end(&line, process) {
             break;
         }
-        let (thread, rest) = line.split_once(' ').context("a thread")?;
-        let (time, rest) = rest.trim_start().split_once(' ').context("a time")?;
-        // Output through pipes goes to agents, except the server's ready line, which is short.
+        let (thread, rest) = line.split_once(' ').context("expected a thread")?;
+        let (time, rest) = rest
+            .trim_start()
+            .split_once(' ')
+            .context("expected a time")?;
+        // Writes to pipes go to agents and are ignored if long; only the server's ready line, which is short, matters.
         let to_pipe = rest.starts_with("write(") && rest.contains("<pipe:");
         if rest.starts_with("+++")
             || rest.starts_with("---")
@@ -122,15 +125,17 @@ pub(crate) fn read(log: &Path, process: u32) -> Result<Vec<Call>> {
         let time = SystemTime::UNIX_EPOCH + Duration::from_secs_f64(time.parse()?);
         let (mut call, rest) = match rest.strip_prefix("<... ") {
             Some(resumed) => {
-                let (_, rest) = resumed.split_once(" resumed>").context("what goes on")?;
+                let (_, rest) = resumed
+                    .split_once(" resumed>")
+                    .context("no end of `resumed`")?;
                 let call = begun.remove(thread);
                 (
-                    call.with_context(|| format!("line {number} goes on with nothing"))?,
+                    call.with_context(|| format!("line {number} resumes a call that never began"))?,
                     rest,
                 )
             }
             None => {
-                let (name, rest) = rest.split_once('(').context("a call")?;
+                let (name, rest) = rest.split_once('(').context("expected a call")?;
                 let call = Call {
                     name: name.to_owned(),
                     args: String::new(),
@@ -148,7 +153,7 @@ pub(crate) fn read(log: &Path, process: u32) -> Result<Vec<Call>> {
             continue;
         }
         let close = rest.rfind(") = ").or_else(|| rest.rfind(" = "));
-        let close = close.with_context(|| format!("no result: {rest:.200}"))?;
+        let close = close.with_context(|| format!("no return value: {rest:.200}"))?;
         call.args.push_str(&rest[..close]);
         let result = rest[close..].split_once("= ").map(|(_, result)| result);
         call.result = result.map(str::to_owned);
@@ -159,7 +164,7 @@ pub(crate) fn read(log: &Path, process: u32) -> Result<Vec<Call>> {
 }
 
 impl Call {
-    /// The result of a successful call.
+    /// The return value of a successful call.
     pub(crate) fn returned(&self) -> Option<u64> {
         let result = self.result.as_deref()?;
         let digits = result.split([' ', '<']).next()?;
@@ -170,24 +175,28 @@ impl Call {
         self.args.split(", ").nth(index)
     }
 
-    /// Flags of an open call.
+    /// The flags of an `open` or `openat` call.
     pub(crate) fn flags(&self) -> &str {
         let at = usize::from(self.name == "openat") + 1;
         self.arg(at).unwrap_or_default()
     }
 
     pub(crate) fn last_number(&self) -> Result<u64> {
-        let last = self.args.rsplit(", ").next().context("an argument")?;
+        let last = self
+            .args
+            .rsplit(", ")
+            .next()
+            .context("expected an argument")?;
         Ok(last.trim_end_matches(')').parse()?)
     }
 
-    /// The strings among the arguments, concatenated.
+    /// The string arguments, decoded and concatenated.
     pub(crate) fn bytes(&self) -> Vec<u8> {
         let texts = self.args.split('"').skip(1).step_by(2);
         texts.flat_map(unescaped).collect()
     }
 
-    /// The name of the first argument's descriptor.
+    /// The name that strace prints for the descriptor in the first argument.
     pub(crate) fn descriptor(&self) -> Option<&str> {
         opened(self.arg(0)?)
     }
@@ -199,13 +208,13 @@ impl Call {
         path.is_absolute().then_some(Place { path, deleted })
     }
 
-    /// The path of the file that was opened.
+    /// The path of the file that the call opened.
     pub(crate) fn opened(&self) -> Option<PathBuf> {
         let name = opened(self.result.as_deref()?)?;
         Some(PathBuf::from(OsStr::from_bytes(&unescaped(name))))
     }
 
-    /// The paths among the arguments, absolute.
+    /// The path arguments, made absolute.
     pub(crate) fn paths(&self) -> Result<Vec<PathBuf>> {
         let mut folder: Option<PathBuf> = None;
         let mut paths = vec![];
@@ -222,19 +231,23 @@ impl Call {
                 folder = Some(PathBuf::from(OsStr::from_bytes(&unescaped(name))));
             }
         }
-        ensure!(!paths.is_empty(), "no path: {}", self.args);
+        ensure!(
+            !paths.is_empty(),
+            "no path among the arguments: {}",
+            self.args
+        );
         Ok(paths)
     }
 }
 
-/// The text between the first and the last angle bracket.
+/// The text between the first `<` and the last `>`, where strace prints the name of a descriptor.
 fn opened(text: &str) -> Option<&str> {
     let begin = text.find('<')? + 1;
     let end = text.rfind('>')?;
     text.get(begin..end)
 }
 
-/// Decodes `\x2f`; other characters stand for themselves.
+/// Decodes `\x2f` escapes; other characters are taken literally.
 fn unescaped(text: &str) -> Vec<u8> {
     let text = text.as_bytes();
     let digit = |byte: u8| char::from(byte).to_digit(16).unwrap_or_default() as u8;

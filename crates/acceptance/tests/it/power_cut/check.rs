@@ -1,4 +1,4 @@
-//! Real servers started in the states that cuts leave, and a report of the violations.
+//! Starts a real server in each state that a power cut can leave, and reports the violations.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -13,15 +13,15 @@ use crate::power_cut::crash_models::Model;
 use crate::power_cut::observed::{Agents, Observed, Wanted, one_more_turn, start};
 use crate::power_cut::replay::{Case, Replay};
 
-/// Servers checked at the same time: one more than a small machine has processors.
+/// Servers checked in parallel: one more than the processors of a small machine.
 const AT_ONCE: usize = 3;
-/// A file system in memory, and the free space it must have.
+/// A file system in memory, and the free space required to use it.
 const MEMORY: &str = "/dev/shm";
 const ROOM: u64 = 2 * 1024 * 1024 * 1024;
-/// One state in this many is also used for another turn.
+/// Every eighth state is also used to run another turn.
 const TURN_EVERY: usize = 8;
 
-/// What was tried, and the violations by kind.
+/// The number of states checked, and the violations by kind.
 #[derive(Debug, Default)]
 pub(crate) struct Report {
     pub(crate) made: usize,
@@ -35,7 +35,7 @@ pub(crate) struct Report {
 #[derive(Debug, Default)]
 pub(crate) struct Wrong {
     pub(crate) count: usize,
-    /// By scenario and model.
+    /// Count by scenario and model.
     places: BTreeMap<String, usize>,
     example: String,
 }
@@ -60,7 +60,7 @@ impl Report {
         }
     }
 
-    pub(crate) fn say(&self) -> String {
+    pub(crate) fn summary(&self) -> String {
         let models: Vec<String> = self
             .models
             .iter()
@@ -134,7 +134,7 @@ pub(crate) async fn check_states(replay: Replay, count: usize, seed: u64) -> Res
 #[derive(Default)]
 struct Outcome {
     starts: usize,
-    /// At most one of each kind.
+    /// At most one violation of each kind.
     violations: Vec<Violation>,
 }
 
@@ -154,7 +154,7 @@ impl Outcome {
     }
 }
 
-/// An empty folder for a state, in memory where there is room.
+/// An empty folder for a state, in memory if there is enough space.
 fn place() -> Result<(TempDir, PathBuf)> {
     let room = rustix::fs::statvfs(MEMORY).map(|memory| memory.f_bavail * memory.f_frsize);
     let folder = match room {
@@ -182,7 +182,7 @@ async fn check(replay: &Replay, case: &Case, number: usize, seed: u64) -> Result
     let server = match start(&replay.setup, &data_dir, Agents::None).await {
         Ok(server) => server,
         Err(why) => {
-            outcome.wrong("it does not start", format!("{why:#}"));
+            outcome.wrong("the server does not start", format!("{why:#}"));
             return Ok(outcome);
         }
     };
@@ -199,17 +199,20 @@ async fn check(replay: &Replay, case: &Case, number: usize, seed: u64) -> Result
     let server = match start(&replay.setup, &data_dir, agents).await {
         Ok(server) => server,
         Err(why) => {
-            outcome.wrong("it does not start again", format!("{why:#}"));
+            outcome.wrong(
+                "the server does not start a second time",
+                format!("{why:#}"),
+            );
             return Ok(outcome);
         }
     };
     let mut before = Observed::of(&server, &data_dir, &Wanted::default()).await?;
     if let Some(difference) = seen.difference(&before) {
-        outcome.wrong("a second start shows something else", difference);
+        outcome.wrong("a second start shows different data", difference);
     }
     if turn {
         if let Err(why) = one_more_turn(&server, &before).await {
-            outcome.wrong("it does not go on", format!("{why:#}"));
+            outcome.wrong("a session cannot run another turn", format!("{why:#}"));
             return Ok(outcome);
         }
         before = Observed::of(&server, &data_dir, &Wanted::default()).await?;
@@ -218,7 +221,7 @@ async fn check(replay: &Replay, case: &Case, number: usize, seed: u64) -> Result
         let server = start(&replay.setup, &data_dir, Agents::None).await?;
         let after = Observed::of(&server, &data_dir, &Wanted::default()).await?;
         if let Some(difference) = before.difference(&after) {
-            outcome.wrong("what followed is not there", difference);
+            outcome.wrong("the turn after the restart is lost", difference);
         }
         server.signal("KILL").await?;
     }

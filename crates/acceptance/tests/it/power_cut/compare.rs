@@ -1,4 +1,4 @@
-//! Differences between what is expected and what is observed. Pure.
+//! Compares what a server must show with what it shows. Pure.
 
 use serde_json::Value;
 use testkit::Conversation;
@@ -7,21 +7,21 @@ use crate::power_cut::expected::{Expected, Run, Session};
 use crate::power_cut::observed::{Observed, ObservedSession};
 use crate::power_cut::scenario::PICTURE;
 
-/// A promise that was broken.
+/// A broken guarantee.
 #[derive(Debug)]
 pub(crate) struct Violation {
     pub(crate) kind: &'static str,
     pub(crate) detail: String,
 }
 
-/// All violations. `eventually` is what is expected at the end of the recording.
+/// Returns all violations; `eventually` is what is expected at the end of the recording.
 pub(crate) fn compare(
     expected: &Expected,
     eventually: &Expected,
     seen: &Observed,
 ) -> Vec<Violation> {
     let mut found = Found(vec![]);
-    // Files that are replaced whole are synced first, so a cut leaves none of them unreadable.
+    // Files that are replaced atomically are synced before the rename, so a cut leaves none of them unreadable.
     let aside = seen
         .notices
         .iter()
@@ -193,7 +193,7 @@ impl Found {
             };
             if content.is_some_and(|content| !fits(content)) {
                 self.add(
-                    "a text is no prefix of the recorded one",
+                    "a text is not a prefix of the recorded text",
                     format!("{entry:.300}"),
                 );
             }
@@ -274,7 +274,7 @@ fn brief(entry: Option<&Value>) -> String {
     entry.map_or_else(|| "missing".to_owned(), |entry| format!("{entry:.300}"))
 }
 
-/// The last entries, each cut.
+/// The last 12 entries, each truncated to 60 characters.
 fn short(said: &[String]) -> Vec<String> {
     let first = said.len().saturating_sub(12);
     let cut = |said: &String| format!("{said:.60}");

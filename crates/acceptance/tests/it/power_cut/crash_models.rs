@@ -1,7 +1,8 @@
-//! States that a power cut may leave on a disk, under three models.
+//! The states that a power cut may leave on a disk, under three models of file systems.
 //!
-//! Pure. A [`Cut`] separates what is durable from what is pending; a [`Choice`] selects from the pending. Choices are
-//! numbered: first the extremes (nothing, everything, each alone kept, each alone missing), then random ones.
+//! Pure. A [`Cut`] separates durable from pending operations; a [`Choice`] selects which pending operations are kept.
+//! Choices are numbered: first the extremes (nothing, everything, each alone kept, each alone missing), then random
+//! ones.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -29,12 +30,12 @@ impl Model {
     pub(crate) const ALL: [Self; 3] = [Self::Ordered, Self::Strict, Self::Zeros];
 }
 
-/// A change of names that is not durable.
+/// A change of names that is not durable yet.
 #[derive(Debug)]
 struct PendingName {
     operation: usize,
     names: Vec<Name>,
-    /// Kept only if the previous one is: no file system loses a file by moving it.
+    /// Kept only if the previous change is kept, because no file system loses a file by moving it.
     after_previous: bool,
 }
 
@@ -45,26 +46,26 @@ pub(crate) struct Cut<'a> {
     names: BTreeMap<(Node, String), Node>,
     pending_names: Vec<PendingName>,
     files: BTreeMap<Node, Content>,
-    /// Operations on the data of each file, in order.
+    /// Pending operations on the data of each file, in order.
     pending_data: BTreeMap<Node, Vec<usize>>,
-    /// Names and lengths of operations before this number are durable under `Ordered` and `Zeros`.
+    /// Under `Ordered` and `Zeros`, names and lengths are durable for operations before this number.
     committed: usize,
 }
 
-/// What is kept of a file's pending data.
+/// How much of a file's pending data is kept.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Data {
     Nothing,
     All,
-    /// This part of the written bytes, from the first.
+    /// This fraction of the written bytes, from the beginning.
     Part(f64),
-    /// Pages of each write, by a seed.
+    /// A random subset of the pages of each write, chosen by a seed.
     Pages(u64),
-    /// The whole length, with zeros for all added pages, or for some by a seed.
+    /// The whole length, but zeros in all added pages, or in a random subset chosen by a seed.
     Zeros(Option<u64>),
 }
 
-/// What is kept of everything pending.
+/// Which pending operations are kept.
 #[derive(Debug)]
 pub(crate) struct Choice {
     names: Vec<bool>,
@@ -72,7 +73,7 @@ pub(crate) struct Choice {
 }
 
 impl<'a> Cut<'a> {
-    /// A cut after the first `steps`. Without syncs, only what was there at first is durable.
+    /// A cut after the first `steps` steps. If syncs are ignored, only the initial content is durable.
     pub(crate) fn new(disk: &'a Disk, steps: usize, model: Model, ignores_syncs: bool) -> Self {
         let mut synced: BTreeMap<Node, usize> = BTreeMap::new();
         let mut done = 0;
@@ -155,7 +156,7 @@ impl<'a> Cut<'a> {
         }
     }
 
-    /// The calls that are not durable.
+    /// The calls whose effect is not durable.
     pub(crate) fn pending(&self) -> Vec<String> {
         let names = self.pending_names.iter().map(|pending| pending.operation);
         let data = self.pending_data.values().flatten().copied();
@@ -166,7 +167,7 @@ impl<'a> Cut<'a> {
         numbers.into_iter().map(call).collect()
     }
 
-    /// The choice of this number.
+    /// Choice number `number`.
     pub(crate) fn choice(&self, number: usize, seed: u64) -> Choice {
         let chosen = match self.model {
             Model::Strict => self.independent(number),
@@ -182,7 +183,7 @@ impl<'a> Cut<'a> {
         }
     }
 
-    /// The first `names`, and the same of all files.
+    /// Keeps the first `names` changes of names, and `data` of each file.
     fn up_to(&self, names: usize, data: Data) -> Choice {
         let count = self.pending_names.len();
         Choice {
@@ -191,7 +192,7 @@ impl<'a> Cut<'a> {
         }
     }
 
-    fn but(mut choice: Choice, file: Node, data: Data) -> Choice {
+    fn with_file(mut choice: Choice, file: Node, data: Data) -> Choice {
         choice.data.insert(file, data);
         choice
     }
@@ -207,14 +208,22 @@ impl<'a> Cut<'a> {
             self.up_to(0, Data::Part(0.5)),
         ];
         for file in self.pending_data.keys() {
-            choices.push(Self::but(self.up_to(names, Data::Nothing), *file, whole));
-            choices.push(Self::but(
+            choices.push(Self::with_file(
+                self.up_to(names, Data::Nothing),
+                *file,
+                whole,
+            ));
+            choices.push(Self::with_file(
                 self.up_to(names, Data::All),
                 *file,
                 Data::Nothing,
             ));
-            choices.push(Self::but(self.up_to(0, Data::Nothing), *file, whole));
-            choices.push(Self::but(self.up_to(0, Data::All), *file, Data::Part(0.7)));
+            choices.push(Self::with_file(self.up_to(0, Data::Nothing), *file, whole));
+            choices.push(Self::with_file(
+                self.up_to(0, Data::All),
+                *file,
+                Data::Part(0.7),
+            ));
         }
         for count in 1..names {
             choices.push(self.up_to(count, Data::Nothing));
@@ -241,7 +250,7 @@ impl<'a> Cut<'a> {
         }
         let file = *self.pending_data.keys().nth(alone - names)?;
         let data = if kept { Data::All } else { Data::Nothing };
-        Some(Self::but(choice, file, data))
+        Some(Self::with_file(choice, file, data))
     }
 
     fn random(&self, random: &mut Random) -> Choice {
@@ -268,7 +277,7 @@ impl<'a> Cut<'a> {
         }
     }
 
-    /// The state that the next start finds.
+    /// The state of the data directory after the cut.
     pub(crate) fn state(&self, choice: &Choice) -> State {
         let mut names = self.names.clone();
         let mut kept = self.committed;
@@ -299,7 +308,7 @@ impl<'a> Cut<'a> {
         State::new(self.disk, &names, files)
     }
 
-    /// Writes in order. A truncation is a change in the journal: no later write is kept without it.
+    /// Keeps a prefix of the writes. A truncation is journaled like a name, so no later write is kept without it.
     fn beginning(
         &self,
         mut content: Content,
@@ -317,13 +326,13 @@ impl<'a> Cut<'a> {
             Data::Part(part) => (total as f64 * part) as usize,
             Data::All | Data::Pages(_) | Data::Zeros(_) => total,
         };
-        let mut sure = content.bytes.len();
+        let mut durable = content.bytes.len();
         for number in pending {
             let operation = &self.disk.operations[*number];
             match &operation.change {
                 Change::Length { .. } if *number < kept => {
                     content.apply(operation);
-                    sure = sure.min(content.bytes.len());
+                    durable = durable.min(content.bytes.len());
                 }
                 Change::Length { .. } => break,
                 Change::Write { at, bytes, .. } => {
@@ -338,8 +347,8 @@ impl<'a> Cut<'a> {
         }
         if let Data::Zeros(seed) = data {
             let mut random = seed.map(Random::new);
-            let sure = sure.min(content.bytes.len());
-            for page in content.bytes[sure..].chunks_mut(PAGE) {
+            let durable = durable.min(content.bytes.len());
+            for page in content.bytes[durable..].chunks_mut(PAGE) {
                 if random.as_mut().is_none_or(|random| random.below(2) == 0) {
                     page.fill(0);
                 }
@@ -348,7 +357,7 @@ impl<'a> Cut<'a> {
         content
     }
 
-    /// Pages of writes in any subset.
+    /// Keeps any subset of the written pages.
     fn scattered(&self, mut content: Content, pending: &[usize], data: Data) -> Content {
         let mut random = match data {
             Data::Nothing => return content,

@@ -1,4 +1,4 @@
-//! Tests of the crash models on small disks.
+//! Tests of the crash models on small simulated disks.
 
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
@@ -52,13 +52,13 @@ impl Small {
             .renamed(&Self::path(from), &Self::path(to), SystemTime::UNIX_EPOCH)
     }
 
-    /// A sync that begins and ends now.
+    /// A sync that covers all operations so far.
     fn sync(&mut self, name: &str) -> Result<()> {
         let before = self.0.operations.len();
         self.0.synced(&Self::place(name), before)
     }
 
-    /// States that a cut may leave now.
+    /// The states that a cut at this moment may leave.
     fn left(&self, model: Model) -> Vec<State> {
         let cut = Cut::new(&self.0, self.0.steps.len(), model, false);
         (0..CHOICES)
@@ -66,7 +66,7 @@ impl Small {
             .collect()
     }
 
-    /// Contents that a file may have after a cut, each once; none where the file is missing.
+    /// The distinct contents that a file may have after a cut; `None` if the file may be missing.
     fn may_be(&self, model: Model, name: &str) -> Vec<Option<String>> {
         let text = |state: State| {
             let content = state.content(name)?;
@@ -84,7 +84,7 @@ fn some(text: &str) -> Option<String> {
 }
 
 #[test]
-fn unsynced_append_may_be_any_beginning_in_order_and_zeros_by_journal() -> Result<()> {
+fn unsynced_append_leaves_a_prefix_or_zeros_depending_on_the_model() -> Result<()> {
     let mut disk = Small::new()?;
     disk.append("log", b"ab")?;
     disk.sync("log")?;
@@ -103,7 +103,7 @@ fn unsynced_append_may_be_any_beginning_in_order_and_zeros_by_journal() -> Resul
 }
 
 #[test]
-fn synced_file_has_a_name_that_is_sure_once_its_folder_is_synced() -> Result<()> {
+fn name_of_a_synced_file_is_durable_once_its_folder_is_synced() -> Result<()> {
     let mut disk = Small::new()?;
     disk.append("new", b"text")?;
     disk.sync("new")?;
@@ -115,7 +115,7 @@ fn synced_file_has_a_name_that_is_sure_once_its_folder_is_synced() -> Result<()>
 }
 
 #[test]
-fn sync_of_one_file_commits_earlier_names_but_not_the_data_of_others() -> Result<()> {
+fn sync_commits_earlier_names_but_not_the_data_of_other_files() -> Result<()> {
     let mut disk = Small::new()?;
     disk.append("first", b"text")?;
     disk.append("second", b"text")?;
@@ -130,7 +130,7 @@ fn sync_of_one_file_commits_earlier_names_but_not_the_data_of_others() -> Result
 }
 
 #[test]
-fn sync_covers_only_what_was_done_before_it_began() -> Result<()> {
+fn sync_covers_only_operations_before_it_began() -> Result<()> {
     let mut disk = Small::new()?;
     disk.append("log", b"one")?;
     let before = disk.0.operations.len();
@@ -143,7 +143,7 @@ fn sync_covers_only_what_was_done_before_it_began() -> Result<()> {
 }
 
 #[test]
-fn replaced_file_is_the_old_one_or_the_new_one() -> Result<()> {
+fn replaced_file_has_the_old_or_the_new_content() -> Result<()> {
     let mut disk = Small::new()?;
     disk.append("list", b"old")?;
     disk.sync("list")?;
@@ -162,7 +162,7 @@ fn replaced_file_is_the_old_one_or_the_new_one() -> Result<()> {
 }
 
 #[test]
-fn file_that_is_moved_between_folders_is_in_one_of_them() -> Result<()> {
+fn file_moved_between_folders_is_in_one_of_them() -> Result<()> {
     let mut disk = Small::new()?;
     disk.folder("here")?;
     disk.folder("there")?;
@@ -182,7 +182,7 @@ fn file_that_is_moved_between_folders_is_in_one_of_them() -> Result<()> {
 }
 
 #[test]
-fn disk_that_ignores_syncs_may_be_as_it_was_at_first() -> Result<()> {
+fn disk_that_ignores_syncs_may_lose_everything_recorded() -> Result<()> {
     let mut disk = Small::new()?;
     disk.append("log", b"text")?;
     disk.sync("log")?;

@@ -1,7 +1,7 @@
-//! Operations on files, folders and names in order, and the syncs between them.
+//! A log of all operations on the files, folders and names of the data directory, and of the syncs between them.
 //!
-//! Pure but for `scan`. A node is a file or a folder, whatever its path. Only the data directory and its own name are
-//! modelled.
+//! Pure except for `scan`. A node is a file or a folder, independent of its path. Only the data directory and its own
+//! name are modelled.
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
@@ -15,7 +15,7 @@ pub(crate) type Node = usize;
 /// The folder that contains the data directory.
 pub(crate) const TOP: Node = 0;
 
-/// A name in a folder, and the node it leads to after a change.
+/// An entry of a folder, and the node it refers to after a change.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Name {
     pub(crate) folder: Node,
@@ -25,7 +25,7 @@ pub(crate) struct Name {
 
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Change {
-    /// Names that change at once. A move between folders lists the new name first.
+    /// Names that change atomically. A move between folders lists the new name first.
     Names(Vec<Name>),
     Write {
         file: Node,
@@ -42,19 +42,19 @@ pub(crate) enum Change {
 pub(crate) struct Operation {
     pub(crate) change: Change,
     pub(crate) time: SystemTime,
-    /// The system call in a few words.
+    /// Short description of the system call.
     pub(crate) call: String,
 }
 
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Step {
-    /// The operation with this number.
+    /// The operation with this number was done.
     Done(usize),
     /// A finished sync of the node, which covers the operations before this number.
     Synced { node: Node, before: usize },
 }
 
-/// What a node is, and what it held when the recording began.
+/// Kind of a node, and its content when the recording began.
 #[derive(Debug)]
 pub(crate) enum Origin {
     Folder,
@@ -71,14 +71,14 @@ pub(crate) struct Disk {
     pub(crate) first_names: BTreeMap<(Node, String), Node>,
     pub(crate) operations: Vec<Operation>,
     pub(crate) steps: Vec<Step>,
-    /// Names as processes see them.
+    /// The names as processes see them now.
     names: BTreeMap<(Node, String), Node>,
-    /// The node that a path led to before it was unlinked or replaced.
+    /// The nodes of paths that were unlinked, renamed or replaced.
     gone: HashMap<PathBuf, Node>,
     open: HashMap<Node, Opened>,
 }
 
-/// How a file is open for writing. The server writes no file through two descriptors at once.
+/// State of a file that is open for writing. The server never writes a file through two descriptors at once.
 #[derive(Debug, Default, Clone, Copy)]
 struct Opened {
     length: u64,
@@ -86,7 +86,7 @@ struct Opened {
     offset: u64,
 }
 
-/// The file of an open descriptor, as `/proc` names it.
+/// The file of an open descriptor, as `/proc` prints it.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Place {
     pub(crate) path: PathBuf,
@@ -94,9 +94,9 @@ pub(crate) struct Place {
 }
 
 impl Disk {
-    /// The data directory as it is now, all of it durable.
+    /// Reads the data directory as it is now; all of it counts as durable.
     pub(crate) fn scan(data_dir: &Path) -> Result<Self> {
-        let top = data_dir.parent().context("a parent")?.to_owned();
+        let top = data_dir.parent().context("expected a parent")?.to_owned();
         let mut disk = Self {
             top,
             data_dir: data_dir.to_owned(),
@@ -120,7 +120,7 @@ impl Disk {
         let metadata = path.symlink_metadata()?;
         let node = *known.entry(metadata.ino()).or_insert(self.origins.len());
         let name = path.file_name().and_then(|name| name.to_str());
-        let name = name.context("a name")?.to_owned();
+        let name = name.context("expected a name")?.to_owned();
         self.first_names.insert((folder, name), node);
         if node < self.origins.len() {
             return Ok(());
@@ -144,7 +144,7 @@ impl Disk {
         path.starts_with(&self.data_dir)
     }
 
-    /// The path in the data directory.
+    /// The path relative to the data directory, for reports.
     fn short(&self, path: &Path) -> String {
         match path.strip_prefix(&self.data_dir) {
             Ok(short) if short != Path::new("") => short.display().to_string(),
@@ -153,10 +153,10 @@ impl Disk {
     }
 
     fn folder_and_name(&self, path: &Path) -> Result<(Node, String)> {
-        let parent = path.parent().context("a parent")?;
+        let parent = path.parent().context("expected a parent")?;
         let folder = self.at(parent).with_context(|| format!("no {parent:?}"))?;
         let name = path.file_name().and_then(|name| name.to_str());
-        Ok((folder, name.context("a name")?.to_owned()))
+        Ok((folder, name.context("expected a name")?.to_owned()))
     }
 
     fn at(&self, path: &Path) -> Option<Node> {
@@ -170,7 +170,7 @@ impl Disk {
     fn of(&self, place: &Place) -> Result<Node> {
         let found = match place.deleted {
             true => self.gone.get(&place.path).copied(),
-            // Another thread may have renamed the file since the call began.
+            // Another thread may have renamed the file after the call began.
             false => (self.at(&place.path)).or_else(|| self.gone.get(&place.path).copied()),
         };
         found.with_context(|| format!("unknown file {place:?}"))
@@ -197,13 +197,13 @@ impl Disk {
         self.done(Change::Names(names), time, call);
     }
 
-    /// A file was opened, and created if it did not exist.
+    /// Records that a file was opened, and created if it did not exist.
     pub(crate) fn opened(&mut self, path: &Path, flags: &str, time: SystemTime) -> Result<()> {
         let has = |flag: &str| flags.split('|').any(|one| one == flag);
         let node = match self.at(path) {
             Some(node) => node,
             None if has("O_CREAT") => self.make(path, Origin::New, time)?,
-            None => bail!("{path:?} was opened, and is not known"),
+            None => bail!("{path:?} was opened but is unknown"),
         };
         if !(has("O_WRONLY") || has("O_RDWR")) {
             return Ok(());
@@ -250,7 +250,7 @@ impl Disk {
         Ok(())
     }
 
-    /// Bytes were written, at this offset or where the descriptor stands.
+    /// Records a write, at the given offset or at the descriptor's position.
     pub(crate) fn wrote(
         &mut self,
         place: &Place,
@@ -322,7 +322,7 @@ impl Disk {
             leads_to: None,
         };
         self.name(vec![is_now, was], time, call);
-        // A call that had begun still names its descriptor by the old path.
+        // A call in progress still prints the old path for its descriptor.
         self.gone.insert(from.to_owned(), node);
         Ok(())
     }
@@ -346,21 +346,21 @@ impl Disk {
         }
     }
 
-    /// A sync ended that began after `before` operations.
+    /// Records the end of a sync that began after `before` operations.
     pub(crate) fn synced(&mut self, place: &Place, before: usize) -> Result<()> {
         let node = self.of(place)?;
         self.steps.push(Step::Synced { node, before });
         Ok(())
     }
 
-    /// The data directory among these names.
+    /// The data directory's node in a set of names.
     pub(crate) fn data_dir_in(&self, names: &BTreeMap<(Node, String), Node>) -> Option<Node> {
         let name = self.data_dir.file_name()?.to_str()?.to_owned();
         names.get(&(TOP, name)).copied()
     }
 
-    /// The step in a few words.
-    pub(crate) fn say(&self, step: Step) -> String {
+    /// Short description of a step.
+    pub(crate) fn describe(&self, step: Step) -> String {
         match step {
             Step::Done(number) => self.operations[number].call.clone(),
             Step::Synced { node, .. } => format!("sync {}", self.path_of(node)),

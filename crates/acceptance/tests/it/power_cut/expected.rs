@@ -1,6 +1,7 @@
-//! What a server must show after a power cut: everything clients had been shown, and what they had asked for may be there.
+//! What a server must show after a power cut: everything that clients were shown. Changes that were requested but not
+//! yet acknowledged are allowed in addition.
 //!
-//! Pure: messages go in, in order.
+//! Pure: fed with the recorded messages in order.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
@@ -13,7 +14,7 @@ use crate::power_cut::messages::Message;
 
 const UNTITLED: &str = "New Session";
 
-/// Values allowed after a cut: the one that was shown, and those of unanswered requests. Empty while unknown.
+/// Values allowed after a cut: the one last shown, and those of unanswered requests. Empty while unknown.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Allowed<T: Ord>(BTreeSet<T>);
 
@@ -22,7 +23,7 @@ impl<T: Ord> Allowed<T> {
         self.0 = BTreeSet::from([value]);
     }
 
-    /// A request about something that was never shown leaves it unknown.
+    /// Allows the value of a request; a value that was never shown stays unknown.
     fn asked(&mut self, value: T) {
         if self.is_known() {
             self.0.insert(value);
@@ -50,24 +51,24 @@ pub(crate) struct Session {
     /// Unknown while the session may take its title from a message.
     pub(crate) title: Allowed<String>,
     pub(crate) queue: Vec<Value>,
-    /// The conversation as each connection was shown it.
+    /// The session as shown to each connection.
     talks: BTreeMap<u64, Arc<Conversation>>,
 }
 
 impl Session {
-    /// The conversation as connections were shown it.
+    /// The session as shown to each connection.
     pub(crate) fn talks(&self) -> impl Iterator<Item = &Arc<Conversation>> {
         self.talks.values()
     }
 }
 
-/// A run of a gateway client: its message, and the answer as shown.
+/// A run of a gateway client: its message, and the response text as shown.
 #[derive(Debug, Clone)]
 pub(crate) struct Run {
     pub(crate) session_id: String,
     pub(crate) message: String,
     pub(crate) text: String,
-    /// The event that ended it.
+    /// Name of the event that ended the run.
     pub(crate) end: Option<String>,
 }
 
@@ -81,7 +82,7 @@ pub(crate) struct Expected {
     pub(crate) pictures: BTreeSet<String>,
     /// Audit lines of turns that were shown to have ended.
     pub(crate) audited: BTreeSet<String>,
-    /// Audit lines of running turns, each with its session.
+    /// Audit lines of running turns, each with its session id.
     written: Vec<(String, String)>,
     paths: HashMap<String, String>,
     keys: HashMap<String, String>,
@@ -97,7 +98,7 @@ impl Expected {
                 Ok(())
             }
             Message::Kept(answer) => {
-                let id = answer["id"].as_str().context("an id")?;
+                let id = answer["id"].as_str().context("expected an id")?;
                 self.pictures.insert(id.to_owned());
                 Ok(())
             }
@@ -115,7 +116,7 @@ impl Expected {
         }
     }
 
-    /// Takes a line that was written to the audit.
+    /// Adds a line that was written to the audit.
     pub(crate) fn audit(&mut self, line: &str) {
         let record: Value = serde_json::from_str(line).unwrap_or_default();
         let session = record["sessionId"].as_str().unwrap_or_default();
@@ -159,17 +160,20 @@ impl Expected {
         let kind = text("type");
         match kind.as_str() {
             "project:list" => {
-                for project in message["projects"].as_array().context("a list")? {
+                for project in message["projects"].as_array().context("expected a list")? {
                     self.project(project)?;
                 }
             }
             "project:added" => self.project(&message["project"])?,
             "project:removed" => {
-                let path = self.paths.get(&text("projectId")).context("a project")?;
+                let path = self
+                    .paths
+                    .get(&text("projectId"))
+                    .context("expected a project")?;
                 self.projects.entry(path.clone()).or_default().shown(false);
             }
             "session:list" => {
-                for item in message["sessions"].as_array().context("a list")? {
+                for item in message["sessions"].as_array().context("expected a list")? {
                     self.item(item)?;
                 }
             }
@@ -198,7 +202,7 @@ impl Expected {
         Ok(())
     }
 
-    /// A turn of the session was shown to have ended, so its audit lines must be kept.
+    /// Records that a turn of the session was shown to have ended, so that its audit lines must be kept.
     fn settle(&mut self, id: &str) {
         let of = |session: &str| !session.is_empty() && (id == session || id.ends_with(session));
         let written = std::mem::take(&mut self.written);
@@ -214,17 +218,26 @@ impl Expected {
     }
 
     fn project(&mut self, project: &Value) -> Result<()> {
-        let path = project["path"].as_str().context("a path")?.to_owned();
-        let id = project["id"].as_str().context("an id")?.to_owned();
+        let path = project["path"]
+            .as_str()
+            .context("expected a path")?
+            .to_owned();
+        let id = project["id"].as_str().context("expected an id")?.to_owned();
         self.projects.entry(path.clone()).or_default().shown(true);
         self.paths.insert(id, path);
         Ok(())
     }
 
     fn item(&mut self, item: &Value) -> Result<()> {
-        let id = item["id"].as_str().context("an id")?;
-        let title = item["title"].as_str().context("a title")?.to_owned();
-        let project_id = item["projectId"].as_str().context("a project")?.to_owned();
+        let id = item["id"].as_str().context("expected an id")?;
+        let title = item["title"]
+            .as_str()
+            .context("expected a title")?
+            .to_owned();
+        let project_id = item["projectId"]
+            .as_str()
+            .context("expected a project")?
+            .to_owned();
         let session = self.session(id);
         session.project_id = project_id;
         session.listed.shown(true);
@@ -233,7 +246,7 @@ impl Expected {
         Ok(())
     }
 
-    /// Takes an answer or an event at the gateway.
+    /// Adds a response or an event of the gateway.
     fn reported(&mut self, connection: u64, message: &Value) {
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
         if let Some(event) = message["event"].as_str() {

@@ -1,20 +1,20 @@
-//! Messages between clients and the server, assembled from the bytes of each system call.
+//! Reassembles the messages between clients and the server from the bytes of the system calls.
 
 use std::collections::HashMap;
 
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
 
-/// What a client sent to the server, or the server showed to a client.
+/// A message from or to a client.
 #[derive(Debug, Clone)]
 pub(crate) enum Message {
-    /// The line with the server's address and token, on its standard output.
+    /// The ready line on the server's standard output, with its address and token.
     Ready(String),
-    /// From a client, on this connection.
+    /// From the client on this connection.
     Asked(u64, Value),
-    /// To a client, on this connection.
+    /// To the client on this connection.
     Shown(u64, Value),
-    /// The answer to an upload that was accepted.
+    /// The response to an accepted upload.
     Kept(Value),
 }
 
@@ -22,11 +22,11 @@ pub(crate) enum Message {
 #[derive(Debug, Default)]
 struct Stream {
     bytes: Vec<u8>,
-    /// The bytes are WebSocket frames.
+    /// Whether the bytes are WebSocket frames.
     upgraded: bool,
 }
 
-/// All connections of a server, by the name strace gives them.
+/// All connections of a server, by the name that strace prints.
 #[derive(Debug, Default)]
 pub(crate) struct Connections {
     numbers: HashMap<String, u64>,
@@ -36,7 +36,7 @@ pub(crate) struct Connections {
 }
 
 impl Connections {
-    /// Adds bytes that the server received or sent, and returns the messages they complete.
+    /// Adds received or sent bytes and returns the messages that they complete.
     pub(crate) fn moved(&mut self, name: &str, bytes: &[u8], sent: bool) -> Result<Vec<Message>> {
         let next = self.numbers.len() as u64;
         let connection = *self.numbers.entry(name.to_owned()).or_insert(next);
@@ -77,7 +77,7 @@ impl Connections {
     }
 }
 
-/// Takes a whole HTTP head and body from the front.
+/// Removes a complete HTTP head and body from the front of the bytes.
 fn http(bytes: &mut Vec<u8>) -> Option<(String, Vec<u8>)> {
     let end = bytes.windows(4).position(|four| four == b"\r\n\r\n")? + 4;
     let head = String::from_utf8_lossy(&bytes[..end]).into_owned();
@@ -95,7 +95,7 @@ fn http(bytes: &mut Vec<u8>) -> Option<(String, Vec<u8>)> {
     Some((head, body))
 }
 
-/// Takes a whole WebSocket frame from the front: its opcode and its payload.
+/// Removes a complete WebSocket frame from the front and returns its opcode and payload.
 fn frame(bytes: &mut Vec<u8>) -> Result<Option<(u8, Vec<u8>)>> {
     let [first, second, ..] = bytes[..] else {
         return Ok(None);
@@ -119,7 +119,7 @@ fn frame(bytes: &mut Vec<u8>) -> Result<Option<(u8, Vec<u8>)>> {
     let mask: [u8; 4] = match masked {
         true => {
             at += 4;
-            bytes[at - 4..at].try_into().context("a mask")?
+            bytes[at - 4..at].try_into().context("expected a mask")?
         }
         false => [0; 4],
     };
@@ -129,7 +129,7 @@ fn frame(bytes: &mut Vec<u8>) -> Result<Option<(u8, Vec<u8>)>> {
     let opcode = first & 0x0f;
     ensure!(
         first & 0x80 != 0 && opcode != 0,
-        "a message in several frames"
+        "fragmented messages are not supported"
     );
     let unmasked = payload.iter().zip(mask.iter().cycle());
     let payload = unmasked.map(|(byte, mask)| byte ^ mask).collect();

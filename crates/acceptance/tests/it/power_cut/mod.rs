@@ -1,12 +1,12 @@
-//! Power cuts: everything a client was shown survives them, whatever the disk keeps of unsynced changes.
+//! Power-cut tests: everything a client was shown survives a power cut, whatever the disk keeps of unsynced writes.
 //!
-//! strace records a real server: the changes of its files, and the messages to its clients in between. The recording is cut
-//! after every call, under each model of `crash_models`; a real server starts in the state that is left, and what it shows
-//! is compared with what was shown before the cut. `cargo xtask test fire` checks 20,000 states.
+//! strace records a real server: its file changes, and the messages to its clients in between. The recording is cut
+//! after every call, under each model of `crash_models`; a real server starts in the resulting state, and its data is
+//! compared with what was shown before the cut. `cargo xtask test fire` checks 20,000 states.
 
 #![expect(
     clippy::print_stderr,
-    reason = "the figures, and why a test was not run, are printed"
+    reason = "measurements and skipped tests are reported"
 )]
 
 mod calls;
@@ -31,12 +31,12 @@ use testkit::{not_run, times};
 use crate::power_cut::check::{Report, check_states};
 use crate::power_cut::replay::Replay;
 
-/// Seed of the choice of states. Recordings differ by their times and ids all the same.
+/// Seed of the random choices. Recordings still differ in their timestamps and ids.
 const SEED: u64 = 24;
-/// States of the long turn, of up to 130 MiB each.
+/// Number of states checked for the long turn; each may have up to 130 MiB.
 const LONG_STATES: usize = 40;
 
-/// Recordings from which states are taken in equal shares.
+/// The recordings, each with an equal share of the states.
 async fn replays() -> Result<Vec<Replay>> {
     Ok(vec![
         scenario::turns().await?,
@@ -57,7 +57,7 @@ async fn power_cut_at_any_moment_loses_nothing_that_was_shown() -> Result<()> {
     let mut report = Report::default();
     let states = times(210, 20_000);
     let replays = replays().await?;
-    // Cut once more while the next server recovers.
+    // A second power cut, during the recovery from the first one.
     let cases = scenario::to_recover(&replays[0], times(1, 20), SEED);
     for case in &cases {
         let second = scenario::second_cut(&replays[0], case, SEED).await?;
@@ -66,19 +66,19 @@ async fn power_cut_at_any_moment_loses_nothing_that_was_shown() -> Result<()> {
     }
     let mut left = replays.len();
     for replay in replays {
-        // A replay with few distinct states leaves its share to the others.
+        // A replay with few distinct states leaves the rest of its share to the others.
         let count = (states - report.states).div_ceil(left);
         left -= 1;
         report.add(check_states(replay, count, SEED).await?);
     }
-    eprintln!("{}", report.say());
-    ensure!(report.violations.is_empty(), "what was shown is not there");
+    eprintln!("{}", report.summary());
+    ensure!(report.violations.is_empty(), "data that was shown is lost");
     Ok(())
 }
 
-/// Only in the long form: the live log has to be 64 MiB long first.
+/// Long form only, because the live log has to grow to 64 MiB first.
 #[tokio::test(flavor = "multi_thread", worker_threads = 3)]
-async fn power_cut_while_a_live_log_is_shortened_loses_nothing() -> Result<()> {
+async fn power_cut_while_a_live_log_is_compacted_loses_nothing() -> Result<()> {
     if times(0, 1) == 0 {
         return Ok(());
     }
@@ -86,21 +86,21 @@ async fn power_cut_while_a_live_log_is_shortened_loses_nothing() -> Result<()> {
         return not_run(why);
     }
     let report = check_states(scenario::long_turn().await?, LONG_STATES, SEED).await?;
-    eprintln!("a live log is shortened: {}", report.say());
-    ensure!(report.violations.is_empty(), "what was shown is not there");
+    eprintln!("compaction of a live log: {}", report.summary());
+    ensure!(report.violations.is_empty(), "data that was shown is lost");
     Ok(())
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 3)]
-async fn power_cut_of_a_disk_that_ignores_syncs_is_seen_to_lose_what_was_shown() -> Result<()> {
+async fn power_cut_test_detects_losses_on_a_disk_that_ignores_syncs() -> Result<()> {
     if let Some(why) = recording::missing() {
         return not_run(why);
     }
     let replay = scenario::sessions().await?.ignoring_syncs();
     let report = check_states(replay, times(12, 200), SEED).await?;
-    eprintln!("without syncs: {}", report.say());
+    eprintln!("without syncs: {}", report.summary());
     for kind in ["a session is lost", "a project is lost"] {
-        ensure!(report.violations.contains_key(kind), "not seen: {kind}");
+        ensure!(report.violations.contains_key(kind), "not detected: {kind}");
     }
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! What a client is shown by a server that was started in a data directory.
+//! What a client sees on a server that was started in a given data directory.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
@@ -8,10 +8,10 @@ use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
 use testkit::{Conversation, Person, Server, ServerSetup, Socket};
 
-/// What to ask for besides the lists.
+/// What to request besides the lists of projects and sessions.
 #[derive(Debug, Default)]
 pub(crate) struct Wanted {
-    /// Sessions to restore where they are not listed.
+    /// Sessions to restore if they are not listed.
     pub(crate) sessions: BTreeSet<String>,
     pub(crate) pictures: BTreeSet<String>,
 }
@@ -20,9 +20,9 @@ pub(crate) struct Wanted {
 pub(crate) struct ObservedSession {
     pub(crate) title: String,
     pub(crate) archived: bool,
-    /// The session was not listed, and was restored.
+    /// Whether the session was not listed and had to be restored.
     pub(crate) restored: bool,
-    /// The conversation, or why the session cannot be opened.
+    /// The session's entries, or the reason why it cannot be opened.
     pub(crate) talk: Result<Conversation, String>,
 }
 
@@ -37,16 +37,16 @@ pub(crate) struct Observed {
     pub(crate) audit: BTreeSet<String>,
 }
 
-/// Agents of the server that is started.
+/// The agents available to the started server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Agents {
-    /// Only the built-in one.
+    /// Only the built-in agent.
     None,
-    /// The scripted agent, which accepts every session.
+    /// The scripted agent without its session files, so that it accepts every session id.
     Scripted,
 }
 
-/// Starts a server in this data directory, with the home of the recorded one.
+/// Starts a server in this data directory, with the home directory of the recorded server.
 pub(crate) async fn start(setup: &ServerSetup, data_dir: &Path, agents: Agents) -> Result<Server> {
     let mut by: Vec<OsString> = ["env", "-u", "SCRIPTED_AGENT_MEMORY"]
         .map(Into::into)
@@ -68,12 +68,15 @@ impl Observed {
         };
         let mut socket = server.connect_unread().await?;
         let hello = socket.next_of("hello").await?;
-        let notices = hello["notices"].as_array().context("notices")?.iter();
+        let notices = hello["notices"]
+            .as_array()
+            .context("expected notices")?
+            .iter();
         seen.notices = notices
             .map(|notice| notice.as_str().unwrap_or_default().to_owned())
             .collect();
         let answer = socket.ask(json!({"type": "project:list"})).await?;
-        for project in answer["projects"].as_array().context("a list")? {
+        for project in answer["projects"].as_array().context("expected a list")? {
             let text = |field: &str| project[field].as_str().unwrap_or_default().to_owned();
             seen.projects.insert(text("path"));
             for archived in [false, true] {
@@ -109,7 +112,7 @@ impl Observed {
     async fn list(&mut self, socket: &mut Socket, project_id: &str, archived: bool) -> Result<()> {
         let list = json!({"type": "session:list", "projectId": project_id, "archived": archived});
         let answer = socket.ask(list).await?;
-        for item in answer["sessions"].as_array().context("a list")? {
+        for item in answer["sessions"].as_array().context("expected a list")? {
             self.add(item, false);
         }
         Ok(())
@@ -126,7 +129,7 @@ impl Observed {
         self.sessions.insert(text("id"), session);
     }
 
-    /// The first difference between two observations.
+    /// Describes the first difference between two observations.
     pub(crate) fn difference(&self, other: &Self) -> Option<String> {
         for (id, session) in &self.sessions {
             let Some(now) = other.sessions.get(id) else {
@@ -155,7 +158,7 @@ impl Observed {
     }
 }
 
-/// The session's whole conversation, or the error.
+/// The whole session, or the server's error message.
 async fn open(socket: &mut Socket, id: &str) -> Result<Result<Conversation, String>> {
     let answer = socket
         .ask(json!({"type": "session:open", "sessionId": id}))
@@ -168,7 +171,7 @@ async fn open(socket: &mut Socket, id: &str) -> Result<Result<Conversation, Stri
     }
     let mut talk = Conversation::new(id);
     talk.apply(&answer)?;
-    // The built-in agent has its own store, which it reads when it attaches.
+    // The built-in agent reads its own session files when the session attaches.
     while id.starts_with("liminal:")
         && talk.info["attachment"] != "attached"
         && !talk.info["problem"].is_object()
@@ -179,7 +182,7 @@ async fn open(socket: &mut Socket, id: &str) -> Result<Result<Conversation, Stri
     Ok(Ok(talk))
 }
 
-/// Runs one more turn in each session that can be opened.
+/// Runs another turn in each session that can be opened.
 pub(crate) async fn one_more_turn(server: &Server, seen: &Observed) -> Result<()> {
     let socket = server.connect().await?;
     let mut person = Person {

@@ -1,4 +1,4 @@
-//! Tests of reading strace's log and socket bytes.
+//! Tests of parsing strace's log and socket bytes.
 
 use std::path::Path;
 
@@ -9,7 +9,7 @@ use crate::power_cut::calls;
 use crate::power_cut::messages::{Connections, Message};
 
 #[test]
-fn calls_that_other_threads_interrupt_are_read_whole() -> Result<()> {
+fn calls_interrupted_by_other_threads_are_read_completely() -> Result<()> {
     let folder = tempfile::tempdir()?;
     let log = folder.path().join("log");
     let text = [
@@ -28,7 +28,7 @@ fn calls_that_other_threads_interrupt_are_read_whole() -> Result<()> {
     assert_eq!((calls[1].begin, calls[1].end), (0, 2));
     assert_eq!(calls[1].bytes(), b"hi");
     assert_eq!(calls[1].returned(), Some(2));
-    let place = calls[0].place().context("a place")?;
+    let place = calls[0].place().context("expected a place")?;
     assert!(place.deleted && place.path == Path::new("/a"), "{place:?}");
     assert_eq!(calls[2].returned(), None);
     assert_eq!(calls[2].paths()?, [Path::new("/a"), Path::new("/b")]);
@@ -36,7 +36,7 @@ fn calls_that_other_threads_interrupt_are_read_whole() -> Result<()> {
 }
 
 #[test]
-fn messages_are_put_together_from_pieces_of_frames() -> Result<()> {
+fn messages_are_reassembled_from_partial_frames() -> Result<()> {
     let mut connections = Connections::default();
     let ask = b"GET /ws HTTP/1.1\r\nUpgrade: websocket\r\n\r\n";
     assert!(connections.moved("c", ask, false)?.is_empty());

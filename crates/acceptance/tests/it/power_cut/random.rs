@@ -15,12 +15,12 @@ impl Random {
         mixed ^ (mixed >> 31)
     }
 
-    /// A number less than `end`, which is not zero.
+    /// A number below `end`, which must not be zero.
     pub(crate) fn below(&mut self, end: u64) -> u64 {
         self.next() % end
     }
 
-    /// From 0 to 1.
+    /// A number from 0 (included) to 1 (excluded).
     pub(crate) fn part(&mut self) -> f64 {
         (self.next() >> 11) as f64 / (1_u64 << 53) as f64
     }

@@ -1,4 +1,4 @@
-//! System calls of a real server, recorded with strace: changes of its files, and its messages in between.
+//! Records a real server with strace: its file changes, and its messages to clients in between.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -12,26 +12,26 @@ use crate::power_cut::calls::{self, Call, TRACED, Watched};
 use crate::power_cut::disk::Disk;
 use crate::power_cut::messages::{Connections, Message};
 
-/// Longer than anything that is written at once.
+/// Maximum bytes of a string that strace prints, larger than any single write.
 const BYTES_MAX: &str = "1000000000";
 
-/// Why nothing can be traced here.
+/// Why strace cannot be used here, or `None` if it can.
 pub(crate) fn missing() -> Option<&'static str> {
     let tried = Command::new("strace")
         .args(["-qq", "-o", "/dev/null", "true"])
         .output();
     match tried {
         Ok(output) if output.status.success() => None,
-        Ok(_) => Some("strace may not trace here"),
-        Err(_) => Some("there is no strace here"),
+        Ok(_) => Some("strace is not permitted to trace"),
+        Err(_) => Some("strace is not installed"),
     }
 }
 
-/// Servers in one data directory, one after the other.
+/// The recording of one or more consecutive servers in one data directory.
 pub(crate) struct Recording {
     data_dir: PathBuf,
     pub(crate) disk: Disk,
-    /// Each with the number of disk steps before it.
+    /// Messages, each with the number of disk steps before it.
     pub(crate) messages: Vec<(usize, Message)>,
 }
 
@@ -43,10 +43,10 @@ pub(crate) struct Traced {
 }
 
 impl Recording {
-    /// Starts with the data directory as it is now, all of it durable.
+    /// Begins a recording; the data directory as it is now counts as durable.
     pub(crate) fn begin(setup: &ServerSetup) -> Result<Self> {
         let home = setup.home().canonicalize()?;
-        let data_dir = home.join(setup.data_dir().file_name().context("a name")?);
+        let data_dir = home.join(setup.data_dir().file_name().context("expected a name")?);
         Ok(Self {
             disk: Disk::scan(&data_dir)?,
             data_dir,
@@ -54,11 +54,11 @@ impl Recording {
         })
     }
 
-    /// Starts a server that is recorded from its first call.
+    /// Starts a server under strace from its first call.
     pub(crate) async fn start(&self, setup: &ServerSetup) -> Result<Traced> {
         let log = setup.home().join("strace.log");
         let calls: Vec<String> = TRACED.iter().map(|call| format!("?{call}")).collect();
-        // Detached, so that the server is a child of the test.
+        // Detached (-D), so that the server stays a direct child of the test.
         let mut by: Vec<OsString> = [
             "strace", "-D", "-f", "-q", "-yy", "-xx", "-ttt", "-s", BYTES_MAX,
         ]
@@ -71,7 +71,7 @@ impl Recording {
         Ok(Traced { server, log, id })
     }
 
-    /// Ends the server by a signal, and adds its calls.
+    /// Ends the server with a signal and adds its calls to the recording.
     pub(crate) async fn end(&mut self, traced: Traced, signal: &str) -> Result<()> {
         let Traced { server, log, id } = traced;
         server.signal(signal).await?;
@@ -83,14 +83,14 @@ impl Recording {
             anyhow::Ok(())
         };
         let ended = tokio::time::timeout(HANG_GUARD, ended).await;
-        ended.context("the log has no end")??;
+        ended.context("the log does not report the exit of the server")??;
         let calls = calls::read(&log, id)?;
         std::fs::remove_file(&log)?;
         self.add(&calls)
     }
 
     fn add(&mut self, calls: &[Call]) -> Result<()> {
-        /// The two lines of a call in the log.
+        /// The two log lines of a call.
         enum At {
             Begin,
             End,
@@ -100,7 +100,7 @@ impl Recording {
             order.push((call.begin, At::Begin, call));
             order.push((call.end, At::End, call));
         }
-        // One line can be both; a call begins before it ends.
+        // Both may be the same line; the stable sort keeps the beginning first.
         order.sort_by_key(|(line, _, _)| *line);
         let mut connections = Connections::default();
         let mut syncs: Vec<(*const Call, usize)> = vec![];
@@ -116,7 +116,10 @@ impl Recording {
                 }
                 At::End if call.is_sync() => {
                     let is_it = |(of, _): &(*const Call, usize)| std::ptr::eq(*of, call);
-                    let begun = syncs.iter().position(is_it).context("a sync that began")?;
+                    let begun = syncs
+                        .iter()
+                        .position(is_it)
+                        .context("the sync never began")?;
                     let (_, before) = syncs.swap_remove(begun);
                     if call.returned().is_some() {
                         self.synced(call, before).with_context(said)?;
@@ -132,7 +135,7 @@ impl Recording {
         Ok(())
     }
 
-    /// Messages to clients, which count as shown when the call begins.
+    /// Messages to clients; they count as shown as soon as the call begins.
     fn sent(&self, call: &Call, connections: &mut Connections) -> Result<Vec<(usize, Message)>> {
         let sends = ["sendto", "sendmsg", "write", "writev"].contains(&call.name.as_str());
         let (Some(descriptor), Some(count), true) = (call.descriptor(), call.returned(), sends)
@@ -188,7 +191,7 @@ impl Recording {
             | "unlink" | "unlinkat" | "rmdir" => self.named(call),
             "symlink" | "symlinkat" | "truncate" | "openat2" => {
                 match call.paths()?.iter().any(|path| self.disk.has(path)) {
-                    true => bail!("no model knows {}", call.name),
+                    true => bail!("not modelled: {}", call.name),
                     false => Ok(()),
                 }
             }
@@ -202,19 +205,19 @@ impl Recording {
                     "pwrite64" => self.wrote(call, Some(call.last_number()?)),
                     "ftruncate" => self.disk.shortened(&place, call.last_number()?, time),
                     "lseek" => {
-                        let offset = call.returned().context("an offset")?;
+                        let offset = call.returned().context("expected an offset")?;
                         self.disk.moved_to(&place, offset)
                     }
-                    name => bail!("no model knows {name}"),
+                    name => bail!("not modelled: {name}"),
                 }
             }
         }
     }
 
     fn wrote(&mut self, call: &Call, at: Option<u64>) -> Result<()> {
-        let place = call.place().context("a file")?;
+        let place = call.place().context("expected a file")?;
         let bytes = call.bytes();
-        let count = call.returned().context("a count")? as usize;
+        let count = call.returned().context("expected a count")? as usize;
         self.disk.wrote(&place, at, &bytes[..count], call.time)
     }
 
@@ -228,7 +231,7 @@ impl Recording {
             ("unlink" | "unlinkat" | "rmdir", [path]) => self.disk.unlinked(path, time),
             ("link" | "linkat", [from, to]) => self.disk.linked(from, to, time),
             (_, [from, to]) if ours(from) && ours(to) => self.disk.renamed(from, to, time),
-            (name, paths) => bail!("no model knows {name} {paths:?}"),
+            (name, paths) => bail!("not modelled: {name} {paths:?}"),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! A recording with what is expected at each of its moments, and the cuts to check.
+//! A recording with the expectation at each moment, and the power cuts to check.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -15,25 +15,25 @@ use crate::power_cut::random::Random;
 use crate::power_cut::recording::Recording;
 use crate::power_cut::state::State;
 
-/// Rounds without a new state after which no more are tried.
+/// The search stops after this many rounds without a new state.
 const POOR_ROUNDS: usize = 6;
 
 pub(crate) struct Replay {
     pub(crate) name: &'static str,
-    /// Home of the recorded servers.
+    /// The home directory of the recorded servers.
     pub(crate) setup: ServerSetup,
     pub(crate) recording: Recording,
-    /// By number of steps: what is expected before each request that follows, and at the end.
+    /// By number of steps: the expectation before each request that follows, and the one after all of them.
     expected: Vec<Vec<Arc<Expected>>>,
     pub(crate) eventually: Arc<Expected>,
-    /// Numbers of steps after which something was just promised.
-    promised: Vec<usize>,
-    /// Numbers of steps after which cuts are made.
+    /// Numbers of steps after which the server acknowledged something.
+    acknowledged: Vec<usize>,
+    /// Numbers of steps after which power is cut.
     moments: Vec<usize>,
     ignores_syncs: bool,
 }
 
-/// A state to start a server in, and what is expected of it at each moment that can leave it.
+/// A state to start a server in, and the expectations at all moments that can leave this state.
 pub(crate) struct Case {
     pub(crate) steps: usize,
     pub(crate) model: Model,
@@ -42,7 +42,7 @@ pub(crate) struct Case {
 }
 
 impl Replay {
-    /// A recording that begins with what is expected `before` it.
+    /// Builds a replay; `before` is the expectation at the beginning of the recording.
     pub(crate) fn new(
         name: &'static str,
         setup: ServerSetup,
@@ -51,7 +51,7 @@ impl Replay {
     ) -> Result<Self> {
         let mut now = before;
         let mut expected = vec![];
-        let mut promised = vec![];
+        let mut acknowledged = vec![];
         let mut messages = recording.messages.iter().peekable();
         for steps in 0..=recording.disk.steps.len() {
             if let Some(last) = steps.checked_sub(1) {
@@ -60,18 +60,18 @@ impl Replay {
                 }
             }
             let mut moments = vec![];
-            let mut is_promised = false;
+            let mut is_acknowledged = false;
             while let Some((_, said)) = messages.next_if(|(at, _)| *at == steps) {
                 if matches!(said, Message::Asked(..)) {
                     moments.push(Arc::new(now.clone()));
                 }
-                is_promised |= promises(said);
+                is_acknowledged |= acknowledges(said);
                 now.take(said)?;
             }
             moments.push(Arc::new(now.clone()));
             expected.push(moments);
-            if is_promised {
-                promised.push(steps);
+            if is_acknowledged {
+                acknowledged.push(steps);
             }
         }
         Ok(Self {
@@ -81,19 +81,20 @@ impl Replay {
             moments: (1..expected.len()).collect(),
             expected,
             eventually: Arc::new(now),
-            promised,
+            acknowledged,
             ignores_syncs: false,
         })
     }
 
-    /// Cuts only between these numbers of steps.
+    /// Restricts the cuts to a range of steps.
     pub(crate) fn between(mut self, first: usize, last: usize) -> Self {
         self.moments.retain(|steps| (first..=last).contains(steps));
-        self.promised.retain(|steps| (first..=last).contains(steps));
+        self.acknowledged
+            .retain(|steps| (first..=last).contains(steps));
         self
     }
 
-    /// Treats every sync as if it did nothing.
+    /// Treats every sync as if it had no effect.
     pub(crate) fn ignoring_syncs(mut self) -> Self {
         self.ignores_syncs = true;
         self
@@ -108,12 +109,13 @@ impl Replay {
         cut.state(&cut.choice(case.choice, seed))
     }
 
-    /// Up to `count` distinct states, half of them from right after a promise, and how many states were made to find them.
+    /// Returns up to `count` distinct states, half of them right after an acknowledgement, and the number of states
+    /// tried.
     pub(crate) fn cases(&self, count: usize, seed: u64) -> (Vec<Case>, usize) {
         let mut random = Random::new(seed);
         let mut found: HashMap<u64, Case> = HashMap::new();
         let mut made = 0;
-        for (moments, wanted) in [(&self.promised, count / 2), (&self.moments, count)] {
+        for (moments, wanted) in [(&self.acknowledged, count / 2), (&self.moments, count)] {
             let models = |steps: &usize| Model::ALL.map(|model| (*steps, model));
             let mut pairs: Vec<(usize, Model)> = moments.iter().flat_map(models).collect();
             let (mut choice, mut poor) = (0, 0);
@@ -148,13 +150,13 @@ impl Replay {
         (cases, made)
     }
 
-    /// The moment of a case and the files it leaves, for a report.
+    /// Describes the moment of a case and the files in its state, for a report.
     pub(crate) fn describe(&self, case: &Case, seed: u64) -> String {
         let steps = &self.recording.disk.steps[..case.steps];
         let last = steps.len().saturating_sub(6);
         let done: Vec<String> = steps[last..]
             .iter()
-            .map(|step| self.recording.disk.say(*step))
+            .map(|step| self.recording.disk.describe(*step))
             .collect();
         let pending = self.cut(case.steps, case.model).pending();
         let shown = self
@@ -178,7 +180,7 @@ impl Replay {
         )
     }
 
-    /// What is expected after this number of steps.
+    /// The expectation after this number of steps.
     pub(crate) fn expected_at(&self, steps: usize) -> &Expected {
         let last = self.expected.get(steps).and_then(|moments| moments.last());
         last.unwrap_or(&self.eventually)
@@ -200,7 +202,7 @@ fn audited(recording: &Recording, step: Step) -> Vec<String> {
     }
 }
 
-fn promises(message: &Message) -> bool {
+fn acknowledges(message: &Message) -> bool {
     const ANSWERS: [&str; 8] = [
         "project:added",
         "session:created",

@@ -1,4 +1,4 @@
-//! Stories of clients, each recorded with a real server.
+//! Scenarios of clients, each recorded with a real server.
 
 use std::path::PathBuf;
 
@@ -12,7 +12,7 @@ use crate::power_cut::recording::Recording;
 use crate::power_cut::replay::{Case, Replay};
 
 pub(crate) const PICTURE: &str = "GIF89a";
-/// Size at which the audit begins a new file.
+/// Size at which the audit file is rotated.
 const AUDIT_BYTES: usize = 8 * 1024 * 1024;
 const AUDIT_LINE_BYTES: usize = 4096;
 
@@ -20,14 +20,14 @@ fn setup() -> Result<ServerSetup> {
     ServerSetup::new()?.with_scripted_agent("")
 }
 
-/// A setup with a data directory in which a server has run.
+/// A setup whose data directory was created by an earlier server.
 async fn prepared() -> Result<ServerSetup> {
     let setup = setup()?;
     setup.start().await?.signal("TERM").await?;
     Ok(setup)
 }
 
-/// The very first start, a project, a session, and turns with text, tools and much text, one right after the other.
+/// The first start, a project, a session, and turns with text, tools and much text in quick succession.
 pub(crate) async fn turns() -> Result<Replay> {
     let setup = setup()?;
     let folder = setup.folder("app")?;
@@ -50,7 +50,8 @@ pub(crate) async fn turns() -> Result<Replay> {
     Replay::new("turns", setup, recording, Expected::default())
 }
 
-/// Sessions are renamed, archived, deleted and brought back, and used after that; projects come and go; a picture is kept.
+/// Sessions are renamed, archived, deleted, restored and used again; a project is added and removed; an image is
+/// uploaded.
 pub(crate) async fn sessions() -> Result<Replay> {
     let setup = prepared().await?;
     let folder = setup.folder("app")?;
@@ -110,7 +111,7 @@ async fn picture(server: &Server) -> Result<()> {
     Ok(())
 }
 
-/// A program makes a session and has two runs in it.
+/// A gateway client creates a session and starts three runs in it, the last of which does not end.
 pub(crate) async fn gateway() -> Result<Replay> {
     let setup = prepared().await?;
     let mut recording = Recording::begin(&setup)?;
@@ -127,7 +128,7 @@ pub(crate) async fn gateway() -> Result<Replay> {
     Replay::new("gateway", setup, recording, Expected::default())
 }
 
-/// Turns with the built-in agent, which has its own store.
+/// Turns with the built-in agent, which has its own session files.
 pub(crate) async fn built_in_agent() -> Result<Replay> {
     let setup = prepared().await?;
     let folder = setup.folder("app")?;
@@ -145,7 +146,7 @@ pub(crate) async fn built_in_agent() -> Result<Replay> {
     Replay::new("built-in agent", setup, recording, Expected::default())
 }
 
-/// Permissions are audited while the audit begins a new file.
+/// Permissions are audited while the audit file is rotated.
 pub(crate) async fn audit() -> Result<Replay> {
     let setup = prepared().await?;
     let folder = setup.folder("app")?;
@@ -167,12 +168,12 @@ pub(crate) async fn audit() -> Result<Replay> {
     recording.end(traced, "KILL").await?;
     ensure!(
         setup.data_dir().join("audit.1.jsonl").exists(),
-        "the audit has begun no new file"
+        "the audit file was not rotated"
     );
     Replay::new("audit", setup, recording, Expected::default())
 }
 
-/// Messages wait for the end of a turn, and are sent then.
+/// Messages are queued during a turn and sent after it.
 pub(crate) async fn queue() -> Result<Replay> {
     let setup = prepared().await?;
     let folder = setup.folder("app")?;
@@ -197,7 +198,7 @@ pub(crate) async fn queue() -> Result<Replay> {
     Replay::new("queue", setup, recording, Expected::default())
 }
 
-/// A server is killed in mid-turn, the next one recovers and goes on, and so does a third.
+/// A server is killed during a turn; the next one recovers and runs a turn, and so does a third.
 pub(crate) async fn recovery() -> Result<Replay> {
     let setup = prepared().await?;
     let folder = setup.folder("app")?;
@@ -225,7 +226,7 @@ pub(crate) async fn recovery() -> Result<Replay> {
     Replay::new("recovery", setup, recording, Expected::default())
 }
 
-/// A server starts in a state that a cut has left, and is cut again.
+/// A server starts in a state that a power cut left, and is cut again.
 pub(crate) async fn second_cut(replay: &Replay, case: &Case, seed: u64) -> Result<Replay> {
     let setup = setup()?;
     let folder = replay.setup.folder("app")?;
@@ -234,7 +235,7 @@ pub(crate) async fn second_cut(replay: &Replay, case: &Case, seed: u64) -> Resul
     let traced = recording.start(&setup).await?;
     let mut person = Person::at(&traced.server, &folder).await?;
     for session in person.list(false).await? {
-        let id = session["id"].as_str().context("an id")?;
+        let id = session["id"].as_str().context("expected an id")?;
         person.open(id).await?;
     }
     recording.end(traced, "KILL").await?;
@@ -242,7 +243,7 @@ pub(crate) async fn second_cut(replay: &Replay, case: &Case, seed: u64) -> Resul
     Replay::new("second cut", setup, recording, before)
 }
 
-/// States of a replay with a turn to recover.
+/// States of a replay in which a turn has to be recovered.
 pub(crate) fn to_recover(replay: &Replay, count: usize, seed: u64) -> Vec<Case> {
     let (mut cases, _) = replay.cases(count * 6, seed);
     cases.retain(|case| replay.state(case, seed).has_live_log());
@@ -251,7 +252,7 @@ pub(crate) fn to_recover(replay: &Replay, count: usize, seed: u64) -> Vec<Case> 
     cases
 }
 
-/// A turn that changes two tool calls until its live log is shortened.
+/// A turn that changes two tool calls until its live log is compacted.
 pub(crate) async fn long_turn() -> Result<Replay> {
     let setup = prepared().await?;
     let folder = setup.folder("app")?;
@@ -272,7 +273,7 @@ pub(crate) async fn long_turn() -> Result<Replay> {
     let line = format!("flood-lines 100 {}%l{}", change("a"), change("b"));
     let prompt = format!("{line}\nterminal t touch {}\nsay all", done.display());
     let send = json!({"type": "session:send", "sessionId": session, "content": prompt, "requestId": "long"});
-    // The session is not open, so the client is not sent the changes.
+    // The session is not open on this connection, so the client does not receive the changes.
     person.socket.send(send).await?;
     while !done.exists() {
         tokio::time::sleep(std::time::Duration::from_millis(20)).await;
@@ -282,11 +283,11 @@ pub(crate) async fn long_turn() -> Result<Replay> {
     person.until_turns(&mut talk, 1).await?;
     recording.end(traced, "KILL").await?;
     let steps = recording.disk.steps.iter();
-    let says: Vec<String> = steps.map(|step| recording.disk.say(*step)).collect();
-    let shortened = says
+    let descriptions: Vec<String> = steps.map(|step| recording.disk.describe(*step)).collect();
+    let compacted = descriptions
         .iter()
         .position(|said| said.starts_with("rename") && said.ends_with(".live.jsonl"));
-    let shortened = shortened.context("the live log was never shortened")?;
+    let compacted = compacted.context("the live log was never compacted")?;
     let replay = Replay::new("long turn", setup, recording, Expected::default())?;
-    Ok(replay.between(shortened.saturating_sub(8), shortened + 8))
+    Ok(replay.between(compacted.saturating_sub(8), compacted + 8))
 }

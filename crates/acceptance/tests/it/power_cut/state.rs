@@ -1,4 +1,4 @@
-//! A state of the data directory, as the next start finds it.
+//! A state of the data directory after a power cut.
 
 use std::collections::hash_map::DefaultHasher;
 use std::collections::{BTreeMap, HashMap};
@@ -12,7 +12,7 @@ use anyhow::{Result, ensure};
 
 use crate::power_cut::disk::{Change, Disk, Node, Operation, Origin};
 
-/// Far beyond what any recording writes, so that a mistake in a model does not fill the disk.
+/// Maximum size of a state, far larger than any recording, so that a mistake in a model does not fill the disk.
 const STATE_BYTES_MAX: u64 = 512 * 1024 * 1024;
 
 #[derive(Debug, Clone)]
@@ -53,7 +53,7 @@ impl Content {
     }
 }
 
-/// Files and folders by their path in the data directory, if that exists.
+/// Files and folders by their path relative to the data directory, if that exists.
 #[derive(Debug)]
 pub(crate) struct State {
     is_there: bool,
@@ -92,7 +92,7 @@ impl State {
         state
     }
 
-    /// Equal for states that a server cannot tell apart.
+    /// A hash that is equal for states a server cannot distinguish.
     pub(crate) fn digest(&self) -> u64 {
         let mut hasher = DefaultHasher::new();
         self.is_there.hash(&mut hasher);
@@ -106,7 +106,7 @@ impl State {
         hasher.finish()
     }
 
-    /// Writes the state to a path that does not exist yet.
+    /// Writes the state to a path that must not exist yet.
     pub(crate) fn put(&self, data_dir: &Path) -> Result<()> {
         if !self.is_there {
             return Ok(());
@@ -135,20 +135,20 @@ impl State {
         Ok(())
     }
 
-    /// Whether there is a live log with content.
+    /// Whether the state has a non-empty live log.
     pub(crate) fn has_live_log(&self) -> bool {
         let is_live = |path: &PathBuf| path.to_string_lossy().ends_with(".live.jsonl");
         let mut files = self.files.iter();
         files.any(|(path, (_, content))| is_live(path) && !content.bytes.is_empty())
     }
 
-    /// The content of a file.
+    /// The content of a file, `None` if it is missing.
     pub(crate) fn content(&self, path: &str) -> Option<&[u8]> {
         let (_, content) = self.files.get(Path::new(path))?;
         Some(&content.bytes)
     }
 
-    /// Each file with its length and its end.
+    /// Each file with its length, number of zero bytes, and whether its last line is torn.
     pub(crate) fn describe(&self) -> String {
         let mut text = String::new();
         for (path, (_, content)) in &self.files {

@@ -1,4 +1,4 @@
-//! What must be true of a conversation, whatever happened to it.
+//! Invariants of a session, whatever happened during its turns.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -6,10 +6,10 @@ use std::fmt;
 use serde_json::Value;
 use testkit::Conversation;
 
-/// Examples that are shown of each kind.
+/// Maximum number of examples printed per kind.
 const EXAMPLES: usize = 3;
 
-/// What was found wrong, by kind.
+/// Violations found, by kind.
 #[derive(Default)]
 pub(crate) struct Faults(BTreeMap<&'static str, Vec<String>>);
 
@@ -41,7 +41,7 @@ impl Faults {
 impl fmt::Display for Faults {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.is_empty() {
-            return f.write_str("nothing wrong");
+            return f.write_str("no violations");
         }
         let kinds = self
             .0
@@ -51,12 +51,12 @@ impl fmt::Display for Faults {
     }
 }
 
-/// A text of one turn: `|s3t7a|` is the text `a` of turn 7 of session 3.
+/// A text that identifies its turn: `|s3t7a|` is the text `a` of turn 7 of session 3.
 pub(crate) fn mark(session: u64, turn: usize, letter: char) -> String {
     format!("|s{session}t{turn}{letter}|")
 }
 
-/// The marks in what the agent wrote into an entry.
+/// The marks in the text that the agent wrote into an entry.
 fn marks(entry: &Value) -> Vec<&str> {
     let mut texts = vec![];
     match entry["type"].as_str() {
@@ -72,13 +72,13 @@ fn marks(entry: &Value) -> Vec<&str> {
     pieces.filter(|piece| piece.starts_with('s')).collect()
 }
 
-/// The session and turn that a mark names, and its letter.
+/// Splits a mark into its session and turn, and its letter.
 fn parts(mark: &str) -> (&str, char) {
     let letter = mark.chars().next_back().unwrap_or_default();
     (&mark[..mark.len() - letter.len_utf8()], letter)
 }
 
-/// Updates that came after the end of their turn and are there: the letters `x` and `y`.
+/// Number of updates that were kept although they arrived after the end of their turn: the letters `x` and `y`.
 pub(crate) fn late(talk: &Conversation) -> usize {
     let marks = talk.entries.iter().flat_map(marks);
     marks
@@ -86,9 +86,9 @@ pub(crate) fn late(talk: &Conversation) -> usize {
         .count()
 }
 
-/// Each turn ends once and has its own texts, each once and where it belongs.
+/// Checks that each turn ends once and contains its own texts, each once and in the right entry.
 pub(crate) fn check(talk: &Conversation, faults: &mut Faults) {
-    // The session and turn that is running, by its message; none outside of turns.
+    // The session and turn that is running, identified by its message; `None` between turns.
     let mut turn: Option<String> = None;
     let mut ids: BTreeMap<&str, usize> = BTreeMap::new();
     let mut seen: BTreeMap<&str, usize> = BTreeMap::new();
@@ -115,7 +115,7 @@ pub(crate) fn check(talk: &Conversation, faults: &mut Faults) {
             if turn.as_deref().is_some_and(|turn| turn != of) {
                 faults.found("text of another turn", at());
             }
-            // The late text `x` continues `a`, and the late result `y` is that of the call `c`.
+            // The late text `x` continues the text `a`; the late result `y` belongs to the tool call `c`.
             let beside = match letter {
                 'x' => 'a',
                 'y' => 'c',
@@ -130,9 +130,9 @@ pub(crate) fn check(talk: &Conversation, faults: &mut Faults) {
         faults.found("turn without an end", talk.session_id.clone());
     }
     for (mark, count) in seen.iter().filter(|(_, count)| **count > 1) {
-        faults.found("doubled text", format!("{mark} {count} times"));
+        faults.found("duplicate text", format!("{mark} {count} times"));
     }
     for (id, count) in ids.iter().filter(|(_, count)| **count > 1) {
-        faults.found("doubled message", format!("{id} {count} times"));
+        faults.found("duplicate message", format!("{id} {count} times"));
     }
 }

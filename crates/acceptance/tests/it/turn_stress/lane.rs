@@ -1,4 +1,4 @@
-//! One session from its first turn to its last, as one window sees it.
+//! Runs one session from its first turn to its last, as one browser window.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use crate::turn_stress::checks::{self, Faults, check, mark};
 use crate::turn_stress::random::Random;
 use crate::turn_stress::world::World;
 
-/// How long nothing may happen in a session whose turns have not ended: more than a kill and a start take.
+/// Maximum time without a message while turns have not ended, longer than a kill and a restart take.
 const SILENCE: Duration = Duration::from_secs(20);
 
 pub(crate) struct Lane {
@@ -23,11 +23,11 @@ pub(crate) struct Lane {
     random: Random,
     person: Person,
     talk: Conversation,
-    /// Each message with its request id, which is its session and turn.
+    /// Messages sent: request id (session and turn) and content.
     sent: Vec<(String, String)>,
-    /// Request ids of messages that were shown, in the conversation or in the queue.
+    /// Request ids of the messages that the server has shown, in the transcript or in the queue.
     accepted: BTreeSet<String>,
-    /// Turns that were counted as ended.
+    /// Number of turns counted as ended.
     counted: usize,
     faults: Faults,
 }
@@ -35,7 +35,7 @@ pub(crate) struct Lane {
 impl Lane {
     pub(crate) async fn run(world: Arc<World>, number: u64) -> Result<(Self, Faults)> {
         let mut person = world.connect().await?;
-        // The server may be killed before it has answered.
+        // The server may be killed before it answers.
         let talk = loop {
             match person.begin().await {
                 Ok(talk) => break talk,
@@ -56,7 +56,7 @@ impl Lane {
         while lane.sent.len() < TURNS {
             if let Err(error) = lane.some_turns().await {
                 let what = format!("session {number}: {error:#} {}", lane.talk.info);
-                lane.faults.found("turn that goes on for ever", what);
+                lane.faults.found("turn that never ends", what);
                 break;
             }
         }
@@ -83,7 +83,7 @@ impl Lane {
         self.settle().await
     }
 
-    /// Errors of the socket are found where it is read.
+    /// Sends the next message; a broken connection is noticed by the next read.
     async fn send_next(&mut self, hangs: bool, last: bool) {
         let turn = self.sent.len() + 1;
         let id = format!("s{}t{turn}", self.number);
@@ -93,7 +93,7 @@ impl Lane {
         self.sent.push((id, content));
     }
 
-    /// What the agent does in a turn. The last one waits for what earlier ones say late.
+    /// The agent's script for a turn. The last turn waits for the late updates of earlier ones.
     fn script(&mut self, turn: usize, hangs: bool, last: bool) -> String {
         let mark = |letter| mark(self.number, turn, letter);
         let call = format!("call-{}-{turn}", self.number);
@@ -112,7 +112,7 @@ impl Lane {
             format!("sleep {}", self.random.below(4)),
             format!("tool {call} read {}", mark('c')),
             format!("update {}", chunk('2', 'b')),
-            // The same id in every turn.
+            // Every turn uses the same tool call id.
             format!("tool t1 read {}", mark('d')),
             format!("tool-done t1 {}", mark('e')),
             format!("say {}", mark('f')),
@@ -131,7 +131,7 @@ impl Lane {
         lines.join("\n")
     }
 
-    /// Once the turn of this message has begun to talk, or has ended some other way.
+    /// Cancels the turn of a message as soon as it has produced text or has ended.
     async fn cancel(&mut self, message: usize) -> Result<()> {
         let (id, begun) = (
             self.sent[message].0.clone(),
@@ -150,7 +150,7 @@ impl Lane {
         Ok(())
     }
 
-    /// Until everything that was sent has become a turn that has ended.
+    /// Waits until every message sent has become a turn and that turn has ended.
     async fn settle(&mut self) -> Result<()> {
         let ids: Vec<String> = self.sent.iter().map(|(id, _)| id.clone()).collect();
         self.until(|seen| !seen.is_running() && ids.iter().all(|id| has_ended(seen, id)))
@@ -159,17 +159,17 @@ impl Lane {
 
     async fn ask(&mut self, kind: &str) {
         let ask = json!({"type": kind, "sessionId": self.talk.session_id});
-        // Should the server be gone, the next read says so.
+        // If the server is gone, the next read fails.
         let _ = self.person.socket.send(ask).await;
     }
 
-    /// Reads on, and does what a user would do meanwhile: sends what is held back, tries again, comes back.
+    /// Reads until `wanted` is true and meanwhile acts like a user: releases a held queue, retries, reconnects.
     async fn until(&mut self, wanted: impl Fn(&Conversation) -> bool) -> Result<()> {
         while !wanted(&self.talk) {
             let message = match tokio::time::timeout(SILENCE, self.person.socket.next()).await {
                 Ok(Ok(message)) => message,
                 Ok(Err(_)) => {
-                    self.come_back().await?;
+                    self.reconnect().await?;
                     continue;
                 }
                 Err(silence) => bail!(silence),
@@ -178,15 +178,15 @@ impl Lane {
                 continue;
             }
             if let Err(wrong) = self.talk.apply(&message) {
-                let kind = match wrong.to_string().starts_with("grows after") {
+                let kind = match wrong.to_string().starts_with("text was appended after") {
                     true => "chunk after the end of its entry",
-                    false => "message that does not fit",
+                    false => "message that does not continue the session",
                 };
                 self.faults.found(kind, wrong.to_string());
                 self.talk = Conversation::new(&self.talk.session_id);
                 self.ask("session:open").await;
             }
-            self.note();
+            self.record_shown();
             if message["type"] == "session:info" {
                 self.react(&message["info"]).await;
             }
@@ -204,8 +204,8 @@ impl Lane {
         }
     }
 
-    /// Remembers what the server has shown, and says how far all lanes are.
-    fn note(&mut self) {
+    /// Records what the server has shown, and updates the shared count of ended turns.
+    fn record_shown(&mut self) {
         let queue = self.talk.info["queue"].as_array();
         let shown = self
             .talk
@@ -220,12 +220,12 @@ impl Lane {
         self.world.ended.fetch_add(more, Ordering::Relaxed);
     }
 
-    /// The connection is gone: what was shown is there, and what was not accepted is sent once more.
-    async fn come_back(&mut self) -> Result<()> {
+    /// Reconnects, checks that everything shown is still there, and resends messages that were not accepted.
+    async fn reconnect(&mut self) -> Result<()> {
         let shown = self.talk.clone();
         loop {
             self.person = self.world.connect().await?;
-            // That one may be killed as well.
+            // The new server may be killed as well.
             if self.person.resume(&mut self.talk).await.is_ok() {
                 break;
             }
@@ -235,7 +235,7 @@ impl Lane {
             self.faults.found("lost text", lost.to_string());
         }
         let accepted = std::mem::take(&mut self.accepted);
-        self.note();
+        self.record_shown();
         for lost in accepted.difference(&self.accepted) {
             self.faults.found("lost message", lost.clone());
         }
@@ -249,7 +249,7 @@ impl Lane {
         Ok(())
     }
 
-    /// A new server has everything that this window was shown, and nothing that does not belong there.
+    /// Checks that a new server has everything that this window was shown, and that the session is valid.
     pub(crate) async fn compare_with_disk(&self, world: &World, faults: &mut Faults) -> Result<()> {
         let mut person = world.connect().await?;
         let on_disk = person.open(&self.talk.session_id).await?;
@@ -265,7 +265,7 @@ impl Lane {
     }
 }
 
-/// Whether the turn of this message is over.
+/// Whether the turn of this message has ended.
 fn has_ended(seen: &Conversation, id: &str) -> bool {
     let mut entries = seen.entries.iter();
     let begun = entries.any(|entry| entry["requestId"] == id);

@@ -1,13 +1,13 @@
-//! Turns under stress: many sessions of one agent at once, while turns are cancelled, the agent and the server are
-//! killed, the user presses "Try again" during loads, replays follow the answer of their load and updates follow the
-//! end of their turn.
+//! Stress test of turns: many sessions of one agent at once, while turns are cancelled, the agent and the server are
+//! killed, users retry during loads, replays follow the response to their load, and updates follow the end of their
+//! turn.
 //!
-//! Every text an agent writes carries the number of its session and its turn, so that a text in the wrong place, or
-//! there twice, is found. The numbers of what was found are printed for each seed.
+//! Every text of an agent contains the number of its session and turn, so that misplaced and duplicate texts are
+//! detected. The violations are printed for each seed.
 
 #![expect(
     clippy::print_stderr,
-    reason = "says which seed was run and what came of it"
+    reason = "the seeds and their results are reported"
 )]
 
 mod checks;
@@ -28,17 +28,17 @@ use self::world::World;
 
 pub(crate) const SESSIONS: u64 = 20;
 pub(crate) const TURNS: usize = 30;
-/// Far more than a run takes on a busy machine.
+/// Timeout of a run, far longer than it takes on a busy machine.
 const HANG_GUARD: Duration = Duration::from_secs(240);
 
-/// One run: every lane to its end, then what the disk says after a last kill.
+/// One run: all lanes to their end, then a last kill and a comparison with the data on disk.
 async fn run(seed: u64) -> Result<Faults> {
     let world = Arc::new(World::start(seed).await?);
     let lanes = (1..=SESSIONS).map(|number| tokio::spawn(Lane::run(world.clone(), number)));
     let lanes: Vec<_> = lanes.collect();
     let chaos = tokio::spawn({
         let world = world.clone();
-        async move { world.kill_now_and_then().await }
+        async move { world.kill_repeatedly().await }
     });
     let mut faults = Faults::default();
     let mut ended = vec![];
@@ -58,7 +58,7 @@ async fn run(seed: u64) -> Result<Faults> {
         faults.add(found);
     }
     eprintln!("seed {seed}: {}, {late} late updates kept", world.summary());
-    ensure!(late > 0, "no update came late");
+    ensure!(late > 0, "no late update was kept");
     Ok(faults)
 }
 

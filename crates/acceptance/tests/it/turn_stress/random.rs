@@ -1,4 +1,4 @@
-//! Numbers that are the same for the same seed.
+//! Reproducible random numbers from a seed.
 
 pub(crate) struct Random(u64);
 

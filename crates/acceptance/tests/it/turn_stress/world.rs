@@ -1,4 +1,4 @@
-//! The server, its agent, and the kills of both.
+//! The server and its agent, and the kills of both.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
@@ -11,23 +11,23 @@ use tokio::sync::{Mutex, RwLock};
 use crate::turn_stress::random::Random;
 use crate::turn_stress::{SESSIONS, TURNS};
 
-/// Turns between two kills of the agent, about.
-const AGENT_LIVES: u64 = 50;
-/// Every so many kills it is the server instead.
-const SERVER_KILLS: u64 = 5;
+/// Average number of turns between two kills of the agent.
+const TURNS_PER_KILL: u64 = 50;
+/// Every fifth kill hits the server instead of the agent.
+const KILLS_PER_SERVER_KILL: u64 = 5;
 
 pub(crate) struct World {
     setup: ServerSetup,
     folder: String,
     pub(crate) seed: u64,
-    /// Written while there is none.
+    /// Write-locked while there is no server.
     server: RwLock<Option<Server>>,
-    /// Turns that have ended, of all sessions.
+    /// Number of ended turns in all sessions.
     pub(crate) ended: AtomicUsize,
     killed: Mutex<Killed>,
     pub(crate) retries: AtomicUsize,
     pub(crate) cancels: AtomicUsize,
-    /// No more kills are wanted.
+    /// Set when no more kills are needed.
     pub(crate) over: AtomicBool,
 }
 
@@ -59,15 +59,19 @@ impl World {
         })
     }
 
-    /// A window at the server there is, or at the one that is started next.
+    /// Connects to the running server, or to the next one as soon as it is started.
     pub(crate) async fn connect(&self) -> Result<Person> {
         let server = self.server.read().await;
-        Person::at(server.as_ref().context("a server")?, &self.folder).await
+        Person::at(server.as_ref().context("expected a server")?, &self.folder).await
     }
 
     pub(crate) async fn kill_server(&self) -> Result<()> {
         let mut server = self.server.write().await;
-        server.take().context("a server")?.signal("KILL").await?;
+        server
+            .take()
+            .context("expected a server")?
+            .signal("KILL")
+            .await?;
         *server = Some(self.setup.start().await?);
         self.killed.lock().await.servers += 1;
         Ok(())
@@ -76,7 +80,7 @@ impl World {
     async fn kill_agent(&self) -> Result<()> {
         let pid = std::fs::read_to_string(self.setup.home().join("agent.pid"))?;
         let name = std::fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
-        // It may have ended with its server.
+        // The agent may have ended with its server.
         if name.trim_end() == "scripted-agent" {
             let killed = Command::new("kill").args(["-KILL", &pid]).output().await?;
             self.killed.lock().await.agents += usize::from(killed.status.success());
@@ -84,10 +88,10 @@ impl World {
         Ok(())
     }
 
-    /// By how far the lanes are, so that a slow machine kills as often as a fast one.
-    pub(crate) async fn kill_now_and_then(&self) -> Result<()> {
+    /// Kills at certain numbers of ended turns, so that a slow machine kills as often as a fast one.
+    pub(crate) async fn kill_repeatedly(&self) -> Result<()> {
         let mut random = Random::new(self.seed);
-        let mut next = AGENT_LIVES;
+        let mut next = TURNS_PER_KILL;
         let all = SESSIONS * TURNS as u64;
         let mut kills = 0;
         while next < all {
@@ -98,17 +102,17 @@ impl World {
                 tokio::time::sleep(Duration::from_millis(2)).await;
             }
             kills += 1;
-            if kills % SERVER_KILLS == 0 {
+            if kills % KILLS_PER_SERVER_KILL == 0 {
                 self.kill_server().await?;
             } else {
                 self.kill_agent().await?;
             }
-            // The one after it, in the middle of its loads.
+            // Half of the time, also kill the restarted agent in the middle of its loads.
             if random.one_in(2) {
                 tokio::time::sleep(Duration::from_millis(40 + random.below(200))).await;
                 self.kill_agent().await?;
             }
-            next += AGENT_LIVES / 2 + random.below(AGENT_LIVES);
+            next += TURNS_PER_KILL / 2 + random.below(TURNS_PER_KILL);
         }
         Ok(())
     }

@@ -1,65 +1,69 @@
-//! An ACP agent that does what it is told: every line of a prompt is one command.
+//! An ACP agent that executes its prompts: each line of a prompt is one command.
 //!
-//! It speaks the protocol by hand, so that it can also speak it badly. How it starts is told by
-//! `SCRIPTED_AGENT`, words separated by spaces; what it remembers for `session/load` is kept in the
-//! folder `SCRIPTED_AGENT_MEMORY`, with the id of its process in `agent.pid` beside it, and what it is asked is logged
-//! in the file `SCRIPTED_AGENT_LOG`, if those are set.
+//! It writes the protocol by hand, so that it can also violate it. The environment variable `SCRIPTED_AGENT`
+//! holds start options separated by spaces. If set, `SCRIPTED_AGENT_MEMORY` is the folder in which it keeps its
+//! sessions for `session/load` (its process id is in `agent.pid` beside the folder), and `SCRIPTED_AGENT_LOG` is
+//! the file in which it logs every request.
 //!
-//! | start | |
+//! | start option | effect |
 //! |---|---|
-//! | `slow-start:MS` | answers `initialize` late |
-//! | `hang-start`, `exit-start` | never answers it, or exits instead |
+//! | `slow-start:MS` | answers `initialize` after a delay |
+//! | `hang-start`, `exit-start` | never answers `initialize`; exits instead |
 //! | `version:N` | answers with protocol version N |
-//! | `no-load`, `no-resume` | cannot load; can neither resume nor list |
-//! | `refuse-new`, `auth` | refuses `session/new`; wants authentication for every session |
-//! | `late-auth`, `three-ways` | wants authentication for a prompt; knows three methods: one works, one is refused, one is for a terminal |
-//! | `status-first` | says how it is signed in before there is a session |
-//! | `old-models` | offers its models in the older form |
-//! | `young` | refuses to load or resume, the first time it is asked |
-//! | `load-answer-first:MS` | answers `session/load`, waits, and replays the conversation afterwards |
+//! | `no-load`, `no-resume` | does not support `session/load`; supports neither `session/resume` nor `session/list` |
+//! | `refuse-new`, `auth` | refuses `session/new`; requires authentication for every session |
+//! | `late-auth` | requires authentication for a prompt |
+//! | `three-ways` | offers three methods: one works, one fails, one is for a terminal |
+//! | `status-first` | sends its authentication status before there is a session |
+//! | `old-models` | offers its models in the older format |
+//! | `young` | refuses the first `session/load` or `session/resume` |
+//! | `load-answer-first:MS` | answers `session/load`, waits, and then replays the conversation |
 //! | `slow-load:MS` | waits before it replays and answers |
-//! | `exit-in-load:FILE` | replays nothing and exits at a `session/load` once the file is there, if it is not there yet |
-//! | `more-ways` | knows three more: a command in the older form, one that leads to a page, one that is a variable |
-//! | `untrusted:METHOD` | refuses that method with an internal error whose reason is in its data |
+//! | `exit-in-load:FILE` | if the file is missing at a `session/load`: waits for it, then exits without a replay |
+//! | `more-ways` | offers three more methods: a command in the older format, a web page, an environment variable |
+//! | `untrusted:METHOD` | refuses that method with an internal error that has its reason in `data` |
 //!
-//! Started with the argument `login` it is what signs one in, in a terminal: the code is `open sesame`, `exit N` ends it.
+//! The argument `login` starts it as its own login command for a terminal: the code is
+//! `open sesame`, `exit N` ends it.
 //!
-//! | command | |
+//! | prompt command | effect |
 //! |---|---|
-//! | `say TEXT`, `think TEXT`, `echo TEXT` | a chunk of answer, thought, or the user's own message |
-//! | `flood N BYTES` | N chunks, as fast as it can |
-//! | `flood-for MS BYTES` | chunks for so long, as fast as it can |
-//! | `flood-lines N LINE` | this line so often, or for so long (`500ms`); `%n` is a number, `%s` the session, `%l` a new line |
-//! | `rate N BYTES PER_SECOND` | N chunks, evenly |
-//! | `prose N BYTES PER_SECOND` | the same of markdown: headings, lists, code |
-//! | `clock N PER_SECOND` | N chunks, evenly, each the time in nanoseconds |
-//! | `usage USED SIZE` | how full its context is |
-//! | `tool ID KIND TITLE`, `tool-done ID TEXT`, `tool-fail ID TEXT` | a tool call, and its end |
-//! | `diff ID PATH TEXT`, `plan A\|B` | a diff in a tool call, a plan |
-//! | `permission ID TITLE` | asks, then says the outcome |
-//! | `update JSON` | any update of this session |
-//! | `ask METHOD JSON` | any request to the client; says the result or the error |
-//! | `ask-on METHOD JSON` | the same, without waiting for the answer: what follows happens meanwhile |
-//! | `late-ask METHOD JSON` | the same, after the turn's end |
-//! | `withdraw` | no longer wants an answer to what it asked last |
-//! | `terminal ID LINE` | runs a line of shell through the client, shown in a tool call |
-//! | `environment`, `blocks`, `model` | says its environment; the kinds of content its prompt has; the model it was told to use |
-//! | `until FILE` | waits until that file is there |
-//! | `sleep MS`, `hang`, `stubborn MS` | waits, or waits for a cancel, or waits whatever comes |
-//! | `deaf TEXT` | stops reading for ever, cancels included, and then says so with the text |
-//! | `stop-reading` | the same, and goes on |
-//! | `crash CODE`, `stop REASON`, `fail CODE MESSAGE` | ends the process; the turn; the turn with an error |
-//! | `late TEXT`, `late-update JSON`, `late-sleep MS` | says it, or waits, after the turn's end, in this order |
-//! | `raw JSON`, `garbage`, `huge BYTES`, `endless BYTES`, `wide N` | a line as it is; broken lines; a long line; one that never ends; one of N values |
-//! | `stderr TEXT`, `flood-stderr BYTES` | on standard error |
-//! | `linger SECONDS`, `children N SECONDS` | a child in a session of its own; many, each in one |
-//! | `hold BYTES SECONDS` | a child that needs as much memory |
-//! | `answer-twice` | answers this prompt, and then again |
-//! | `fail-with CODE MESSAGE \| JSON` | the turn with an error that has data |
+//! | `say TEXT`, `think TEXT`, `echo TEXT` | a chunk of the answer, of a thought, or of the user's own message |
+//! | `flood N BYTES` | N chunks, as fast as possible |
+//! | `flood-for MS BYTES` | chunks for that time, as fast as possible |
+//! | `flood-lines N LINE` | the line N times or for a duration (`500ms`); `%n` number, `%s` session id, `%l` newline |
+//! | `rate N BYTES PER_SECOND` | N chunks at a constant rate |
+//! | `prose N BYTES PER_SECOND` | the same with markdown: headings, lists, code |
+//! | `clock N PER_SECOND` | N chunks at a constant rate, each the current time in nanoseconds |
+//! | `usage USED SIZE` | context usage |
+//! | `tool ID KIND TITLE`, `tool-done ID TEXT`, `tool-fail ID TEXT` | a tool call; its success; its failure |
+//! | `diff ID PATH TEXT`, `plan A\|B` | a diff in a tool call; a plan |
+//! | `permission ID TITLE` | requests permission, then reports the outcome |
+//! | `update JSON` | any `session/update` |
+//! | `ask METHOD JSON` | any request to the client; reports the result or the error |
+//! | `ask-on METHOD JSON` | the same without waiting: the following commands run meanwhile |
+//! | `late-ask METHOD JSON` | the same, after the end of the turn |
+//! | `withdraw` | cancels its own last request |
+//! | `terminal ID LINE` | runs a shell line through the client's terminal, shown in a tool call |
+//! | `environment`, `blocks`, `model` | reports its environment; the content types of its prompt; its current model |
+//! | `until FILE` | waits until the file exists |
+//! | `sleep MS`, `hang`, `stubborn MS` | waits; waits until cancelled; waits and ignores a cancel |
+//! | `deaf TEXT` | stops reading its input for ever, cancels included, sends the text and hangs |
+//! | `stop-reading` | stops reading its input and runs the following commands |
+//! | `crash CODE` | exits |
+//! | `stop REASON`, `fail CODE MESSAGE` | ends the turn with a stop reason; with an error |
+//! | `late TEXT`, `late-update JSON`, `late-sleep MS` | sends or waits after the end of the turn, in this order |
+//! | `raw JSON`, `garbage` | a line verbatim; malformed lines |
+//! | `huge BYTES`, `endless BYTES`, `wide N` | a long line; a line without an end; a line of N values |
+//! | `stderr TEXT`, `flood-stderr BYTES` | writes to standard error |
+//! | `linger SECONDS`, `children N SECONDS` | one child process, or N, each in its own process session |
+//! | `hold BYTES SECONDS` | a child process that allocates that much memory |
+//! | `answer-twice` | answers this prompt twice |
+//! | `fail-with CODE MESSAGE \| JSON` | ends the turn with an error that has `data` |
 
 #![expect(
     clippy::unwrap_used,
-    reason = "a test double: what goes wrong here should be loud"
+    reason = "a test double: a failure here must be visible at once"
 )]
 
 mod memory;
@@ -78,7 +82,7 @@ use crate::misbehave::{
     children, endless, flood, flood_for, flood_lines, flood_stderr, garbage, wide,
 };
 
-/// Plain ASCII, so that a byte is a character.
+/// Plain ASCII, so that bytes and characters are the same.
 const PROSE: &str = "## What was found
 
 The loop reads **one line** at a time and hands it on before it is whole, so a long one arrives in pieces. That is why the \
@@ -103,11 +107,11 @@ struct Agent {
     cancelled: Mutex<HashMap<String, Arc<AtomicBool>>>,
     deaf: AtomicBool,
     signed_in: AtomicBool,
-    /// It has refused a session once.
+    /// Whether it has refused a session before (`young`).
     refused: AtomicBool,
     model: Mutex<String>,
     next_request: AtomicU64,
-    /// The ids of its requests.
+    /// The ids of its requests to the client.
     asked: Mutex<Vec<u64>>,
     loading: Mutex<()>,
     start: Vec<String>,
@@ -145,7 +149,7 @@ fn signed_in_file(memory: &std::path::Path) -> std::path::PathBuf {
     memory.with_file_name("signed-in")
 }
 
-/// Signs one in, in a terminal.
+/// Asks for the sign-in code in a terminal.
 fn login() -> ! {
     use std::io::IsTerminal;
     let mut out = std::io::stdout();
@@ -195,7 +199,7 @@ fn append_to(path: impl AsRef<std::path::Path>) -> std::fs::File {
 
 fn write_line(text: &str) {
     let mut stdout = std::io::stdout().lock();
-    // A client that is gone is no reason to panic.
+    // The client may have closed the pipe; that is no reason to panic.
     let _ = stdout
         .write_all(text.as_bytes())
         .and_then(|()| stdout.write_all(b"\n"))
@@ -277,7 +281,7 @@ impl Agent {
                 let mut opened = self.opened();
                 opened["sessionId"] = json!(session);
                 answer(&id, opened);
-                tell_commands(&session);
+                announce_commands(&session);
             }
             Some("session/load" | "session/resume")
                 if self.starts_with("young").is_some()
@@ -303,7 +307,7 @@ impl Agent {
                 match self.knows(session) {
                     true => {
                         answer(&id, self.opened());
-                        tell_commands(session);
+                        announce_commands(session);
                     }
                     false => refuse(&id, -32002, "Resource not found", Value::Null),
                 }
@@ -337,7 +341,7 @@ impl Agent {
         }
     }
 
-    /// What a session that is opened has to choose from.
+    /// The options of a session that was created, loaded or resumed.
     fn opened(&self) -> Value {
         let mut opened = options("fast");
         if self.starts_with("old-models").is_some() {
@@ -504,7 +508,7 @@ impl Agent {
         std::thread::spawn(move || {
             agent.act(&session, "ask", &rest, &AtomicBool::new(false));
         });
-        // What follows on the line should follow on the wire.
+        // The request must be on the wire before the output of the next command.
         while self.asked.lock().unwrap().len() == asked {
             std::thread::sleep(Duration::from_millis(1));
         }
@@ -585,7 +589,7 @@ impl Agent {
                 let json = json.join(" ");
                 let rest = json.trim_start().strip_prefix('{').unwrap();
                 let comma = if rest.trim() == "}" { "" } else { "," };
-                // As it was written: the order of what is in it may be what a test is about.
+                // Sent verbatim: the order of the fields may be what a test is about.
                 let answer = self.ask_as_written(method, &format!(r#"{{"sessionId":{}{comma}{rest}"#, json!(session)));
                 let shown = match answer.get("error") {
                     Some(error) => format!("error {}: {}", error["code"], error["message"].as_str().unwrap_or_default()),
@@ -655,7 +659,7 @@ impl Agent {
         }
     }
 
-    /// A request to the client; waits for whatever comes back.
+    /// Sends a request to the client and waits for the response.
     fn ask(&self, method: &str, params: Value) -> Value {
         self.ask_as_written(method, &params.to_string())
     }
@@ -692,7 +696,7 @@ impl Agent {
         file.write_all(format!("{update}\n").as_bytes()).unwrap();
     }
 
-    /// Without a memory it believes everything.
+    /// Whether the session exists; without session files every id is accepted.
     fn knows(&self, session: &str) -> bool {
         let memory = self.memory.as_ref();
         memory.is_none_or(|memory| memory.join(session).exists())
@@ -721,12 +725,12 @@ impl Agent {
         let text = file
             .and_then(|file| std::fs::read_to_string(file).ok())
             .unwrap_or_default();
-        // Killed while it wrote, it has half a line.
+        // A process that was killed while writing leaves half a line.
         let whole = |line: &str| serde_json::from_str(line).ok();
         text.lines().filter_map(whole).collect()
     }
 
-    /// In a thread of its own, so that turns of other sessions go on meanwhile; one load after the other.
+    /// Runs in its own thread, so that turns of other sessions continue; loads run one after the other.
     fn load(&self, id: &Value, session: &str) {
         let wait = |word| {
             let wait = self.starts_with(word).unwrap_or("0");
@@ -745,7 +749,7 @@ impl Agent {
         let replay = self.remembered(session).into_iter();
         let mut lines: Vec<String> = replay.map(|update| update_line(session, update)).collect();
         let opened = json!({"jsonrpc": "2.0", "id": id, "result": self.opened()}).to_string();
-        // Written in one piece, so that no pause but the one asked for is in it.
+        // Written in one piece, so that the only pause is the configured one.
         match self.starts_with("load-answer-first:") {
             Some("0") => lines.insert(0, opened),
             Some(_) => {
@@ -755,25 +759,25 @@ impl Agent {
             None => lines.push(opened),
         }
         write_line(&lines.join("\n"));
-        tell_commands(session);
+        announce_commands(session);
     }
 }
 
-/// What is done after a turn's end.
+/// An action after the end of a turn.
 enum Late {
     Update(Value),
     Sleep(u64),
 }
 
-/// As agents do after a session was made, loaded or resumed.
-fn tell_commands(session: &str) {
+/// Announces the slash commands, as agents do after a session was created, loaded or resumed.
+fn announce_commands(session: &str) {
     let commands = json!([{"name": "dance", "description": "Dances."}]);
     let update =
         json!({"sessionUpdate": "available_commands_update", "availableCommands": commands});
     send_update(session, update);
 }
 
-/// What can be chosen, with this model chosen.
+/// The session's modes and config options, with `model` as the current model.
 fn options(model: &str) -> Value {
     let choice = |value: &str| json!({"value": value, "name": value.to_uppercase()});
     let mode = |id: &str| json!({"id": id, "name": id.to_uppercase()});

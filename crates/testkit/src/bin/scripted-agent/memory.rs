@@ -1,14 +1,14 @@
-//! What the agent finds of its memory when it starts.
+//! The agent's session files at start.
 
 use std::io::{Read, Seek, SeekFrom, Write};
 use std::path::Path;
 
-/// Ends lines that a process before this one was killed in, and says which process this one is.
+/// Completes lines that a killed process left without a newline, and writes this process's id to `agent.pid`.
 pub(crate) fn begin(memory: &Path) {
     for entry in std::fs::read_dir(memory).unwrap() {
-        seal(&entry.unwrap().path());
+        complete_last_line(&entry.unwrap().path());
     }
-    // Whole at any moment: a test kills by it.
+    // Replaced atomically: a test may read the id at any moment to kill the process.
     let (pid, new) = (
         memory.with_file_name("agent.pid"),
         memory.with_file_name("agent.pid.new"),
@@ -17,7 +17,7 @@ pub(crate) fn begin(memory: &Path) {
     std::fs::rename(new, pid).unwrap();
 }
 
-fn seal(path: &Path) {
+fn complete_last_line(path: &Path) {
     let mut options = std::fs::OpenOptions::new();
     let mut file = options.read(true).append(true).open(path).unwrap();
     let mut last = [b'\n'];

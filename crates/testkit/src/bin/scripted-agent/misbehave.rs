@@ -1,4 +1,4 @@
-//! What no agent should do.
+//! Behaviour that no agent should show: floods, malformed lines, stray processes.
 
 use std::io::Write;
 use std::process::{Command, Stdio};
@@ -32,7 +32,7 @@ pub(crate) fn flood_for(session: &str, wait: u64, bytes: usize) {
     }
 }
 
-/// This line so often, or for so long (`500ms`), with a number of its own wherever it says `%n`.
+/// Writes a line N times, or for a duration (`500ms`); each `%n` in it is replaced by a running number.
 pub(crate) fn flood_lines(much: &str, line: &str) {
     let wait = much.strip_suffix("ms").map(|wait| wait.parse().unwrap());
     let end = wait.map(|wait| Instant::now() + Duration::from_millis(wait));
@@ -64,7 +64,7 @@ pub(crate) fn flood_stderr(bytes: usize) {
     }
 }
 
-/// Each in a session of its own, so that no signal to a group reaches it.
+/// Starts each child in its own process session, so that no signal to a process group reaches it.
 pub(crate) fn children(count: usize, seconds: &str) {
     for _ in 0..count {
         let mut child = Command::new("setsid");
@@ -73,7 +73,7 @@ pub(crate) fn children(count: usize, seconds: &str) {
     }
 }
 
-/// Broken in every way a line can be broken.
+/// Lines that are invalid JSON, invalid UTF-8 or invalid JSON-RPC.
 pub(crate) fn garbage() {
     let mut stdout = std::io::stdout().lock();
     let lines: [&[u8]; 7] = [
@@ -91,7 +91,7 @@ pub(crate) fn garbage() {
     let _ = stdout.flush();
 }
 
-/// A line that is not long, and holds so many values.
+/// A short line with `count` JSON values.
 pub(crate) fn wide(session: &str, count: usize) {
     let update = json!({"sessionUpdate": "tool_call", "toolCallId": "wide", "title": "Count", "rawOutput": "%"});
     let params = json!({"sessionId": session, "update": update});
