@@ -164,7 +164,7 @@ test('an agent that fails to start is marked broken and can be reinstalled', asy
   await page.getByRole('button', { name: 'New session in app' }).click();
   await expect(page.getByRole('menuitem', { name: /Codex/ })).toContainText('Did not start last time');
   await page.keyboard.press('Escape');
-  await launch.getByRole('button', { name: 'Install it anew…' }).click();
+  await launch.getByRole('button', { name: 'Reinstall…' }).click();
   await launch.getByRole('button', { name: 'Install', exact: true }).click();
   await expect(tabsOf(page)).toHaveCount(1);
 });

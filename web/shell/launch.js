@@ -206,7 +206,7 @@ export function startLaunch(place, { socket, toasts, palette, agents, askAgents,
         { class: 'launch-actions' },
         again,
         agent?.install !== undefined &&
-          h('button', { class: 'button', type: 'button', onclick: reinstall }, 'Install it anew…'),
+          h('button', { class: 'button', type: 'button', onclick: reinstall }, 'Reinstall…'),
         h('button', { class: 'button', type: 'button', onclick: hide }, 'Close'),
       ),
     );

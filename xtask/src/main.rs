@@ -15,6 +15,7 @@ mod slowest;
 mod steps;
 mod test;
 mod tools;
+mod words;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;

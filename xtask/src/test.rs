@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use crate::agents::{self, Agents};
 use crate::steps::{Steps, command, run as run_command};
-use crate::{guards, root, slowest, target, tools};
+use crate::{guards, root, slowest, target, tools, words};
 
 /// Time budget of a full run from scratch on two idle cores. A longer run prints a warning.
 const BUDGET: Duration = Duration::from_secs(13 * 60);
@@ -181,6 +181,7 @@ fn guards(steps: &Steps) -> anyhow::Result<()> {
 }
 
 fn web(steps: &Steps) -> anyhow::Result<()> {
+    steps.time_in_parallel("words", || words::check().map(|looked_at| (looked_at, ())))?;
     steps.run_in_parallel(
         "JavaScript and CSS style (Biome)",
         tools::npm_tool("biome").args(["check", "--error-on-warnings"]),

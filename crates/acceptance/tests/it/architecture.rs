@@ -63,7 +63,7 @@ fn users_of(text: &str, folder: &str, ending: &str) -> Vec<String> {
 }
 
 /// Each crate with those of ours that it may use.
-const CRATES: [(&str, &[&str]); 15] = [
+const CRATES: [Rule; 15] = [
     ("acceptance", &[]),
     ("agent", &[]),
     (
@@ -126,8 +126,11 @@ fn every_crate_is_in_the_table() {
     }
 }
 
+/// A crate or module with those that it may use.
+type Rule = (&'static str, &'static [&'static str]);
+
 /// Each module of `hub` and `liminal` with the modules beside it that it may use.
-const MODULES: [(&str, &[(&str, &[&str])]); 2] = [
+const MODULES: [(&str, &[Rule]); 2] = [
     (
         "hub",
         &[

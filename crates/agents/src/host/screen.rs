@@ -2,13 +2,13 @@
 
 /// Decodes UTF-8 that arrives in arbitrary chunks. Invalid bytes become U+FFFD.
 #[derive(Default)]
-pub struct Decoder {
+pub(crate) struct Decoder {
     /// An incomplete character at the end of the last chunk.
     begun: Vec<u8>,
 }
 
 impl Decoder {
-    pub fn decode(&mut self, bytes: &[u8]) -> String {
+    pub(crate) fn decode(&mut self, bytes: &[u8]) -> String {
         self.begun.extend_from_slice(bytes);
         let mut text = String::with_capacity(self.begun.len());
         let mut rest = self.begun.as_slice();

@@ -41,7 +41,7 @@ fn process(pid: i32) -> Option<Process> {
 }
 
 /// All descendants of a process that have not ended.
-pub fn descendants(ancestor: Pid) -> Vec<Pid> {
+pub(crate) fn descendants(ancestor: Pid) -> Vec<Pid> {
     let ancestor = ancestor.as_raw_nonzero().get();
     let mut found = with_descendants(&processes(), vec![ancestor], &HashSet::new());
     found.retain(|pid| pid.as_raw_nonzero().get() != ancestor);

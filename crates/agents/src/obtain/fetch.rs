@@ -13,7 +13,7 @@ use super::listing::{LIST_BYTES_MAX, is_https_url};
 const DEADLINE: Duration = Duration::from_secs(30);
 
 /// The text of the list at a URL or in a file. `curl` is the path of that program, if it was found.
-pub async fn fetch(from: &str, curl: Option<&Path>) -> Result<String, String> {
+pub(crate) async fn fetch(from: &str, curl: Option<&Path>) -> Result<String, String> {
     if from.contains("://") {
         if !is_https_url(from) {
             return Err("The list must be an https URL or a file.".to_owned());

@@ -58,7 +58,7 @@ pub enum NotInstalled {
 
 /// The running installations.
 #[derive(Clone, Default)]
-pub struct Installs {
+pub(crate) struct Installs {
     jobs: Arc<Mutex<HashMap<String, Job>>>,
 }
 
@@ -102,7 +102,7 @@ impl Output {
 
 impl Installs {
     /// Starts an installation. If it is already running, its output so far is returned.
-    pub fn begin(
+    pub(crate) fn begin(
         &self,
         cli_type: &str,
         plan: Plan,
@@ -141,18 +141,18 @@ impl Installs {
         Ok(String::new())
     }
 
-    pub fn is_running(&self, cli_type: &str) -> bool {
+    pub(crate) fn is_running(&self, cli_type: &str) -> bool {
         self.lock().contains_key(cli_type)
     }
 
     /// Cancels an installation, if it is running. Its end is reported as `News::Ended`.
-    pub fn cancel(&self, cli_type: &str) {
+    pub(crate) fn cancel(&self, cli_type: &str) {
         if let Some(job) = self.lock().get(cli_type) {
             job.stop.send_replace(true);
         }
     }
 
-    pub fn cancel_all(&self) {
+    pub(crate) fn cancel_all(&self) {
         for job in self.lock().values() {
             job.stop.send_replace(true);
         }

@@ -21,7 +21,7 @@ const SHIPPED: &str = include_str!("shipped.json");
 
 /// A listed agent.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Listed {
+pub(crate) struct Listed {
     pub id: String,
     pub name: String,
     pub about: String,
@@ -88,29 +88,29 @@ impl Source {
 
 impl Listed {
     /// Its id in the catalog.
-    pub fn our_id(&self) -> &str {
+    pub(crate) fn our_id(&self) -> &str {
         our_id(&self.id)
     }
 
-    pub fn node(&self) -> Option<&str> {
+    pub(crate) fn node(&self) -> Option<&str> {
         self.node.as_deref()
     }
 
     /// The arguments it is started with.
-    pub fn args(&self) -> Vec<String> {
+    pub(crate) fn args(&self) -> Vec<String> {
         self.sources
             .first()
             .map_or(vec![], |source| source.args().to_owned())
     }
 
-    pub fn env(&self) -> Vec<(String, String)> {
+    pub(crate) fn env(&self) -> Vec<(String, String)> {
         self.sources
             .first()
             .map_or(vec![], |source| source.env().to_owned())
     }
 
     /// An abbreviation of two letters.
-    pub fn badge(&self) -> String {
+    pub(crate) fn badge(&self) -> String {
         let words = self.name.split([' ', '-']).filter(|word| !word.is_empty());
         let initials: String = words
             .filter_map(|word| word.chars().next())

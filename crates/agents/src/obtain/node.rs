@@ -16,13 +16,13 @@ type Version = (u32, u32);
 
 /// The cached version of Node.
 #[derive(Debug, Default)]
-pub struct Node {
+pub(crate) struct Node {
     seen: Mutex<Option<(Instant, Option<Version>)>>,
 }
 
 impl Node {
     /// Determines the version unless that was done just before. True if the result has changed.
-    pub async fn look(&self, program: Option<&Path>) -> bool {
+    pub(crate) async fn look(&self, program: Option<&Path>) -> bool {
         let known = *self.lock();
         if known.is_some_and(|(at, _)| at.elapsed() < KNOWN_FOR) {
             return false;
@@ -36,7 +36,7 @@ impl Node {
     }
 
     /// A message if the version does not satisfy the range; `None` before the first `look`.
-    pub fn too_old(&self, name: &str, range: &str) -> Option<String> {
+    pub(crate) fn too_old(&self, name: &str, range: &str) -> Option<String> {
         let (_, has) = (*self.lock())?;
         let needs = lowest(range)?;
         let wanted = match needs {

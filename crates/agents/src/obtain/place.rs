@@ -23,7 +23,7 @@ type List = Arc<Vec<Arc<Listed>>>;
 
 /// The list of agents, and those installed in a data directory.
 #[derive(Debug)]
-pub struct AgentStore {
+pub(crate) struct AgentStore {
     data_dir: PathBuf,
     /// The cached list, with the modification time of the file it was read from.
     cached: Mutex<Option<(Option<SystemTime>, List)>>,
@@ -31,7 +31,7 @@ pub struct AgentStore {
 
 /// An installed agent.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Installed {
+pub(crate) struct Installed {
     pub program: PathBuf,
     pub args: Vec<String>,
     pub version: Option<String>,
@@ -40,7 +40,7 @@ pub struct Installed {
 }
 
 impl AgentStore {
-    pub fn new(data_dir: &Path) -> Self {
+    pub(crate) fn new(data_dir: &Path) -> Self {
         Self {
             data_dir: data_dir.to_owned(),
             cached: Mutex::default(),
@@ -48,7 +48,7 @@ impl AgentStore {
     }
 
     /// The shipped list merged with the fetched one.
-    pub fn listed(&self) -> List {
+    pub(crate) fn listed(&self) -> List {
         let path = self.data_dir.join(AGENTS_FILE);
         let stamp = path.metadata().and_then(|file| file.modified()).ok();
         let mut cached = self.cached.lock().unwrap_or_else(PoisonError::into_inner);
@@ -69,7 +69,7 @@ impl AgentStore {
     }
 
     /// The listed agent with this catalog id.
-    pub fn find(&self, cli_type: &str) -> Option<Arc<Listed>> {
+    pub(crate) fn find(&self, cli_type: &str) -> Option<Arc<Listed>> {
         let list = self.listed();
         list.iter()
             .find(|listed| listing::our_id(&listed.id) == cli_type)
@@ -77,7 +77,7 @@ impl AgentStore {
     }
 
     /// Replaces the fetched list by a newer one. Installed agents stay in the list.
-    pub fn replace_list(&self, text: &str) -> Result<Refreshed, String> {
+    pub(crate) fn replace_list(&self, text: &str) -> Result<Refreshed, String> {
         let (mut agents, left_out) = listing::read(text)?;
         for known in self.listed().iter() {
             let gone = agents.iter().all(|agent| agent.id != known.id);
@@ -97,14 +97,14 @@ impl AgentStore {
         })
     }
 
-    pub fn folder(&self, listed: &Listed) -> PathBuf {
+    pub(crate) fn folder(&self, listed: &Listed) -> PathBuf {
         self.data_dir
             .join(AGENTS_FOLDER)
             .join(listing::our_id(&listed.id))
     }
 
     /// How to start the agent, if it is installed.
-    pub fn installed(&self, listed: &Listed) -> Option<Installed> {
+    pub(crate) fn installed(&self, listed: &Listed) -> Option<Installed> {
         let folder = self.folder(listed);
         if !folder.is_dir() || folder.join(UNFINISHED).exists() {
             return None;

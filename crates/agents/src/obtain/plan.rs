@@ -9,7 +9,7 @@ use super::place::{self, AgentStore};
 
 /// The installation of one agent.
 #[derive(Debug, Clone)]
-pub struct Plan {
+pub(crate) struct Plan {
     /// The commands as a user would type them.
     pub shown: String,
     pub(super) folder: PathBuf,
@@ -25,7 +25,7 @@ pub(super) struct Step {
 }
 
 /// The plan for the first source that can be installed on this machine, or which program the first source lacks.
-pub fn plan(
+pub(crate) fn plan(
     listed: &Listed,
     agents: &AgentStore,
     find: &dyn Fn(&str) -> Option<PathBuf>,

@@ -483,7 +483,7 @@ async fn chosen_model_and_persona_survive_a_restart() {
         .await;
     for wrong in [
         set("model", "anthropic/none"),
-        set("persona", "nobody"),
+        set("persona", "unknown"),
         set("colour", "red"),
     ] {
         assert_eq!(

@@ -492,7 +492,7 @@ async fn invalid_messages_are_refused_and_the_agent_keeps_running() {
     }
     agent.notify("nonsense", json!({})).await;
     agent
-        .notify("session/cancel", json!({"sessionId": "nobody"}))
+        .notify("session/cancel", json!({"sessionId": "unknown"}))
         .await;
     agent.write_line("this is no JSON").await;
     let answer = agent.line().await.unwrap();

@@ -31,7 +31,7 @@ fn forged() -> Vec<String> {
         "forged\u{0}.jsonl",
         "forged/../../token",
         "codex:4711f0e9-4711-4711-8711-471147114711",
-        "nobody:forged",
+        "unknown:forged",
         ":forged",
     ]
     .map(str::to_owned)

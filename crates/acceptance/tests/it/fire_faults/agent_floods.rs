@@ -307,7 +307,7 @@ async fn flood_of_messages_that_are_not_kept_slows_nothing() -> Result<()> {
     }));
     let kinds = [
         ("lines that are not JSON", text.clone()),
-        ("text for an unknown session", unknown_session.replace("%s", "nobody")),
+        ("text for an unknown session", unknown_session.replace("%s", "unknown")),
         (
             "an unknown update",
             update(json!({"sessionUpdate": "weather", "text": text})),

@@ -90,7 +90,7 @@ The loop reads **one line** at a time and hands it on before it is whole, so a l
 
 - the first piece has no end
 - the second has no beginning, and is taken for a line of its own
-- nobody counts them
+- the count is wrong
 
 ```rust
 fn next(&mut self) -> Option<String> {
