@@ -72,7 +72,14 @@ const CRATES: [Rule; 15] = [
     ),
     (
         "bench",
-        &["agents", "conversation", "render", "testkit", "wire"],
+        &[
+            "agent",
+            "agents",
+            "conversation",
+            "render",
+            "testkit",
+            "wire",
+        ],
     ),
     ("conversation", &["wire"]),
     ("durable", &[]),
