@@ -127,7 +127,10 @@ export async function startServer(home, env = {}) {
     },
     stop: () => end('SIGTERM'),
     kill: () => end('SIGKILL'),
-    pause: () => void child.kill('SIGSTOP'),
+    pause: () => {
+      child.kill('SIGSTOP');
+      untilStopped(child.pid ?? 0);
+    },
     resume: () => void child.kill('SIGCONT'),
   };
   /** @param {NodeJS.Signals} signal */
@@ -161,6 +164,28 @@ function readyLine(child) {
       else reject(new Error(`not a ready line: ${line}`));
     });
   });
+}
+
+/**
+ * Waits until every thread of a process has stopped. SIGSTOP stops a process only when one of its threads runs again: on
+ * a busy machine another thread may still answer a request.
+ * @param {number} pid
+ */
+function untilStopped(pid) {
+  const tasks = `/proc/${pid}/task`;
+  if (!existsSync(tasks)) return;
+  const runs = (/** @type {string} */ task) => {
+    try {
+      const stat = readFileSync(`${tasks}/${task}/stat`, 'utf8');
+      return stat[stat.lastIndexOf(')') + 2] !== 'T';
+    } catch {
+      return false; // The thread has ended.
+    }
+  };
+  for (let waited = 0; readdirSync(tasks).some(runs); waited += 1) {
+    if (waited > 10_000) throw new Error(`process ${pid} does not stop`);
+    Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 1);
+  }
 }
 
 /** Running processes of the agent that log to this file. @param {string} log @returns {number[]} */
