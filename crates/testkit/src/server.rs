@@ -152,7 +152,7 @@ impl ServerSetup {
     }
 
     /// Starts a server as the unprivileged user `nobody`. Requires root.
-    pub async fn start_as_nobody(&self) -> anyhow::Result<Server> {
+    pub async fn start_unprivileged(&self) -> anyhow::Result<Server> {
         const NOBODY: u32 = 65534;
         // That user must be able to read the program and the home directory, wherever the build directory is.
         let program = self.home.path().join("liminal");

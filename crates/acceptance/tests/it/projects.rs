@@ -304,7 +304,7 @@ async fn unreadable_directory_is_rejected() -> Result<()> {
     let root = std::fs::metadata("/proc/self")?.uid() == 0;
     let server = match root {
         // Root can read every directory, so the server must run as another user.
-        true => setup.start_as_nobody().await?,
+        true => setup.start_unprivileged().await?,
         false => setup.start().await?,
     };
     let error = add(&mut server.connect().await?, &path).await?;
