@@ -332,7 +332,7 @@ export function scenarios(agent) {
     const frame = await open(page, liminal, agent);
     for (const [prompt, sign] of /** @type {const} */ ([
       ['refuse 429', /429/],
-      ['refuse 400', /told to refuse/],
+      ['refuse 400', /told the stand-in model to refuse/],
       ['cut', agent.cutSign],
     ])) {
       await say(page, prompt);
