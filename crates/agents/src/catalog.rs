@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use wire::{AgentReadiness, AgentSummary};
 
-use super::obtain::{AgentStore, Listed, Node, Plan, Refreshed, plan};
+use super::install::{AgentStore, Listed, Node, Plan, Refreshed, plan};
 
 /// One agent of the catalog.
 #[derive(Debug, Clone)]

@@ -11,9 +11,9 @@ use wire::{AgentMemory, AgentReadiness, AgentState, AgentSummary, QuestionAction
 
 use super::agent_session::AgentSession;
 use super::connection::{AgentError, AgentEvent, Connection, Start};
+use super::install::{InstallOutcome, InstallProgress, InstallRefused, Installs, Refreshed, fetch};
 use super::lifecycle::{AgentHandle, Life, Status};
 use super::memory;
-use super::obtain::{Ended, Installs, News, NotInstalled, Refreshed, fetch};
 use super::routes::{Attach, Expected, FromAgent, Inbox, Route, Routed, Routes, dispatch, lock};
 use super::sign_in::{Attempts, Incoming, TYPED_BYTES_MAX};
 use super::start::{AgentSetup, environment, start};
@@ -115,9 +115,9 @@ impl Agents {
     pub fn install(
         &self,
         cli_type: &str,
-        report: impl Fn(News) + Send + Sync + 'static,
-    ) -> Result<String, NotInstalled> {
-        let impossible = |reason: String| Err(NotInstalled::Impossible(reason));
+        report: impl Fn(InstallProgress) + Send + Sync + 'static,
+    ) -> Result<String, InstallRefused> {
+        let impossible = |reason: String| Err(InstallRefused::Impossible(reason));
         let catalog = self.catalog();
         let Some(entry) = catalog.entry(cli_type) else {
             return impossible(format!("There is no agent `{cli_type}` in the list."));
@@ -134,8 +134,9 @@ impl Agents {
         };
         let env = environment(&self.setup.env);
         let kind = lock(&self.kinds).get(cli_type).cloned();
-        let report_and_reset = move |news: News| {
-            if let (News::Ended(Ended::Installed), Some(kind)) = (&news, &kind) {
+        let report_and_reset = move |news: InstallProgress| {
+            if let (InstallProgress::Ended(InstallOutcome::Installed), Some(kind)) = (&news, &kind)
+            {
                 lock(&kind.inner.seen).problem = None;
             }
             report(news);

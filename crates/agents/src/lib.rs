@@ -9,12 +9,12 @@ mod error_reason;
 pub mod from_acp;
 mod gate;
 mod host;
+mod install;
 pub mod keeper;
 mod kinds;
 mod lifecycle;
 mod line_values;
 mod memory;
-mod obtain;
 mod redact;
 mod room;
 mod routes;
@@ -32,10 +32,10 @@ pub use gate::Oddities;
 pub use host::{
     AuditWhat, Auditor, DecidedBy, Host, HostSetup, Refusal, TerminalOutput, would_write,
 };
+pub use install::{InstallOutcome, InstallProgress, InstallRefused, REGISTRY_URL, Refreshed};
 pub use keeper::Keepers;
 pub use kinds::{AgentKind, Agents, refresh};
 pub use lifecycle::{AgentHandle, Backoff, Life, Publish, Status};
-pub use obtain::{Ended, News, NotInstalled, REGISTRY_URL, Refreshed};
 pub use routes::{Attach, FromAgent, Routed};
 pub use start::{AgentSetup, environment, look_at};
 pub use tickets::Ticket;

@@ -3,7 +3,7 @@ use std::sync::Arc;
 
 use wire::ErrorCode;
 
-use agents::{AgentError, NotInstalled};
+use agents::{AgentError, InstallRefused};
 use store::{ChangeError, OpenError};
 
 /// Errors of the hub. Users see the message; clients branch on the code.
@@ -26,7 +26,7 @@ pub enum HubError {
     #[error("No agent is named `{0}`. `liminal doctor` lists the agents.")]
     AgentUnknown(String),
     #[error(transparent)]
-    NotInstalled(#[from] NotInstalled),
+    InstallRefused(#[from] InstallRefused),
     #[error("{0}")]
     NotRefreshed(String),
     #[error("Could not create session: {0}")]
@@ -60,7 +60,7 @@ impl HubError {
             Self::SessionNotFound => ErrorCode::SessionNotFound,
             Self::SessionUnreadable(_) => ErrorCode::StoreUnavailable,
             Self::SessionRefused { code, .. } => *code,
-            Self::AgentUnknown(_) | Self::NotInstalled(_) | Self::NotRefreshed(_) => {
+            Self::AgentUnknown(_) | Self::InstallRefused(_) | Self::NotRefreshed(_) => {
                 ErrorCode::AgentUnavailable
             }
             Self::SessionDuplicate(_) => ErrorCode::AgentProtocolError,

@@ -3,7 +3,7 @@
 use tokio::sync::broadcast;
 use wire::{AgentState, AgentSummary, Project, SessionListItem, SessionState, SignInShown};
 
-use agents::News;
+use agents::InstallProgress;
 
 /// Maximum backlog of a subscriber; one that falls further behind has to fetch the lists again.
 const SUBSCRIBER_BACKLOG_MAX: usize = 1024;
@@ -56,7 +56,7 @@ pub enum What {
     Agents(Vec<AgentSummary>),
     AgentInstall {
         cli_type: String,
-        news: News,
+        news: InstallProgress,
     },
 }
 

@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
-use agents::{AgentKind, AgentSetup, Agents, News, REGISTRY_URL, Refreshed, Traffic};
+use agents::{AgentKind, AgentSetup, Agents, InstallProgress, REGISTRY_URL, Refreshed, Traffic};
 use uuid::Uuid;
 
 use tokio::sync::broadcast;
@@ -207,8 +207,8 @@ impl Hub {
             self.inner.events.clone(),
         );
         let installed = cli_type.to_owned();
-        let report = move |news: News| {
-            let ended = matches!(news, News::Ended(_));
+        let report = move |news: InstallProgress| {
+            let ended = matches!(news, InstallProgress::Ended(_));
             let cli_type = installed.clone();
             if let Some(agents) = agents.upgrade().filter(|_| ended) {
                 events.publish(What::Agents(agents.summaries()), Origin::default());

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use agents::{Ended, News};
+use agents::{InstallOutcome, InstallProgress};
 use hub::{Event, Fed, Origin, SessionEvent, What};
 use wire::{ErrorCode, InstallState, ServerMessage};
 
@@ -70,12 +70,18 @@ pub(super) fn of_event(event: Event, connection: u64) -> Option<ServerMessage> {
     })
 }
 
-fn of_install(cli_type: String, news: News) -> ServerMessage {
+fn of_install(cli_type: String, news: InstallProgress) -> ServerMessage {
     let (state, output, message) = match news {
-        News::Output(output) => (InstallState::Running, output, None),
-        News::Ended(Ended::Installed) => (InstallState::Installed, String::new(), None),
-        News::Ended(Ended::Cancelled) => (InstallState::Cancelled, String::new(), None),
-        News::Ended(Ended::Failed(why)) => (InstallState::Failed, String::new(), Some(why)),
+        InstallProgress::Output(output) => (InstallState::Running, output, None),
+        InstallProgress::Ended(InstallOutcome::Installed) => {
+            (InstallState::Installed, String::new(), None)
+        }
+        InstallProgress::Ended(InstallOutcome::Cancelled) => {
+            (InstallState::Cancelled, String::new(), None)
+        }
+        InstallProgress::Ended(InstallOutcome::Failed(why)) => {
+            (InstallState::Failed, String::new(), Some(why))
+        }
     };
     ServerMessage::AgentInstall {
         cli_type,

@@ -5,7 +5,7 @@
 use std::io::Write as _;
 use std::process::ExitCode;
 
-use agents::{self, Agents, Ended, News};
+use agents::{self, Agents, InstallOutcome, InstallProgress};
 use anyhow::bail;
 use serde_json::{Value, json};
 use store::{DataDir, address_of_server};
@@ -76,10 +76,10 @@ pub(super) async fn install(settings: &Settings, id: &str) -> anyhow::Result<Exi
     let mut stderr = std::io::stderr();
     while let Some(news) = receiver.recv().await {
         match news {
-            News::Output(text) => drop(stderr.write_all(text.as_bytes())),
-            News::Ended(Ended::Installed) => break,
-            News::Ended(Ended::Cancelled) => return Ok(ExitCode::FAILURE),
-            News::Ended(Ended::Failed(why)) => bail!("{why}"),
+            InstallProgress::Output(text) => drop(stderr.write_all(text.as_bytes())),
+            InstallProgress::Ended(InstallOutcome::Installed) => break,
+            InstallProgress::Ended(InstallOutcome::Cancelled) => return Ok(ExitCode::FAILURE),
+            InstallProgress::Ended(InstallOutcome::Failed(why)) => bail!("{why}"),
         }
     }
     let _ = writeln!(stderr, "{id} is installed.");

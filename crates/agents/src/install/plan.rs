@@ -3,9 +3,9 @@
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
+use super::agent_store::{self, AgentStore};
 use super::archive::{self, ARCHIVE_BYTES_MAX};
 use super::listing::{Binary, Listed, Package, Source};
-use super::place::{self, AgentStore};
 
 /// The installation of one agent.
 #[derive(Debug, Clone)]
@@ -79,7 +79,7 @@ fn npm(package: &Package, folder: &Path, find: &dyn Fn(&str) -> Option<PathBuf>)
 fn uv(package: &Package, folder: &Path, find: &dyn Fn(&str) -> Option<PathBuf>) -> Planned {
     let program = find("uv")
         .ok_or("uv was not found. Install it (https://docs.astral.sh/uv/), then try again.")?;
-    let (tools, programs) = place::uv_folders(folder);
+    let (tools, programs) = agent_store::uv_folders(folder);
     let args: Vec<OsString> = vec![
         "tool".into(),
         "install".into(),
@@ -108,7 +108,7 @@ fn download(binary: &Binary, folder: &Path, find: &dyn Fn(&str) -> Option<PathBu
         let why = format!("{name} was not found. Install it, then try again.");
         find(name).ok_or(why)
     };
-    let unpacked = place::unpacked(folder);
+    let unpacked = agent_store::unpacked(folder);
     let unpacker = archive::unpacker(&binary.url);
     let to = match unpacker {
         Some(_) => archive_file(folder),

@@ -14,9 +14,9 @@ use tokio::io::{AsyncRead, AsyncReadExt};
 use tokio::process::Command;
 use tokio::sync::watch;
 
+use super::agent_store;
 use super::archive;
 use super::listing::{Binary, Source};
-use super::place;
 use super::plan::{Plan, Step, archive_file};
 use crate::keeper::Keepers;
 
@@ -32,13 +32,13 @@ const LAST_OUTPUT_DEADLINE: Duration = Duration::from_secs(1);
 
 /// The progress of an installation.
 #[derive(Debug, Clone)]
-pub enum News {
+pub enum InstallProgress {
     Output(String),
-    Ended(Ended),
+    Ended(InstallOutcome),
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Ended {
+pub enum InstallOutcome {
     Installed,
     Cancelled,
     /// The reason, and what the user can do.
@@ -47,7 +47,7 @@ pub enum Ended {
 
 /// Why an installation was not started.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum NotInstalled {
+pub enum InstallRefused {
     #[error("{0}")]
     Impossible(String),
     #[error(
@@ -108,14 +108,14 @@ impl Installs {
         plan: Plan,
         keepers: Keepers,
         env: Vec<(OsString, OsString)>,
-        report: impl Fn(News) + Send + Sync + 'static,
-    ) -> Result<String, NotInstalled> {
+        report: impl Fn(InstallProgress) + Send + Sync + 'static,
+    ) -> Result<String, InstallRefused> {
         let mut jobs = self.lock();
         if let Some(job) = jobs.get(cli_type) {
             return Ok(lock(&job.output).text.clone());
         }
         if jobs.len() >= JOBS_MAX {
-            return Err(NotInstalled::TooMany);
+            return Err(InstallRefused::TooMany);
         }
         let (stop, stopping) = watch::channel(false);
         let output = Arc::default();
@@ -136,7 +136,7 @@ impl Installs {
             };
             let ended = run.carry_out(plan).await;
             installs.lock().remove(&cli_type);
-            report(News::Ended(ended));
+            report(InstallProgress::Ended(ended));
         });
         Ok(String::new())
     }
@@ -145,7 +145,7 @@ impl Installs {
         self.lock().contains_key(cli_type)
     }
 
-    /// Cancels an installation, if it is running. Its end is reported as `News::Ended`.
+    /// Cancels an installation, if it is running. Its end is reported as `InstallProgress::Ended`.
     pub(crate) fn cancel(&self, cli_type: &str) {
         if let Some(job) = self.lock().get(cli_type) {
             job.stop.send_replace(true);
@@ -172,20 +172,20 @@ struct Run<'a> {
     env: Vec<(OsString, OsString)>,
     output: Arc<Mutex<Output>>,
     stopping: watch::Receiver<bool>,
-    report: &'a (dyn Fn(News) + Send + Sync),
+    report: &'a (dyn Fn(InstallProgress) + Send + Sync),
 }
 
 impl Run<'_> {
-    async fn carry_out(&self, plan: Plan) -> Ended {
+    async fn carry_out(&self, plan: Plan) -> InstallOutcome {
         let was_here = plan.folder.exists() && !plan.folder.join(".unfinished").exists();
-        if let Err(error) = place::begin(&plan.folder) {
+        if let Err(error) = agent_store::begin(&plan.folder) {
             let folder = plan.folder.display();
-            return Ended::Failed(format!("{folder} cannot be written: {error}."));
+            return InstallOutcome::Failed(format!("{folder} cannot be written: {error}."));
         }
         let ended = self.steps(&plan).await;
         // A failed update is left as the installer has rolled it back; a failed first installation is removed.
         let tidied = match (&ended, was_here) {
-            (Ended::Installed, _) | (_, true) => place::finish(&plan.folder),
+            (InstallOutcome::Installed, _) | (_, true) => agent_store::finish(&plan.folder),
             (_, false) => std::fs::remove_dir_all(&plan.folder),
         };
         if let Err(error) = tidied {
@@ -196,17 +196,17 @@ impl Run<'_> {
             let from = output.text.len().saturating_sub(CHUNK_BYTES);
             let end = output.text.get(from..).unwrap_or_default().to_owned();
             drop(output);
-            (self.report)(News::Output(end));
+            (self.report)(InstallProgress::Output(end));
         }
         ended
     }
 
-    async fn steps(&self, plan: &Plan) -> Ended {
-        let unpacked = place::unpacked(&plan.folder);
+    async fn steps(&self, plan: &Plan) -> InstallOutcome {
+        let unpacked = agent_store::unpacked(&plan.folder);
         if let Source::Binary(_) = &plan.source {
             let _ = std::fs::remove_dir_all(&unpacked);
             if let Err(error) = std::fs::create_dir_all(&unpacked) {
-                return Ended::Failed(format!(
+                return InstallOutcome::Failed(format!(
                     "{} cannot be written: {error}.",
                     unpacked.display()
                 ));
@@ -214,7 +214,7 @@ impl Run<'_> {
         }
         for (number, step) in plan.steps.iter().enumerate() {
             let ended = self.step(step, &plan.folder).await;
-            if ended != Ended::Installed {
+            if ended != InstallOutcome::Installed {
                 return ended;
             }
             let Source::Binary(binary) = &plan.source else {
@@ -222,13 +222,13 @@ impl Run<'_> {
             };
             let last = number + 1 == plan.steps.len();
             if let Err(reason) = after_step(binary, &plan.folder, number == 0, last).await {
-                return Ended::Failed(format!("The agent was not installed: {reason}."));
+                return InstallOutcome::Failed(format!("The agent was not installed: {reason}."));
             }
         }
-        Ended::Installed
+        InstallOutcome::Installed
     }
 
-    async fn step(&self, step: &Step, folder: &Path) -> Ended {
+    async fn step(&self, step: &Step, folder: &Path) -> InstallOutcome {
         let (keeper, first) = self.keepers.command();
         let spawned = Command::new(keeper)
             .args(first)
@@ -250,7 +250,9 @@ impl Run<'_> {
         let mut keeper = match spawned {
             Ok(child) => self.keepers.take(child),
             Err(error) => {
-                return Ended::Failed(format!("The installer could not be started: {error}."));
+                return InstallOutcome::Failed(format!(
+                    "The installer could not be started: {error}."
+                ));
             }
         };
         let (stdout, stderr) = (keeper.stdout.take(), keeper.stderr.take());
@@ -272,11 +274,11 @@ impl Run<'_> {
             () = async { drop(stopping.wait_for(|stop| *stop).await) } => {
                 keeper.end();
                 let _ = all.await;
-                return Ended::Cancelled;
+                return InstallOutcome::Cancelled;
             }
         };
         match status.and_then(|status| status.code()) {
-            Some(0) => Ended::Installed,
+            Some(0) => InstallOutcome::Installed,
             code => {
                 let program = step
                     .program
@@ -285,7 +287,7 @@ impl Run<'_> {
                     .to_string_lossy();
                 let how = code.map_or("ended".to_owned(), |code| format!("ended with code {code}"));
                 let hint = hint(&lock(&self.output).text);
-                Ended::Failed(format!("{program} {how}. {hint}"))
+                InstallOutcome::Failed(format!("{program} {how}. {hint}"))
             }
         }
     }
@@ -301,7 +303,7 @@ impl Run<'_> {
                 .collect();
             let reported = lock(&self.output).take(&shown);
             if let Some(text) = reported {
-                (self.report)(News::Output(text));
+                (self.report)(InstallProgress::Output(text));
             }
         }
     }
@@ -315,7 +317,7 @@ async fn after_step(
 ) -> Result<(), String> {
     let (binary, folder) = (binary.clone(), folder.to_owned());
     let checking = tokio::task::spawn_blocking(move || {
-        let unpacked = place::unpacked(&folder);
+        let unpacked = agent_store::unpacked(&folder);
         let archive = archive_file(&folder);
         let is_archive = archive::unpacker(&binary.url).is_some();
         if fetched {
