@@ -1,7 +1,7 @@
 //! One agent process and the ACP connection to it.
 //!
 //! The official crate implements the protocol. Its handlers run inside its dispatch loop and only enqueue events,
-//! within the limits of `answers`. Below the crate, `gate` reads the agent's lines: `session/update` goes straight to
+//! within the limits of `answers`. Below the crate, `line_reader` reads the agent's lines: `session/update` goes straight to
 //! the event queue; every other line goes through the crate, and the reader waits until it was dispatched. So all
 //! events leave one queue in wire order, at most one line is inside the crate's unbounded queues, and an agent that
 //! writes faster than its events are processed is slowed down by its own pipe.
@@ -29,7 +29,7 @@ use wire::SignInMethod;
 use super::Launch;
 use super::answers::{Answer, InboundLimiter};
 use super::error_reason;
-use super::gate::{self, LineReader, Oddities};
+use super::line_reader::{self, LineReader, Oddities};
 use super::keeper::{Ender, Keepers, Kept};
 use super::room::BudgetPermit;
 use super::sign_in::Offers;
@@ -385,7 +385,7 @@ async fn run(id: u64, start: Start, events: mpsc::Sender<AgentEvent>, ready: Rea
 
     let (outgoing, to_agent) = lines::channel(OUTGOING_MAX);
     let (limiter, delivered) = InboundLimiter::new();
-    let writing = tokio::spawn(gate::write_lines(
+    let writing = tokio::spawn(line_reader::write_lines(
         stdin,
         to_agent,
         stopping,

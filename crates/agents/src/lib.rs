@@ -7,7 +7,7 @@ mod connection;
 pub mod elicitation;
 mod error_reason;
 pub mod from_acp;
-mod gate;
+mod line_reader;
 mod host;
 mod install;
 pub mod keeper;
@@ -28,7 +28,7 @@ pub use agent_session::{AgentSession, Picture};
 pub use answers::Answer;
 pub use catalog::{AgentEntry, Catalog, Launch};
 pub use connection::{AgentError, AgentEvent, Connection, Start, connect};
-pub use gate::Oddities;
+pub use line_reader::Oddities;
 pub use host::{
     AuditWhat, Auditor, DecidedBy, Host, HostSetup, Refusal, TerminalOutput, would_write,
 };
