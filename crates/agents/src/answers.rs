@@ -11,7 +11,7 @@ use agent_client_protocol::{Agent, UntypedMessage};
 use serde_json::{Value, json};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 
-use super::room::BudgetPermit;
+use super::byte_budget::BudgetPermit;
 use super::tickets::PendingGuard;
 
 /// Maximum pending requests per agent, counted separately for long requests (see `is_long`) and for all others.

@@ -31,7 +31,7 @@ use super::answers::{Answer, InboundLimiter};
 use super::error_reason;
 use super::line_reader::{self, LineReader, Oddities};
 use super::keeper::{Ender, Keepers, Kept};
-use super::room::BudgetPermit;
+use super::byte_budget::BudgetPermit;
 use super::sign_in::Offers;
 use super::stderr_tail::StderrTail;
 use super::tickets::{PendingRequests, Ticket};

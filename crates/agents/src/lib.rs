@@ -16,7 +16,7 @@ mod lifecycle;
 mod line_values;
 mod memory;
 mod redact;
-mod room;
+mod byte_budget;
 mod routes;
 mod sign_in;
 mod start;

@@ -23,7 +23,7 @@ use super::answers::{self, InboundLimiter};
 use super::connection::AgentEvent;
 use super::from_acp;
 use super::line_values::line_values;
-use super::room::{BudgetPermit, ByteBudget};
+use super::byte_budget::{BudgetPermit, ByteBudget};
 use super::wire_tap::WireTap;
 use conversation::Update;
 

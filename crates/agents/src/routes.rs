@@ -17,7 +17,7 @@ use super::agent_session::AgentSession;
 use super::answers::Answer;
 use super::connection::{AgentError, AgentEvent};
 use super::elicitation;
-use super::room::BudgetPermit;
+use super::byte_budget::BudgetPermit;
 use super::sign_in::{Attempts, Incoming};
 use super::tickets::Ticket;
 use conversation::Update;
