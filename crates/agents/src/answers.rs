@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 
 use super::byte_budget::BudgetPermit;
-use super::tickets::PendingGuard;
+use super::pending_requests::PendingGuard;
 
 /// Maximum pending requests per agent, counted separately for long requests (see `is_long`) and for all others.
 const OPEN_MAX: usize = 256;

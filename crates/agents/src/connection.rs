@@ -34,7 +34,7 @@ use super::keeper::{Ender, Keepers, Kept};
 use super::byte_budget::BudgetPermit;
 use super::sign_in::Offers;
 use super::stderr_tail::StderrTail;
-use super::tickets::{PendingRequests, Ticket};
+use super::pending_requests::{PendingRequests, Ticket};
 use super::wire_tap::WireTap;
 use conversation::Update;
 

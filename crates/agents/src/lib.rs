@@ -21,7 +21,7 @@ mod routes;
 mod sign_in;
 mod start;
 mod stderr_tail;
-mod tickets;
+mod pending_requests;
 mod wire_tap;
 
 pub use agent_session::{AgentSession, Picture};
@@ -38,5 +38,5 @@ pub use kinds::{AgentKind, Agents, refresh};
 pub use lifecycle::{AgentHandle, Backoff, Life, Publish, Status};
 pub use routes::{Attach, FromAgent, Routed};
 pub use start::{AgentSetup, environment, look_at};
-pub use tickets::Ticket;
+pub use pending_requests::Ticket;
 pub use wire_tap::{Traffic, WireTap};

@@ -19,7 +19,7 @@ use super::connection::{AgentError, AgentEvent};
 use super::elicitation;
 use super::byte_budget::BudgetPermit;
 use super::sign_in::{Attempts, Incoming};
-use super::tickets::Ticket;
+use super::pending_requests::Ticket;
 use conversation::Update;
 
 /// An event of a session's agent, with its connection. The session ignores events of connections it no longer uses.
