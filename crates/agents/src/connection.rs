@@ -1,10 +1,10 @@
 //! One agent process and the ACP connection to it.
 //!
 //! The official crate implements the protocol. Its handlers run inside its dispatch loop and only enqueue events,
-//! within the limits of `answers`. Below the crate, `line_reader` reads the agent's lines: `session/update` goes straight to
-//! the event queue; every other line goes through the crate, and the reader waits until it was dispatched. So all
-//! events leave one queue in wire order, at most one line is inside the crate's unbounded queues, and an agent that
-//! writes faster than its events are processed is slowed down by its own pipe.
+//! within the limits of `inbound_limiter`. Below the crate, `line_reader` reads the agent's lines: `session/update`
+//! goes straight to the event queue; every other line goes through the crate, and the reader waits until it was
+//! dispatched. So all events leave one queue in wire order, at most one line is inside the crate's unbounded queues,
+//! and an agent that writes faster than its events are processed is slowed down by its own pipe.
 //!
 //! Invariant: each ticket is answered exactly once, also when the process ends unexpectedly.
 
@@ -27,14 +27,14 @@ use tokio::sync::{mpsc, oneshot, watch};
 use wire::SignInMethod;
 
 use super::Launch;
-use super::answers::{Answer, InboundLimiter};
-use super::error_reason;
-use super::line_reader::{self, LineReader, Oddities};
-use super::keeper::{Ender, Keepers, Kept};
 use super::byte_budget::BudgetPermit;
+use super::error_reason;
+use super::inbound_limiter::{Answer, InboundLimiter};
+use super::keeper::{Ender, Keepers, Kept};
+use super::line_reader::{self, LineReader, Oddities};
+use super::pending_requests::{PendingRequests, Ticket};
 use super::sign_in::Offers;
 use super::stderr_tail::StderrTail;
-use super::pending_requests::{PendingRequests, Ticket};
 use super::wire_tap::WireTap;
 use conversation::Update;
 

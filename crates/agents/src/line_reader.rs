@@ -19,11 +19,11 @@ use tokio::process::{ChildStdin, ChildStdout};
 use tokio::sync::{mpsc, watch};
 use wire::TrafficSide;
 
-use super::answers::{self, InboundLimiter};
+use super::byte_budget::{BudgetPermit, ByteBudget};
 use super::connection::AgentEvent;
 use super::from_acp;
+use super::inbound_limiter::{self, InboundLimiter};
 use super::line_values::line_values;
-use super::byte_budget::{BudgetPermit, ByteBudget};
 use super::wire_tap::WireTap;
 use conversation::Update;
 
@@ -361,7 +361,7 @@ pub(super) async fn write_lines(
         };
         let Some(mut line) = line else { return };
         loop {
-            let mark = answers::mark(&line);
+            let mark = inbound_limiter::mark(&line);
             let written = async {
                 if mark.is_some() {
                     return stdin.flush().await;

@@ -14,12 +14,12 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
 
 use super::agent_session::AgentSession;
-use super::answers::Answer;
+use super::byte_budget::BudgetPermit;
 use super::connection::{AgentError, AgentEvent};
 use super::elicitation;
-use super::byte_budget::BudgetPermit;
-use super::sign_in::{Attempts, Incoming};
+use super::inbound_limiter::Answer;
 use super::pending_requests::Ticket;
+use super::sign_in::{Attempts, Incoming};
 use conversation::Update;
 
 /// An event of a session's agent, with its connection. The session ignores events of connections it no longer uses.

@@ -17,10 +17,10 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::sync::{mpsc, watch};
 use wire::{Ask, QuestionAction, QuestionOutcome, SignInKind, SignInMethod, SignInShown};
 
-use super::answers::Answer;
 use super::connection::{AgentError, Start};
 use super::elicitation::{self, Asked};
 use super::host::Decoder;
+use super::inbound_limiter::Answer;
 use super::routes::lock;
 
 /// Maximum sign-in methods of one agent.
