@@ -2,6 +2,7 @@
 //!
 //! Standard output carries only the ready line or a command's result; logs and errors go to standard error.
 
+mod admission;
 mod allocator;
 mod assets;
 mod browser;
@@ -9,7 +10,6 @@ mod cli;
 mod client;
 mod config;
 mod doctor;
-mod door;
 mod gateway;
 mod guests;
 mod http;

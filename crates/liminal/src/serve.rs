@@ -14,8 +14,8 @@ use tokio::io::AsyncReadExt;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::Semaphore;
 
+use crate::admission::Admission;
 use crate::config::{Settings, Source, StallAction};
-use crate::door::Admission;
 use crate::guests::OpenConnections;
 use crate::http::{self, App, Listening};
 use crate::token::{CurrentToken, Token};

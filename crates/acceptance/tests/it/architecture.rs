@@ -166,11 +166,11 @@ const MODULES: [(&str, &[Rule]); 2] = [
             ("client", &["cli", "config", "serve", "terminal", "token"]),
             ("config", &["cli"]),
             ("doctor", &["client", "config", "serve", "token"]),
-            ("door", &["token"]),
+            ("admission", &["token"]),
             (
                 "gateway",
                 &[
-                    "door",
+                    "admission",
                     "guests",
                     "http",
                     "pace",
@@ -182,7 +182,7 @@ const MODULES: [(&str, &[Rule]); 2] = [
             ),
             (
                 "http",
-                &["assets", "browser", "door", "gateway", "pace", "stop"],
+                &["assets", "browser", "admission", "gateway", "pace", "stop"],
             ),
             ("log", &["terminal"]),
             (
@@ -190,7 +190,7 @@ const MODULES: [(&str, &[Rule]); 2] = [
                 &[
                     "browser",
                     "config",
-                    "door",
+                    "admission",
                     "gateway",
                     "guests",
                     "http",

@@ -31,7 +31,7 @@ use wire::gateway::{Auth, Frame, Problem, Request};
 use self::events::Events;
 use self::follow::Caller;
 pub(crate) use self::reference::{reference, schema};
-use crate::door::{Admission, Refusal};
+use crate::admission::{Admission, Refusal};
 use crate::guests::OpenConnections;
 use crate::http::ReceiveLimit;
 use crate::pace::TokenBucket;

@@ -23,8 +23,8 @@ use axum::{Extension, Json, Router};
 use serde::Deserialize;
 use store::{NotTaken, PICTURE_BYTES_MAX};
 
+use crate::admission::{Admission, Refusal};
 use crate::browser::ConnectionOptions;
-use crate::door::{Admission, Refusal};
 use crate::{assets, browser, gateway};
 
 pub(crate) use allowance::ReceiveLimit;
