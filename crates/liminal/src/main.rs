@@ -15,13 +15,13 @@ mod guests;
 mod http;
 mod log;
 mod open_browser;
-mod pace;
 mod serve;
 mod socket;
 mod stop;
 mod strict_json;
 mod terminal;
 mod token;
+mod token_bucket;
 
 use std::env::VarError::NotUnicode;
 use std::process::ExitCode;

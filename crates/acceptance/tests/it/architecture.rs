@@ -155,7 +155,7 @@ const MODULES: [(&str, &[Rule]); 2] = [
                 &[
                     "guests",
                     "http",
-                    "pace",
+                    "token_bucket",
                     "socket",
                     "stop",
                     "strict_json",
@@ -173,7 +173,7 @@ const MODULES: [(&str, &[Rule]); 2] = [
                     "admission",
                     "guests",
                     "http",
-                    "pace",
+                    "token_bucket",
                     "socket",
                     "stop",
                     "strict_json",
@@ -182,7 +182,14 @@ const MODULES: [(&str, &[Rule]); 2] = [
             ),
             (
                 "http",
-                &["assets", "browser", "admission", "gateway", "pace", "stop"],
+                &[
+                    "assets",
+                    "browser",
+                    "admission",
+                    "gateway",
+                    "token_bucket",
+                    "stop",
+                ],
             ),
             ("log", &["terminal"]),
             (

@@ -31,10 +31,10 @@ use wire::{ClientFrame, ClientMessage, ErrorCode, PermissionPolicy, ServerMessag
 
 use crate::guests::OpenConnections;
 use crate::http::ReceiveLimit;
-use crate::pace::TokenBucket;
 use crate::socket::{self, GOING_AWAY, NOT_ADMITTED, TOO_SLOW};
 use crate::stop::StopSignal;
 use crate::token::CurrentToken;
+use crate::token_bucket::TokenBucket;
 
 /// Maximum pending requests of one connection; at the limit, no further ones are read.
 const REQUESTS_MAX: usize = 16;

@@ -34,11 +34,11 @@ pub(crate) use self::reference::{reference, schema};
 use crate::admission::{Admission, Refusal};
 use crate::guests::OpenConnections;
 use crate::http::ReceiveLimit;
-use crate::pace::TokenBucket;
 use crate::socket::{self, GOING_AWAY, NOT_ADMITTED, NOT_TEXT, TOO_SLOW};
 use crate::stop::StopSignal;
 use crate::strict_json;
 use crate::token::{CurrentToken, Token};
+use crate::token_bucket::TokenBucket;
 
 /// Maximum concurrent unauthenticated connections.
 pub(crate) const UNAUTHENTICATED_MAX: usize = 16;

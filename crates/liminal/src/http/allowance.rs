@@ -16,7 +16,7 @@ use tokio::net::TcpStream;
 use tokio::sync::Notify;
 use tokio::time::Sleep;
 
-use crate::pace::TokenBucket;
+use crate::token_bucket::TokenBucket;
 
 /// Bytes per second, and burst, at which a throttled socket is read. A message has at most 1 MiB; few have more than
 /// 1 KiB.
