@@ -16,8 +16,8 @@ use tokio::sync::Semaphore;
 
 use crate::admission::Admission;
 use crate::config::{Settings, Source, StallAction};
-use crate::guests::OpenConnections;
 use crate::http::{self, App, Listening};
+use crate::open_connections::OpenConnections;
 use crate::token::{CurrentToken, Token};
 use crate::{browser, gateway, open_browser, stop};
 

@@ -153,7 +153,7 @@ const MODULES: [(&str, &[Rule]); 2] = [
             (
                 "browser",
                 &[
-                    "guests",
+                    "open_connections",
                     "http",
                     "token_bucket",
                     "socket",
@@ -171,7 +171,7 @@ const MODULES: [(&str, &[Rule]); 2] = [
                 "gateway",
                 &[
                     "admission",
-                    "guests",
+                    "open_connections",
                     "http",
                     "token_bucket",
                     "socket",
@@ -199,7 +199,7 @@ const MODULES: [(&str, &[Rule]); 2] = [
                     "config",
                     "admission",
                     "gateway",
-                    "guests",
+                    "open_connections",
                     "http",
                     "open_browser",
                     "stop",

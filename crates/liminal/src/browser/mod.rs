@@ -29,8 +29,8 @@ use tokio::sync::broadcast::error::RecvError;
 use tokio::task::{self, JoinError, JoinSet};
 use wire::{ClientFrame, ClientMessage, ErrorCode, PermissionPolicy, ServerMessage};
 
-use crate::guests::OpenConnections;
 use crate::http::ReceiveLimit;
+use crate::open_connections::OpenConnections;
 use crate::socket::{self, GOING_AWAY, NOT_ADMITTED, TOO_SLOW};
 use crate::stop::StopSignal;
 use crate::token::CurrentToken;
