@@ -19,7 +19,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::error::Elapsed;
 
-use super::allowance::{LimitedStream, ReceiveLimit};
+use super::receive_limit::{LimitedStream, ReceiveLimit};
 use crate::stop::StopSignal;
 
 /// Maximum concurrent HTTP connections. A WebSocket no longer counts after its upgrade.

@@ -1,9 +1,9 @@
 //! The HTTP routes of both listeners, with admission before and security headers after each.
 
-mod allowance;
 mod body;
 mod headers;
 mod listen;
+mod receive_limit;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -27,9 +27,9 @@ use crate::admission::{Admission, Refusal};
 use crate::browser::ConnectionOptions;
 use crate::{assets, browser, gateway};
 
-pub(crate) use allowance::ReceiveLimit;
 pub(crate) use headers::{Hashes, content_security_policy, portlet_security_policy};
 pub(crate) use listen::{Listening, listen};
+pub(crate) use receive_limit::ReceiveLimit;
 
 /// Maximum size of a login request: the client is not authenticated yet.
 const LOGIN_BODY_MAX: usize = 4096;
