@@ -312,7 +312,11 @@ pub(crate) fn write_types() -> anyhow::Result<()> {
         "--test",
         "it",
     ]);
-    run_command(reference.arg("gateway::doors::").env("UPDATE_DOCS", "1"))
+    run_command(
+        reference
+            .arg("gateway::admission::")
+            .env("UPDATE_DOCS", "1"),
+    )
 }
 
 fn collect_tests(folder: &Path, files: &mut Vec<String>) -> anyhow::Result<()> {

@@ -7,18 +7,18 @@ use std::time::Duration;
 use anyhow::{Context, Result, ensure};
 use testkit::{not_run, times};
 
-use crate::fire_faults::story::Story;
-use crate::fire_faults::trap;
+use crate::fire_faults::strace;
+use crate::fire_faults::workday::Workday;
 
-/// Maximum duration of the story, far longer than it takes even with retries of delayed writes.
-const STORY: Duration = Duration::from_secs(60);
+/// Maximum duration of the workday, far longer than it takes even with retries of delayed writes.
+const WORKDAY: Duration = Duration::from_secs(60);
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn error_at_any_file_changing_call_is_survived_and_reported() -> Result<()> {
-    if let Some(why) = trap::missing() {
+    if let Some(why) = strace::missing() {
         return not_run(why);
     }
-    let calls = Story::rehearsed().await?;
+    let calls = Workday::rehearsed().await?;
     let faults: Vec<String> = calls
         .iter()
         .flat_map(|(call, number)| {
@@ -32,23 +32,23 @@ async fn error_at_any_file_changing_call_is_survived_and_reported() -> Result<()
     let step = faults.len().div_ceil(times(12, faults.len()));
     let (mut hit, mut refused) = (0, 0);
     for fault in faults.iter().step_by(step) {
-        let mut story = Story::prepare().await?;
-        let trap = story.trap();
+        let mut workday = Workday::prepare().await?;
+        let strace = workday.strace();
         // The server may fail to start; then it has reported why.
-        if let Ok(server) = story.setup.start_by(&trap.by(fault)).await {
-            let done = tokio::time::timeout(STORY, story.happens(&server)).await;
-            done.context("the story did not finish in time")
+        if let Ok(server) = workday.setup.start_by(&strace.by(fault)).await {
+            let done = tokio::time::timeout(WORKDAY, workday.happens(&server)).await;
+            done.context("the workday did not finish in time")
                 .flatten()
                 .with_context(|| fault.clone())?;
-            story.is_audited().await.with_context(|| fault.clone())?;
+            workday.is_audited().await.with_context(|| fault.clone())?;
             server.signal("KILL").await?;
         }
-        let log = trap.log()?;
+        let log = strace.log()?;
         hit += usize::from(log.iter().any(|line| line.contains("(INJECTED)")));
-        refused += usize::from(!story.shown.refused.is_empty());
+        refused += usize::from(!workday.shown.refused.is_empty());
         assert_no_data_is_trusted_after_a_failed_sync(&log)
             .with_context(|| format!("{fault}\n{}", log.join("\n")))?;
-        story.is_restored().await.with_context(|| fault.clone())?;
+        workday.is_restored().await.with_context(|| fault.clone())?;
     }
     let all = faults.iter().step_by(step).count();
     eprintln!("{hit} of {all} faults were injected, {refused} were reported");

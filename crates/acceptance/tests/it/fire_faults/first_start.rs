@@ -3,19 +3,19 @@
 use anyhow::{Context, Result, ensure};
 use testkit::{Person, ServerSetup, not_run, times};
 
-use crate::fire_faults::remains::Remains;
+use crate::fire_faults::data_check::DataCheck;
 use crate::fire_faults::setup;
-use crate::fire_faults::trap::{self, Trap};
+use crate::fire_faults::strace::{self, Strace};
 
 /// The file-changing calls of a first start without faults.
 async fn rehearsed() -> Result<Vec<(String, usize)>> {
     let mut calls = vec![];
     for writes in [true, false] {
         let setup = setup()?;
-        let trap = Trap::on(&setup, vec![]);
-        let server = setup.start_by(&trap.watching(writes)).await?;
+        let strace = Strace::on(&setup, vec![]);
+        let server = setup.start_by(&strace.watching(writes)).await?;
         server.signal("KILL").await?;
-        calls.extend(trap.seen(writes)?);
+        calls.extend(strace.seen(writes)?);
     }
     ensure!(calls.len() > 5, "too few calls were recorded: {calls:?}");
     Ok(calls)
@@ -23,7 +23,7 @@ async fn rehearsed() -> Result<Vec<(String, usize)>> {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn first_start_killed_or_failing_at_any_call_spoils_nothing() -> Result<()> {
-    if let Some(why) = trap::missing() {
+    if let Some(why) = strace::missing() {
         return not_run(why);
     }
     let calls = rehearsed().await?;
@@ -38,8 +38,8 @@ async fn first_start_killed_or_failing_at_any_call_spoils_nothing() -> Result<()
     let (mut hit, mut failed) = (0, 0);
     for fault in faults.iter().step_by(step) {
         let setup = setup()?;
-        let trap = Trap::on(&setup, vec![]);
-        match setup.start_by(&trap.by(fault)).await {
+        let strace = Strace::on(&setup, vec![]);
+        match setup.start_by(&strace.by(fault)).await {
             Ok(server) => drop(server.signal("KILL").await?),
             Err(why) => {
                 failed += 1;
@@ -49,7 +49,7 @@ async fn first_start_killed_or_failing_at_any_call_spoils_nothing() -> Result<()
                 ensure!(killed || reported.len() > 60, "{fault}: {reported}");
             }
         }
-        let log = trap.log()?.concat();
+        let log = strace.log()?.concat();
         hit += usize::from(log.contains("(INJECTED)") || log.contains("killed by SIGKILL"));
         assert_next_start_works(&setup)
             .await
@@ -68,7 +68,7 @@ async fn assert_next_start_works(setup: &ServerSetup) -> Result<()> {
     let mut talk = person.begin().await?;
     person.turn(&mut talk, "say hello").await?;
     server.signal("TERM").await?;
-    Remains::default().can_be_read(&setup.data_dir())?;
+    DataCheck::default().can_be_read(&setup.data_dir())?;
     let server = setup.start().await?;
     let mut person = Person::at(&server, &folder).await?;
     let now = person.open(&talk.session_id).await?;

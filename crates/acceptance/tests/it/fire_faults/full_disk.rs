@@ -7,7 +7,7 @@ use testkit::{Conversation, Person, Server, ServerSetup, not_run};
 
 use crate::fire_faults::setup;
 use crate::fire_faults::small_disk::SmallDisk;
-use crate::fire_faults::story::send_image;
+use crate::fire_faults::workday::send_image;
 
 async fn on_a_small_disk() -> Result<Option<(ServerSetup, SmallDisk, Server)>> {
     let setup = setup()?;

@@ -6,10 +6,10 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, ensure};
 use testkit::{Conversation, Person, Server, ServerSetup, not_run, times};
 
-use crate::fire_faults::remains::{self, Moment, Remains};
+use crate::fire_faults::data_check::{self, DataCheck, Moment};
 use crate::fire_faults::setup;
-use crate::fire_faults::story::Story;
-use crate::fire_faults::trap;
+use crate::fire_faults::strace;
+use crate::fire_faults::workday::Workday;
 
 /// Maximum time to restart and show a session again.
 const RECOVERY: Duration = Duration::from_secs(2);
@@ -46,7 +46,7 @@ fn copy(from: &Path, to: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Counts of the kills of a lane, by the moment they hit.
+/// Counts of the kills of a run, by the moment they hit.
 #[derive(Debug, Default)]
 struct KillCounts {
     slowest: Duration,
@@ -56,40 +56,40 @@ struct KillCounts {
     torn: usize,
 }
 
-/// One of several parallel lanes: kills the server repeatedly, at any moment of a turn and after its end.
-struct Lane {
+/// One of several parallel runs: kills the server repeatedly, at any moment of a turn and after its end.
+struct KilledSession {
     setup: ServerSetup,
     folder: String,
     random: u64,
     /// The last state of each session that a window was shown.
     shown: Vec<Conversation>,
-    remains: Remains,
+    data_check: DataCheck,
     counts: KillCounts,
 }
 
-impl Lane {
+impl KilledSession {
     async fn run(kills: u64, seed: u64) -> Result<KillCounts> {
         let setup = setup()?;
-        let mut lane = Self {
+        let mut run = Self {
             folder: setup.folder("app")?,
             setup,
             random: seed,
             shown: vec![],
-            remains: Remains::default(),
+            data_check: DataCheck::default(),
             counts: KillCounts::default(),
         };
-        let whole = lane.whole_turn().await?;
+        let whole = run.whole_turn().await?;
         for round in 0..kills {
-            let ended = lane.round(round, whole).await;
+            let ended = run.round(round, whole).await;
             ended.with_context(|| format!("seed {seed}, round {round}"))?;
         }
         // Check the last session and every session before it.
-        let (_server, mut person) = lane.start_again().await?;
-        for shown in &lane.shown {
+        let (_server, mut person) = run.start_again().await?;
+        for shown in &run.shown {
             shown.is_kept_in(&person.open(&shown.session_id).await?)?;
         }
-        lane.counts.torn = lane.remains.torn();
-        Ok(lane.counts)
+        run.counts.torn = run.data_check.torn();
+        Ok(run.counts)
     }
 
     /// Duration of an undisturbed turn.
@@ -133,8 +133,8 @@ impl Lane {
         person.drain(talk).await?;
         killed.await??;
         let dir = self.setup.data_dir();
-        self.remains.can_be_read(&dir)?;
-        match remains::moment(&dir)? {
+        self.data_check.can_be_read(&dir)?;
+        match data_check::moment(&dir)? {
             Moment::DuringTurn => self.counts.during_turn += 1,
             Moment::AtTurnEnd => self.counts.at_turn_end += 1,
             Moment::AfterTurn => self.counts.after_turn += 1,
@@ -165,7 +165,7 @@ impl Lane {
             "a turn is still running after the server was killed"
         );
         *shown = now;
-        self.remains.can_be_read(&self.setup.data_dir())?;
+        self.data_check.can_be_read(&self.setup.data_dir())?;
         Ok((server, person))
     }
 
@@ -192,14 +192,14 @@ fn is_text_complete(seen: &Conversation) -> bool {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn thousand_kills_at_any_moment_lose_nothing_that_was_shown() -> Result<()> {
-    let lanes = times(2, 1) as u64;
-    let kills = times(100, 1000) as u64 / lanes;
-    let lanes: Vec<_> = (1..=lanes)
-        .map(|seed| tokio::spawn(Lane::run(kills, seed)))
+    let runs = times(2, 1) as u64;
+    let kills = times(100, 1000) as u64 / runs;
+    let runs: Vec<_> = (1..=runs)
+        .map(|seed| tokio::spawn(KilledSession::run(kills, seed)))
         .collect();
     let mut all = KillCounts::default();
-    for lane in lanes {
-        let counts = lane.await??;
+    for run in runs {
+        let counts = run.await??;
         all.slowest = all.slowest.max(counts.slowest);
         all.during_turn += counts.during_turn;
         all.at_turn_end += counts.at_turn_end;
@@ -219,20 +219,20 @@ async fn thousand_kills_at_any_moment_lose_nothing_that_was_shown() -> Result<()
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn kill_before_each_file_changing_call_loses_nothing_that_was_shown() -> Result<()> {
-    if let Some(why) = trap::missing() {
+    if let Some(why) = strace::missing() {
         return not_run(why);
     }
-    let calls = Story::rehearsed().await?;
+    let calls = Workday::rehearsed().await?;
     let step = calls.len().div_ceil(times(10, calls.len()));
     let mut slowest = Duration::ZERO;
     let mut hit = 0;
     for (call, number) in calls.iter().step_by(step) {
         let fault = format!("{call}:signal=KILL:when={number}");
-        let mut story = Story::prepare().await?;
-        let by = story.trap().by(&fault);
+        let mut workday = Workday::prepare().await?;
+        let by = workday.strace().by(&fault);
         // The server may be killed before it is ready.
-        if let Ok(server) = story.setup.start_by(&by).await {
-            let done = story.happens(&server).await;
+        if let Ok(server) = workday.setup.start_by(&by).await {
+            let done = workday.happens(&server).await;
             match done {
                 Err(_) => drop(server.ended().await?),
                 Ok(()) => drop(server.signal("KILL").await?),
@@ -241,7 +241,7 @@ async fn kill_before_each_file_changing_call_loses_nothing_that_was_shown() -> R
         } else {
             hit += 1;
         }
-        let took = story.is_restored().await.with_context(|| fault.clone())?;
+        let took = workday.is_restored().await.with_context(|| fault.clone())?;
         slowest = slowest.max(took);
     }
     eprintln!("{} calls, {hit} of them with a kill", calls.len());

@@ -9,15 +9,15 @@
 
 mod agent_floods;
 mod agents;
-mod crowds;
+mod data_check;
 mod disk;
 mod first_start;
 mod full_disk;
 mod kills;
-mod remains;
+mod scale;
 mod small_disk;
-mod story;
-mod trap;
+mod strace;
+mod workday;
 
 use anyhow::Result;
 use testkit::ServerSetup;

@@ -1,7 +1,7 @@
 //! Tests of the gateway, the WebSocket API for programs.
 
+mod admission;
 mod chat;
-mod doors;
 mod every_method;
 mod hostile;
 mod sessions;

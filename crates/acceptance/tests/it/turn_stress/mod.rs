@@ -11,9 +11,9 @@
 )]
 
 mod checks;
-mod lane;
+mod environment;
 mod random;
-mod world;
+mod session_run;
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -23,41 +23,45 @@ use anyhow::{Result, ensure};
 use testkit::times;
 
 use self::checks::Faults;
-use self::lane::Lane;
-use self::world::World;
+use self::environment::Environment;
+use self::session_run::SessionRun;
 
 pub(crate) const SESSIONS: u64 = 20;
 pub(crate) const TURNS: usize = 30;
 /// Timeout of a run, far longer than it takes on a busy machine.
 const HANG_GUARD: Duration = Duration::from_secs(240);
 
-/// One run: all lanes to their end, then a last kill and a comparison with the data on disk.
+/// Runs all sessions to their end, then a last kill and a comparison with the data on disk.
 async fn run(seed: u64) -> Result<Faults> {
-    let world = Arc::new(World::start(seed).await?);
-    let lanes = (1..=SESSIONS).map(|number| tokio::spawn(Lane::run(world.clone(), number)));
-    let lanes: Vec<_> = lanes.collect();
+    let environment = Arc::new(Environment::start(seed).await?);
+    let runs =
+        (1..=SESSIONS).map(|number| tokio::spawn(SessionRun::run(environment.clone(), number)));
+    let runs: Vec<_> = runs.collect();
     let chaos = tokio::spawn({
-        let world = world.clone();
-        async move { world.kill_repeatedly().await }
+        let environment = environment.clone();
+        async move { environment.kill_repeatedly().await }
     });
     let mut faults = Faults::default();
     let mut ended = vec![];
-    for lane in lanes {
-        let (lane, found) = lane.await??;
+    for run in runs {
+        let (run, found) = run.await??;
         faults.add(found);
-        ended.push(lane);
+        ended.push(run);
     }
-    world.over.store(true, Ordering::Relaxed);
+    environment.over.store(true, Ordering::Relaxed);
     chaos.await??;
-    world.kill_server().await?;
+    environment.kill_server().await?;
     let mut late = 0;
-    for lane in ended {
+    for run in ended {
         let mut found = Faults::default();
-        lane.compare_with_disk(&world, &mut found).await?;
-        late += lane.late();
+        run.compare_with_disk(&environment, &mut found).await?;
+        late += run.late();
         faults.add(found);
     }
-    eprintln!("seed {seed}: {}, {late} late updates kept", world.summary());
+    eprintln!(
+        "seed {seed}: {}, {late} late updates kept",
+        environment.summary()
+    );
     ensure!(late > 0, "no late update was kept");
     Ok(faults)
 }

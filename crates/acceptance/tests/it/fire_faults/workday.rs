@@ -6,14 +6,14 @@ use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
 use testkit::{Conversation, HANG_GUARD, HttpResponse, Person, Server, ServerSetup};
 
-use crate::fire_faults::remains::Remains;
-use crate::fire_faults::trap::Trap;
+use crate::fire_faults::data_check::DataCheck;
+use crate::fire_faults::strace::Strace;
 
 const IMAGE: &str = "GIF89a";
 const ASKS: &str = "permission p1 Look\npermission p2 Look\nsay four";
 
-/// The sessions of the story, and what a window was shown of them.
-pub(crate) struct Story {
+/// The sessions of the workday, and what a window was shown of them.
+pub(crate) struct Workday {
     pub(crate) setup: ServerSetup,
     folder: String,
     other_folder: String,
@@ -42,7 +42,7 @@ pub(crate) struct Shown {
     unsent: Vec<String>,
 }
 
-impl Story {
+impl Workday {
     /// Creates three sessions without any fault.
     pub(crate) async fn prepare() -> Result<Self> {
         let setup = crate::fire_faults::setup()?;
@@ -72,23 +72,23 @@ impl Story {
         })
     }
 
-    /// The file-changing calls of the story without faults.
+    /// The file-changing calls of the workday without faults.
     pub(crate) async fn rehearsed() -> Result<Vec<(String, usize)>> {
         let mut calls = vec![];
         for writes in [true, false] {
-            let mut story = Self::prepare().await?;
-            let trap = story.trap();
-            let server = story.setup.start_by(&trap.watching(writes)).await?;
-            story.happens(&server).await?;
+            let mut workday = Self::prepare().await?;
+            let strace = workday.strace();
+            let server = workday.setup.start_by(&strace.watching(writes)).await?;
+            workday.happens(&server).await?;
             server.signal("KILL").await?;
-            calls.extend(trap.seen(writes)?);
+            calls.extend(strace.seen(writes)?);
         }
         ensure!(calls.len() > 20, "too few calls were recorded: {calls:?}");
         Ok(calls)
     }
 
-    /// A trap on all files the story writes to, except those of the session it creates, whose name is not known yet.
-    pub(crate) fn trap(&self) -> Trap {
+    /// Traces all files the workday writes to, except those of the session it creates, whose name is not known yet.
+    pub(crate) fn strace(&self) -> Strace {
         let dir = self.setup.data_dir();
         let sessions = dir.join("sessions");
         let mut paths = vec![dir, sessions.clone()];
@@ -97,10 +97,10 @@ impl Story {
                 paths.push(sessions.join(format!("{key}.{end}")));
             }
         }
-        Trap::on(&self.setup, paths)
+        Strace::on(&self.setup, paths)
     }
 
-    /// Runs the story to its end or until the server dies.
+    /// Runs the workday to its end or until the server dies.
     pub(crate) async fn happens(&mut self, server: &Server) -> Result<()> {
         let mut socket = server.connect().await?;
         let add = json!({"type": "project:add", "path": self.other_folder});
@@ -264,7 +264,7 @@ impl Story {
             added <= 1 && (added == 1 || !self.shown.added),
             "{projects:?}"
         );
-        Remains::default().can_be_read(&self.setup.data_dir())?;
+        DataCheck::default().can_be_read(&self.setup.data_dir())?;
         self.main = now;
         person.turn(&mut self.main, "say after").await?;
         let last = self.main.said();

@@ -68,7 +68,7 @@ fn stop_sequences() -> Vec<Vec<Action>> {
 }
 
 /// A server with every kind of process that runs under a keeper: agent, terminal command, sign-in, installer.
-struct World {
+struct Environment {
     setup: ServerSetup,
     server: Server,
     /// Sleep duration that identifies the processes of this server.
@@ -77,7 +77,7 @@ struct World {
     conversation: Conversation,
 }
 
-impl World {
+impl Environment {
     async fn new(number: usize) -> Result<Self> {
         let seconds = format!("97{number}.{}", std::process::id());
         let agent = testkit::scripted_agent()?.display().to_string();
@@ -112,7 +112,7 @@ impl World {
         let script = format!("linger {seconds}\nchildren 3 {seconds}\nterminal t {escaping}");
         person.send(&conversation, &script).await?;
 
-        let world = Self {
+        let environment = Self {
             setup,
             server,
             seconds,
@@ -120,13 +120,13 @@ impl World {
             conversation,
         };
         let all = async {
-            while world.sleepers() < SLEEPERS {
+            while environment.sleepers() < SLEEPERS {
                 tokio::time::sleep(Duration::from_millis(5)).await;
             }
         };
         let waited = tokio::time::timeout(HANG_GUARD, all).await;
-        waited.with_context(|| format!("{} sleepers", world.sleepers()))?;
-        Ok(world)
+        waited.with_context(|| format!("{} sleepers", environment.sleepers()))?;
+        Ok(environment)
     }
 
     fn sleepers(&self) -> usize {
@@ -238,9 +238,9 @@ async fn run_cases(cases: Vec<Vec<Action>>, first: usize) -> Result<()> {
         running.spawn(async move {
             let _slot = slots.acquire_owned().await?;
             let case = async {
-                let world = World::new(first + number).await?;
-                world.carry_out(&actions)?;
-                world.end(&actions).await
+                let environment = Environment::new(first + number).await?;
+                environment.carry_out(&actions)?;
+                environment.end(&actions).await
             };
             case.await.with_context(|| format!("{actions:?}"))
         });
@@ -265,16 +265,16 @@ async fn stopped_keepers_and_agents_leave_no_process() -> Result<()> {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn agent_whose_keeper_was_killed_is_replaced_and_leaves_no_process() -> Result<()> {
-    let mut world = World::new(300).await?;
-    world.carry_out(&[Action::Kill(Target::Keepers)])?;
+    let mut environment = Environment::new(300).await?;
+    environment.carry_out(&[Action::Kill(Target::Keepers)])?;
     let gone = async {
-        while world.sleepers() > 0 {
+        while environment.sleepers() > 0 {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
     };
     let waited = tokio::time::timeout(HANG_GUARD, gone).await;
-    waited.with_context(|| format!("{} sleepers", world.sleepers()))?;
-    let (person, conversation) = (&mut world.person, &mut world.conversation);
+    waited.with_context(|| format!("{} sleepers", environment.sleepers()))?;
+    let (person, conversation) = (&mut environment.person, &mut environment.conversation);
     person.until_turns(conversation, 1).await?;
     person.turn(conversation, "say I am back").await?;
     ensure!(
@@ -283,13 +283,13 @@ async fn agent_whose_keeper_was_killed_is_replaced_and_leaves_no_process() -> Re
             .iter()
             .any(|line| line.contains("I am back"))
     );
-    world.end(&[]).await
+    environment.end(&[]).await
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn agent_pipe_held_by_another_process_does_not_delay_its_end() -> Result<()> {
-    let mut world = World::new(301).await?;
-    let agents = world.pids(Target::Agents);
+    let mut environment = Environment::new(301).await?;
+    let agents = environment.pids(Target::Agents);
     let pipes = |agent: &u32| {
         let open = |number: u8| {
             let path = format!("/proc/{agent}/fd/{number}");
@@ -303,29 +303,32 @@ async fn agent_pipe_held_by_another_process_does_not_delay_its_end() -> Result<(
     };
     let held: Vec<_> = agents.iter().filter_map(pipes).collect();
     ensure!(!held.is_empty());
-    world.carry_out(&[Action::Kill(Target::Keepers)])?;
-    let (person, conversation) = (&mut world.person, &mut world.conversation);
+    environment.carry_out(&[Action::Kill(Target::Keepers)])?;
+    let (person, conversation) = (&mut environment.person, &mut environment.conversation);
     person.until_turns(conversation, 1).await?;
     person.turn(conversation, "say I am back").await?;
-    world.end(&[]).await?;
+    environment.end(&[]).await?;
     drop(held);
     Ok(())
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn second_signal_ends_the_server_and_stopped_processes_at_once() -> Result<()> {
-    let mut world = World::new(302).await?;
-    world.carry_out(&[Action::Stop(Target::Keepers), Action::Stop(Target::Agents)])?;
-    let below = world.below();
+    let mut environment = Environment::new(302).await?;
+    environment.carry_out(&[Action::Stop(Target::Keepers), Action::Stop(Target::Agents)])?;
+    let below = environment.below();
     let term = || {
         let mut kill = std::process::Command::new("kill");
-        kill.args(["-TERM", &world.server.id().to_string()])
+        kill.args(["-TERM", &environment.server.id().to_string()])
             .status()
     };
     term()?;
-    world.person.drain(&mut world.conversation).await?;
+    environment
+        .person
+        .drain(&mut environment.conversation)
+        .await?;
     term()?;
-    let ended = world.server.ended().await?;
+    let ended = environment.server.ended().await?;
     assert_eq!(ended.status.code(), Some(130), "{ended:?}");
-    ensure_no_process_left(&world.seconds, &below)
+    ensure_no_process_left(&environment.seconds, &below)
 }

@@ -352,14 +352,14 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-struct World {
+struct Environment {
     setup: ServerSetup,
     server: Option<Server>,
     windows: [(Person, Conversation); 2],
     sent: u64,
 }
 
-impl World {
+impl Environment {
     async fn new() -> Result<Self> {
         let (setup, server, first, conversation) = one().await?;
         let mut second = Person::at(&server, &setup.folder("app")?).await?;
@@ -523,14 +523,14 @@ fn random_failures_leave_both_windows_and_the_disk_with_one_transcript() -> Resu
     });
     let result = runner.run(&prop::collection::vec(step(), 4..14), |steps| {
         let run = async {
-            let mut world = World::new().await?;
+            let mut environment = Environment::new().await?;
             for step in &steps {
-                world
+                environment
                     .apply(step)
                     .await
                     .with_context(|| format!("{step:?}"))?;
             }
-            world.settle().await
+            environment.settle().await
         };
         let ended = runtime.block_on(async { tokio::time::timeout(HANG_GUARD * 4, run).await });
         match ended {

@@ -40,13 +40,13 @@ pub(crate) fn missing() -> Option<&'static str> {
 }
 
 /// Traces a server's changes to files: writes to `paths`, and all other file-changing calls.
-pub(crate) struct Trap {
+pub(crate) struct Strace {
     paths: Vec<PathBuf>,
     log: PathBuf,
 }
 
-impl Trap {
-    /// A trap on the files at the top of the data directory and on `paths`.
+impl Strace {
+    /// Traces the files at the top of the data directory and on `paths`.
     pub(crate) fn on(setup: &ServerSetup, mut paths: Vec<PathBuf>) -> Self {
         let dir = setup.data_dir();
         for name in [

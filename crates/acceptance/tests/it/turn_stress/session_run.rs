@@ -11,14 +11,14 @@ use testkit::{Conversation, Person, count_turns};
 
 use crate::turn_stress::TURNS;
 use crate::turn_stress::checks::{self, Faults, check, mark};
+use crate::turn_stress::environment::Environment;
 use crate::turn_stress::random::Random;
-use crate::turn_stress::world::World;
 
 /// Maximum time without a message while turns have not ended, longer than a kill and a restart take.
 const SILENCE: Duration = Duration::from_secs(20);
 
-pub(crate) struct Lane {
-    world: Arc<World>,
+pub(crate) struct SessionRun {
+    environment: Arc<Environment>,
     number: u64,
     random: Random,
     person: Person,
@@ -32,19 +32,19 @@ pub(crate) struct Lane {
     faults: Faults,
 }
 
-impl Lane {
-    pub(crate) async fn run(world: Arc<World>, number: u64) -> Result<(Self, Faults)> {
-        let mut person = world.connect().await?;
+impl SessionRun {
+    pub(crate) async fn run(environment: Arc<Environment>, number: u64) -> Result<(Self, Faults)> {
+        let mut person = environment.connect().await?;
         // The server may be killed before it answers.
         let talk = loop {
             match person.begin().await {
                 Ok(talk) => break talk,
-                Err(_) => person = world.connect().await?,
+                Err(_) => person = environment.connect().await?,
             }
         };
-        let mut lane = Self {
-            random: Random::new(world.seed * 1000 + number),
-            world,
+        let mut run = Self {
+            random: Random::new(environment.seed * 1000 + number),
+            environment,
             number,
             person,
             talk,
@@ -53,15 +53,15 @@ impl Lane {
             counted: 0,
             faults: Faults::default(),
         };
-        while lane.sent.len() < TURNS {
-            if let Err(error) = lane.some_turns().await {
-                let what = format!("session {number}: {error:#} {}", lane.talk.info);
-                lane.faults.found("turn that never ends", what);
+        while run.sent.len() < TURNS {
+            if let Err(error) = run.some_turns().await {
+                let what = format!("session {number}: {error:#} {}", run.talk.info);
+                run.faults.found("turn that never ends", what);
                 break;
             }
         }
-        let faults = std::mem::take(&mut lane.faults);
-        Ok((lane, faults))
+        let faults = std::mem::take(&mut run.faults);
+        Ok((run, faults))
     }
 
     async fn some_turns(&mut self) -> Result<()> {
@@ -145,7 +145,7 @@ impl Lane {
             seen.entries.iter().any(talks) || has_ended(seen, &id)
         })
         .await?;
-        self.world.cancels.fetch_add(1, Ordering::Relaxed);
+        self.environment.cancels.fetch_add(1, Ordering::Relaxed);
         self.ask("session:cancel").await;
         Ok(())
     }
@@ -199,7 +199,7 @@ impl Lane {
             self.ask("session:queue-resume").await;
         }
         if info["attachment"] == "attaching" && self.random.one_in(2) {
-            self.world.retries.fetch_add(1, Ordering::Relaxed);
+            self.environment.retries.fetch_add(1, Ordering::Relaxed);
             self.ask("session:attach").await;
         }
     }
@@ -217,14 +217,14 @@ impl Lane {
         let turns = count_turns(&self.talk);
         let more = turns.saturating_sub(self.counted);
         self.counted += more;
-        self.world.ended.fetch_add(more, Ordering::Relaxed);
+        self.environment.ended.fetch_add(more, Ordering::Relaxed);
     }
 
     /// Reconnects, checks that everything shown is still there, and resends messages that were not accepted.
     async fn reconnect(&mut self) -> Result<()> {
         let shown = self.talk.clone();
         loop {
-            self.person = self.world.connect().await?;
+            self.person = self.environment.connect().await?;
             // The new server may be killed as well.
             if self.person.resume(&mut self.talk).await.is_ok() {
                 break;
@@ -250,8 +250,12 @@ impl Lane {
     }
 
     /// Checks that a new server has everything that this window was shown, and that the session is valid.
-    pub(crate) async fn compare_with_disk(&self, world: &World, faults: &mut Faults) -> Result<()> {
-        let mut person = world.connect().await?;
+    pub(crate) async fn compare_with_disk(
+        &self,
+        environment: &Environment,
+        faults: &mut Faults,
+    ) -> Result<()> {
+        let mut person = environment.connect().await?;
         let on_disk = person.open(&self.talk.session_id).await?;
         if let Err(lost) = self.talk.is_kept_in(&on_disk) {
             faults.found("lost text", lost.to_string());

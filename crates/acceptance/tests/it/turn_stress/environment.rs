@@ -16,7 +16,7 @@ const TURNS_PER_KILL: u64 = 50;
 /// Every fifth kill hits the server instead of the agent.
 const KILLS_PER_SERVER_KILL: u64 = 5;
 
-pub(crate) struct World {
+pub(crate) struct Environment {
     setup: ServerSetup,
     folder: String,
     pub(crate) seed: u64,
@@ -37,7 +37,7 @@ struct Killed {
     servers: usize,
 }
 
-impl World {
+impl Environment {
     pub(crate) async fn start(seed: u64) -> Result<Self> {
         let script = match seed % 3 {
             0 => "no-resume slow-load:10",

@@ -9,7 +9,7 @@ use testkit::files_in;
 
 /// State carried from kill to kill for one data directory.
 #[derive(Default)]
-pub(crate) struct Remains {
+pub(crate) struct DataCheck {
     /// Last lines torn by a kill. They stay in the file, completed with a newline, and are the only unreadable lines.
     torn: HashSet<Vec<u8>>,
 }
@@ -25,7 +25,7 @@ pub(crate) enum Moment {
     AfterTurn,
 }
 
-impl Remains {
+impl DataCheck {
     /// Fails unless every line of every file can be read, except last lines torn by this kill or an earlier one.
     pub(crate) fn can_be_read(&mut self, dir: &Path) -> Result<()> {
         let mut set_aside = 0;
