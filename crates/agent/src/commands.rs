@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use crate::history::Entry;
 use crate::tools;
 use crate::turn::{Stop, Turn};
-use crate::voice::Outcome;
+use crate::turn_output::Outcome;
 
 /// A slash command as announced to the client.
 pub(crate) struct Offered {
@@ -156,17 +156,17 @@ fn plan(rest: &str) -> PlanChange {
 pub(crate) async fn run(turn: &mut Turn, command: Command) -> Result<(), Stop> {
     match command {
         Command::Tour => tour(turn).await,
-        Command::Help => turn.voice.stream_text(&help(turn)).await,
+        Command::Help => turn.output.stream_text(&help(turn)).await,
         Command::Tool(name, input) => {
             let outcome = tools::run(turn, name, input).await?;
             let reply = summary(name, &outcome);
-            turn.voice.stream_text(&reply).await
+            turn.output.stream_text(&reply).await
         }
         Command::Plan(change) => change_plan(turn, change).await,
         Command::InvalidUsage(usage) => {
             let reply =
                 format!("This command needs arguments, for example:\n\n```\n{usage}\n```\n");
-            turn.voice.stream_text(&reply).await
+            turn.output.stream_text(&reply).await
         }
     }
 }
@@ -196,7 +196,7 @@ fn counted(count: usize, noun: &str) -> String {
 }
 
 async fn change_plan(turn: &mut Turn, change: PlanChange) -> Result<(), Stop> {
-    let current = turn.voice.history.records.iter().rev();
+    let current = turn.output.history.records.iter().rev();
     let mut entries = current
         .into_iter()
         .find_map(|record| match &record.entry {
@@ -210,7 +210,7 @@ async fn change_plan(turn: &mut Turn, change: PlanChange) -> Result<(), Stop> {
     let reply = match change {
         PlanChange::Show if entries.is_empty() => {
             let reply = "There is no plan yet. Create one with its steps, separated by semicolons:\n\n```\n/plan Read the code; Write a test; Fix the bug\n```\n";
-            return turn.voice.stream_text(reply).await;
+            return turn.output.stream_text(reply).await;
         }
         PlanChange::Show => "This is the plan.".to_owned(),
         PlanChange::Set(steps) => {
@@ -230,7 +230,7 @@ async fn change_plan(turn: &mut Turn, change: PlanChange) -> Result<(), Stop> {
                         "There is no step {number}: the plan has {}.",
                         counted(count, "step")
                     );
-                    return turn.voice.stream_text(&reply).await;
+                    return turn.output.stream_text(&reply).await;
                 }
             }
             match entries
@@ -243,8 +243,8 @@ async fn change_plan(turn: &mut Turn, change: PlanChange) -> Result<(), Stop> {
             }
         }
     };
-    turn.voice.show_plan(entries).await?;
-    turn.voice.stream_text(&reply).await
+    turn.output.show_plan(entries).await?;
+    turn.output.stream_text(&reply).await
 }
 
 fn entry(content: impl Into<String>, status: acp::PlanEntryStatus) -> acp::PlanEntry {
@@ -253,7 +253,7 @@ fn entry(content: impl Into<String>, status: acp::PlanEntryStatus) -> acp::PlanE
 
 /// Answers a prompt that is not a command while no model is configured.
 pub(crate) async fn answer_without_model(turn: &mut Turn, text: &str) -> Result<(), Stop> {
-    if turn.voice.history.turns() > 0 {
+    if turn.output.history.turns() > 0 {
         let unknown = match text.split_whitespace().next() {
             Some(word) if word.starts_with('/') => format!("I do not know `{word}`. "),
             _ => String::new(),
@@ -262,17 +262,17 @@ pub(crate) async fn answer_without_model(turn: &mut Turn, text: &str) -> Result<
             "{unknown}I have no language model, so I only understand commands: {}.\n\n`/help` explains how to configure one.",
             names()
         );
-        return turn.voice.stream_text(&reply).await;
+        return turn.output.stream_text(&reply).await;
     }
     let hello = "**Hello!** I am the agent that comes with Liminal Builder. Let me look at your project first.\n";
-    turn.voice.stream_text(hello).await?;
+    turn.output.stream_text(hello).await?;
     let outcome = tools::run(turn, "list_files", json!({ "depth": 1 })).await?;
     let reply = format!(
         "{}\n\nI have no language model yet, so I cannot answer questions. These commands work already:\n\n{}\n\n{MODEL_HELP}\n",
         describe_project(turn, &outcome),
         command_list()
     );
-    turn.voice.stream_text(&reply).await
+    turn.output.stream_text(&reply).await
 }
 
 fn describe_project(turn: &Turn, listed: &Outcome) -> String {
@@ -359,22 +359,22 @@ async fn tour(turn: &mut Turn) -> Result<(), Stop> {
             .map(|(place, name)| entry(*name, status(place)))
             .collect::<Vec<_>>()
     };
-    let voice = &mut turn.voice;
-    voice
+    let output = &mut turn.output;
+    output
         .stream_text("The tour has three steps, and two of them need your approval. First, the files of the project:\n")
         .await?;
-    voice.show_plan(steps(0)).await?;
+    output.show_plan(steps(0)).await?;
     let listed = tools::run(turn, "list_files", json!({ "depth": 2 })).await?;
     let reply = format!(
         "{}\n\nNext, a file change. You see the diff before it is written:\n",
         describe_project(turn, &listed)
     );
-    turn.voice.show_plan(steps(1)).await?;
-    turn.voice.stream_text(&reply).await?;
+    turn.output.show_plan(steps(1)).await?;
+    turn.output.stream_text(&reply).await?;
     let note = json!({ "path": TOUR_FILE, "old_text": "", "new_text": TOUR_NOTE });
     let written = tools::run(turn, "edit_file", note).await?;
-    turn.voice.show_plan(steps(2)).await?;
-    turn.voice
+    turn.output.show_plan(steps(2)).await?;
+    turn.output
         .stream_text("Last, a command, which you can reject as well:\n")
         .await?;
     let command = match turn.roots.cwd().join(".git").exists() {
@@ -382,7 +382,7 @@ async fn tour(turn: &mut Turn) -> Result<(), Stop> {
         false => "ls",
     };
     let ran = tools::run(turn, "run_command", json!({ "command": command })).await?;
-    turn.voice.show_plan(steps(3)).await?;
+    turn.output.show_plan(steps(3)).await?;
     let note = match written.ok {
         true => format!("The note is in `{TOUR_FILE}`; delete it whenever you like."),
         false => "The note was not written, so your project is unchanged.".to_owned(),
@@ -392,7 +392,7 @@ async fn tour(turn: &mut Turn) -> Result<(), Stop> {
         false => "The command was rejected or failed.",
     };
     let reply = format!("{note} {ran} That was the tour; `/help` lists all commands.\n");
-    turn.voice.stream_text(&reply).await
+    turn.output.stream_text(&reply).await
 }
 
 #[cfg(test)]

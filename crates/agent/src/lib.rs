@@ -4,7 +4,7 @@
 //! if the environment configures one, and offers slash commands without one.
 //!
 //! Path of a prompt: `acp` receives it, `registry` finds its session, and `turn` runs it through
-//! `commands` or `model`, which use `tools`. `voice` appends each update to the session's history
+//! `commands` or `model`, which use `tools`. `turn_output` appends each update to the session's history
 //! (`store`, `history`) before it sends the update.
 
 mod acp;
@@ -13,14 +13,14 @@ mod commands;
 mod history;
 mod model;
 mod personas;
-mod places;
 mod registry;
 mod session_id;
 mod settings;
 mod store;
 mod tools;
 mod turn;
-mod voice;
+mod turn_output;
+mod working_directories;
 
 use std::sync::Arc;
 use std::time::Duration;

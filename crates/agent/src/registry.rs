@@ -11,9 +11,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use jiff::{Span, Timestamp};
 
 use crate::cancel::Cancel;
-use crate::places::WorkingDirectories;
 use crate::session_id::{SessionId, SessionIdError};
 use crate::store::{Hold, META_VERSION, Meta, Mode, State, Store, StoreError};
+use crate::working_directories::WorkingDirectories;
 
 /// Maximum open sessions, since each one uses a file descriptor.
 const OPEN_MAX: usize = 256;

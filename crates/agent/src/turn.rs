@@ -15,7 +15,7 @@ use crate::session_id::SessionId;
 use crate::settings::Settings;
 use crate::store::{Meta, State, StoreError};
 use crate::tools::Roots;
-use crate::voice::Voice;
+use crate::turn_output::TurnOutput;
 
 const TITLE_CHARS_MAX: usize = 60;
 
@@ -34,7 +34,7 @@ pub(crate) struct Turn {
     pub(crate) session: Arc<Session>,
     pub(crate) meta: Meta,
     pub(crate) roots: Roots,
-    pub(crate) voice: Voice,
+    pub(crate) output: TurnOutput,
 }
 
 /// Reason that ends a turn early.
@@ -93,8 +93,8 @@ pub(crate) async fn run(
         Err(Stop::Store(_) | Stop::Model(_)) => (TurnEnd::Failed, "failed"),
     };
     // Failing to write or send the end does not change how the turn ended.
-    let _ = turn.voice.abandon(why).await;
-    if let Err(error) = turn.voice.end(end) {
+    let _ = turn.output.abandon(why).await;
+    if let Err(error) = turn.output.end(end) {
         tracing::warn!(session = %turn.session.id, %error, "could not write the end of the turn to the history");
     }
     match ended {
@@ -113,8 +113,8 @@ async fn begin(
         let (id, store) = (start.session.id, start.registry.store().clone());
         let writer = store.open_history(id)?;
         let history = store.read_history(id)?;
-        let mut voice = Voice::new(start.link, writer, history);
-        voice.record_prompt(&prompt)?;
+        let mut output = TurnOutput::new(start.link, writer, history);
+        output.record_prompt(&prompt)?;
         let untitled = start.session.meta().title.is_none();
         let meta = start.registry.change(&start.session, |meta| {
             meta.state = State::Active;
@@ -130,7 +130,7 @@ async fn begin(
             session: start.session,
             meta,
             roots,
-            voice,
+            output,
         };
         Ok::<_, StoreError>((turn, prompt, untitled))
     });
@@ -140,7 +140,7 @@ async fn begin(
     };
     if let Some(title) = turn.meta.title.clone().filter(|_| untitled) {
         let update = acp::SessionInfoUpdate::new().title(title);
-        turn.voice
+        turn.output
             .send_unrecorded(acp::SessionUpdate::SessionInfoUpdate(update))
             .await?;
     }

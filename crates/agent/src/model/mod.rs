@@ -45,14 +45,14 @@ pub(crate) async fn converse(
 ) -> Result<acp::StopReason, Stop> {
     let system = context::system(persona, turn.roots.cwd(), turn.meta.mode);
     for _ in 0..ROUNDS_MAX {
-        let messages = context::messages(&turn.voice.history, model.context_tokens());
+        let messages = context::messages(&turn.output.history, model.context_tokens());
         let request = ChatRequest::new(messages)
             .with_system(system.clone())
             .with_tools(context::tools());
         let reply = ask_with_retries(turn, model, request).await?;
         if let Some(tokens) = reply.tokens {
             let usage = acp::UsageUpdate::new(tokens, model.context_tokens());
-            turn.voice
+            turn.output
                 .send_unrecorded(acp::SessionUpdate::UsageUpdate(usage))
                 .await?;
         }
@@ -85,7 +85,7 @@ async fn ask_with_retries(
         };
         attempt += 1;
         let note = format!("{error} Retrying in {} s.\n", wait.as_secs());
-        turn.voice.send_thought(&note).await?;
+        turn.output.send_thought(&note).await?;
         tokio::time::sleep(wait).await;
     }
 }
@@ -110,11 +110,11 @@ async fn ask(
         match event.map_err(model_error)? {
             ChatStreamEvent::Chunk(chunk) if !chunk.content.is_empty() => {
                 *sent_any = true;
-                turn.voice.send_text(&chunk.content).await?;
+                turn.output.send_text(&chunk.content).await?;
             }
             ChatStreamEvent::ReasoningChunk(chunk) if !chunk.content.is_empty() => {
                 *sent_any = true;
-                turn.voice.send_thought(&chunk.content).await?;
+                turn.output.send_thought(&chunk.content).await?;
             }
             ChatStreamEvent::End(end) => {
                 let usage = end.captured_usage.as_ref();

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use super::{Offered, begin, mark_in_progress, permission, read_file, schema};
 use crate::turn::{Stop, Turn};
-use crate::voice::Outcome;
+use crate::turn_output::Outcome;
 
 pub(super) const NAME: &str = "edit_file";
 
@@ -45,7 +45,7 @@ pub(super) async fn run(turn: &mut Turn, input: Value) -> Result<Outcome, Stop> 
         Ok(change) => change,
         Err(reason) => {
             let outcome = Outcome::failed(reason);
-            turn.voice.end_call(&outcome, true).await?;
+            turn.output.end_call(&outcome, true).await?;
             return Ok(outcome);
         }
     };
@@ -53,7 +53,7 @@ pub(super) async fn run(turn: &mut Turn, input: Value) -> Result<Outcome, Stop> 
     let fields = acp::ToolCallUpdateFields::new()
         .content(vec![acp::ToolCallContent::Diff(diff)])
         .locations(vec![acp::ToolCallLocation::new(change.path.clone())]);
-    turn.voice.change_call(fields).await?;
+    turn.output.change_call(fields).await?;
     let outcome = match permission(turn, NAME).await? {
         Some(refused) => refused,
         None => {
@@ -64,7 +64,7 @@ pub(super) async fn run(turn: &mut Turn, input: Value) -> Result<Outcome, Stop> 
             }
         }
     };
-    turn.voice.end_call(&outcome, false).await?;
+    turn.output.end_call(&outcome, false).await?;
     Ok(outcome)
 }
 
@@ -100,7 +100,7 @@ fn replace_once(old: Option<&str>, old_text: &str, new_text: String) -> Result<S
 
 async fn write(turn: &Turn, change: Change) -> Result<String, String> {
     let name = turn.roots.relative_to_cwd(&change.path);
-    let link = &turn.voice.link;
+    let link = &turn.output.link;
     if link.capabilities.fs.write_text_file {
         let request = acp::WriteTextFileRequest::new(link.acp_session(), change.path, change.new);
         let answer: Result<acp::WriteTextFileResponse, _> =

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use super::{Offered, begin, mark_in_progress, schema};
 use crate::turn::{Stop, Turn};
-use crate::voice::Outcome;
+use crate::turn_output::Outcome;
 
 pub(super) const NAME: &str = "list_files";
 const ENTRIES_MAX: usize = 400;
@@ -59,7 +59,7 @@ pub(super) async fn run(turn: &mut Turn, input: Value) -> Result<Outcome, Stop> 
         )),
         Err(reason) => Outcome::failed(reason),
     };
-    turn.voice.end_call(&outcome, true).await?;
+    turn.output.end_call(&outcome, true).await?;
     Ok(outcome)
 }
 

@@ -19,7 +19,7 @@ use serde_json::{Value, json};
 
 use crate::store::Mode;
 use crate::turn::{Stop, Turn};
-use crate::voice::Outcome;
+use crate::turn_output::Outcome;
 
 /// A tool as described to the model.
 pub(crate) struct Offered {
@@ -66,7 +66,7 @@ async fn begin<T: DeserializeOwned>(
 ) -> Result<Result<T, Outcome>, Stop> {
     match serde_json::from_value::<T>(input.clone()) {
         Ok(parsed) => {
-            turn.voice
+            turn.output
                 .begin_call(name, title(&parsed), kind, input)
                 .await?;
             Ok(Ok(parsed))
@@ -86,10 +86,10 @@ async fn refuse(
     input: Value,
     outcome: &Outcome,
 ) -> Result<(), Stop> {
-    turn.voice
+    turn.output
         .begin_call(name, name.to_owned(), kind, input)
         .await?;
-    turn.voice.end_call(outcome, true).await
+    turn.output.end_call(outcome, true).await
 }
 
 /// Marks the tool call as in progress, with the file it works on.
@@ -98,7 +98,7 @@ async fn mark_in_progress(turn: &mut Turn, path: Option<&std::path::Path>) -> Re
     if let Some(path) = path {
         fields = fields.locations(vec![acp::ToolCallLocation::new(path)]);
     }
-    turn.voice.change_call(fields).await
+    turn.output.change_call(fields).await
 }
 
 const ALLOW_ONCE: &str = "allow_once";
@@ -118,7 +118,7 @@ async fn permission(turn: &mut Turn, tool: &str) -> Result<Option<Outcome>, Stop
         Mode::Ask if turn.session.allows(tool) => return Ok(None),
         Mode::Ask => {}
     }
-    let Some(call) = turn.voice.open_call().cloned() else {
+    let Some(call) = turn.output.open_call().cloned() else {
         return Ok(Some(Outcome::failed("There is no tool call to approve.")));
     };
     let option = |id: &str, name: &str, kind| acp::PermissionOption::new(id.to_owned(), name, kind);
@@ -131,7 +131,7 @@ async fn permission(turn: &mut Turn, tool: &str) -> Result<Option<Outcome>, Stop
         ),
         option(REJECT_ONCE, "Reject", acp::PermissionOptionKind::RejectOnce),
     ];
-    let link = &turn.voice.link;
+    let link = &turn.output.link;
     // The request repeats the whole tool call, because some clients show nothing else.
     let fields = acp::ToolCallUpdateFields::new()
         .title(call.title)

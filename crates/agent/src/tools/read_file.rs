@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use super::{Offered, begin, mark_in_progress, schema};
 use crate::turn::{Stop, Turn};
-use crate::voice::Outcome;
+use crate::turn_output::Outcome;
 
 pub(super) const NAME: &str = "read_file";
 const LINES_MAX: u32 = 2_000;
@@ -57,7 +57,7 @@ pub(super) async fn run(turn: &mut Turn, input: Value) -> Result<Outcome, Stop> 
         }
         Err(reason) => Outcome::failed(reason),
     };
-    turn.voice.end_call(&outcome, true).await?;
+    turn.output.end_call(&outcome, true).await?;
     Ok(outcome)
 }
 
@@ -67,7 +67,7 @@ pub(super) async fn text_of(
     path: PathBuf,
     lines: Option<(u32, u32)>,
 ) -> Result<String, String> {
-    let link = &turn.voice.link;
+    let link = &turn.output.link;
     if link.capabilities.fs.read_text_file {
         let mut request = acp::ReadTextFileRequest::new(link.acp_session(), path);
         if let Some((line, limit)) = lines {

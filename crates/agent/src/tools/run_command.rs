@@ -12,7 +12,7 @@ use tokio::time::{Instant, MissedTickBehavior};
 
 use super::{Offered, begin, mark_in_progress, permission, schema};
 use crate::turn::{Stop, Turn};
-use crate::voice::Outcome;
+use crate::turn_output::Outcome;
 
 pub(super) const NAME: &str = "run_command";
 /// Maximum output kept. Earlier output is dropped.
@@ -44,22 +44,22 @@ pub(super) async fn run(turn: &mut Turn, input: Value) -> Result<Outcome, Stop> 
     };
     if input.command.trim().is_empty() {
         let outcome = Outcome::failed("The command is empty.");
-        turn.voice.end_call(&outcome, true).await?;
+        turn.output.end_call(&outcome, true).await?;
         return Ok(outcome);
     }
     if let Some(refused) = permission(turn, NAME).await? {
-        turn.voice.end_call(&refused, true).await?;
+        turn.output.end_call(&refused, true).await?;
         return Ok(refused);
     }
     mark_in_progress(turn, None).await?;
-    match turn.voice.link.capabilities.terminal {
+    match turn.output.link.capabilities.terminal {
         true => in_terminal(turn, input.command).await,
         false => as_child_process(turn, input.command).await,
     }
 }
 
 async fn in_terminal(turn: &mut Turn, command: String) -> Result<Outcome, Stop> {
-    let link = turn.voice.link.clone();
+    let link = turn.output.link.clone();
     let session = link.acp_session();
     let request = acp::CreateTerminalRequest::new(session.clone(), "sh")
         .args(vec!["-c".to_owned(), command])
@@ -74,14 +74,14 @@ async fn in_terminal(turn: &mut Turn, command: String) -> Result<Outcome, Stop> 
                 "The client could not create a terminal: {}",
                 error.message
             ));
-            turn.voice.end_call(&outcome, true).await?;
+            turn.output.end_call(&outcome, true).await?;
             return Ok(outcome);
         }
     };
-    turn.voice.set_terminal(Some(terminal.clone()));
+    turn.output.set_terminal(Some(terminal.clone()));
     let shown = acp::ToolCallContent::Terminal(acp::Terminal::new(terminal.clone()));
     let fields = acp::ToolCallUpdateFields::new().content(vec![shown]);
-    turn.voice.change_call(fields).await?;
+    turn.output.change_call(fields).await?;
 
     let wait = acp::WaitForTerminalExitRequest::new(session.clone(), terminal.clone());
     let waiting = link.request::<acp::WaitForTerminalExitResponse>("terminal/wait_for_exit", wait);
@@ -98,7 +98,7 @@ async fn in_terminal(turn: &mut Turn, command: String) -> Result<Outcome, Stop> 
     let output: Result<acp::TerminalOutputResponse, _> =
         link.request("terminal/output", output).await;
     let output = output.map(|answer| answer.output).unwrap_or_default();
-    turn.voice.set_terminal(None);
+    turn.output.set_terminal(None);
     let release = acp::ReleaseTerminalRequest::new(session, terminal);
     link.request_and_forget("terminal/release", release);
 
@@ -111,7 +111,7 @@ async fn in_terminal(turn: &mut Turn, command: String) -> Result<Outcome, Stop> 
         Err(reason) => Outcome::failed(format!("{output}\n{reason}")),
     };
     // The terminal is gone later, so the history needs the output itself.
-    turn.voice.end_call(&outcome, true).await?;
+    turn.output.end_call(&outcome, true).await?;
     Ok(outcome)
 }
 
@@ -120,7 +120,7 @@ async fn as_child_process(turn: &mut Turn, command: String) -> Result<Outcome, S
         Ok((child, reader)) => wait_with_progress(turn, child, reader).await?,
         Err(error) => Outcome::failed(format!("The command could not be started: {error}")),
     };
-    turn.voice.end_call(&outcome, true).await?;
+    turn.output.end_call(&outcome, true).await?;
     Ok(outcome)
 }
 
@@ -181,7 +181,7 @@ async fn wait_with_progress(
                 output.quiet = output.total == shown;
                 if output.total != shown {
                     shown = output.total;
-                    turn.voice.show_progress(&output.text()).await?;
+                    turn.output.show_progress(&output.text()).await?;
                 }
             }
             () = tokio::time::sleep_until(deadline) => {

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use super::list_files::walk;
 use super::{Offered, Roots, begin, mark_in_progress, schema};
 use crate::turn::{Stop, Turn};
-use crate::voice::Outcome;
+use crate::turn_output::Outcome;
 
 pub(super) const NAME: &str = "search";
 const MATCHES_MAX: usize = 200;
@@ -62,7 +62,7 @@ pub(super) async fn run(turn: &mut Turn, input: Value) -> Result<Outcome, Stop> 
         }
         (Err(reason), _) | (_, Err(reason)) => Outcome::failed(reason),
     };
-    turn.voice.end_call(&outcome, true).await?;
+    turn.output.end_call(&outcome, true).await?;
     Ok(outcome)
 }
 

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::{Offered, refuse, schema};
 use crate::turn::{Stop, Turn};
-use crate::voice::Outcome;
+use crate::turn_output::Outcome;
 
 pub(crate) const NAME: &str = "update_plan";
 pub(crate) const SHOWN: &str = "The plan is shown.";
@@ -50,7 +50,7 @@ pub(super) async fn run(turn: &mut Turn, input: Value) -> Result<Outcome, Stop> 
                 acp::PlanEntry::new(step.content, acp::PlanEntryPriority::Medium, step.status)
             };
             let entries = parsed.entries.into_iter().take(ENTRIES_MAX).map(entry);
-            turn.voice.show_plan(entries.collect()).await?;
+            turn.output.show_plan(entries.collect()).await?;
             Ok(Outcome::done(SHOWN))
         }
         Err(error) => {

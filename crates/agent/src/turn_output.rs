@@ -19,7 +19,7 @@ const PIECE_WORDS: usize = 4;
 const SHOWN_BYTES_MAX: usize = 16 * 1024;
 
 /// Writes the updates of one turn to the history and to the client.
-pub(crate) struct Voice {
+pub(crate) struct TurnOutput {
     pub(crate) link: ClientLink,
     writer: Box<dyn Writer>,
     /// The session's history, including this turn.
@@ -61,7 +61,7 @@ impl Outcome {
     }
 }
 
-impl Voice {
+impl TurnOutput {
     pub(crate) fn new(link: ClientLink, writer: Box<dyn Writer>, history: History) -> Self {
         Self {
             link,
