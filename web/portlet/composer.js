@@ -26,9 +26,9 @@
  */
 
 import { h } from '../shared/dom.js';
+import { icon } from '../shared/icons.js';
 import { startCompletion } from './completion.js';
 import { clock, duration } from './format.js';
-import { glyph } from './icons.js';
 import { ACCEPT, LIMITS, startPictures } from './pictures.js';
 import { promptHistory } from './prompt-history.js';
 import { startQueue } from './queue-view.js';
@@ -67,7 +67,7 @@ export function startComposer(place, actions) {
   const attach = h(
     'button',
     { class: 'icon-button', type: 'button', 'aria-label': label, title: label },
-    glyph('picture'),
+    icon('picture'),
   );
   const pictures = startPictures(actions.upload, () => refresh());
   const waiting = startQueue(actions.queued);
@@ -94,12 +94,12 @@ export function startComposer(place, actions) {
   const asked = h(
     'div',
     { class: 'asked-bar' },
-    glyph('question'),
+    icon('question'),
     askedText,
     h('button', { class: 'button small', type: 'button', onclick: actions.showQuestion }, 'Show'),
   );
   const problemText = h('span', {});
-  const dismiss = h('button', { class: 'icon-button', type: 'button', 'aria-label': 'Dismiss' }, glyph('remove'));
+  const dismiss = h('button', { class: 'icon-button', type: 'button', 'aria-label': 'Dismiss' }, icon('remove'));
   const problem = h('div', { class: 'problem', role: 'alert' }, problemText, dismiss);
   problem.hidden = true;
   dismiss.addEventListener('click', () => complain(''));
@@ -338,7 +338,7 @@ function describe(turn, starting, asks, name, now) {
   return `Working ${time}`;
 }
 
-/** @param {import('./icons.js').Glyph} shape @param {string} text @param {string} className */
+/** @param {import('../shared/icons.js').IconName} shape @param {string} text @param {string} className */
 function labelled(shape, text, className) {
-  return h('button', { class: `button ${className}`, type: 'button' }, glyph(shape), h('span', {}, text));
+  return h('button', { class: `button ${className}`, type: 'button' }, icon(shape), h('span', {}, text));
 }

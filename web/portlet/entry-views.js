@@ -1,10 +1,10 @@
 /** The views of conversation rows: one per entry type. */
 
 import { h } from '../shared/dom.js';
+import { icon } from '../shared/icons.js';
 import { signInView } from '../shared/sign-in.js';
 import { questionEntryView } from './form-view.js';
 import { counted, duration, short } from './format.js';
-import { glyph } from './icons.js';
 import { mediaView } from './media-view.js';
 import { copyButton, disclosure } from './stage.js';
 import { textView } from './text-view.js';
@@ -111,7 +111,7 @@ function userView(context) {
 function pictureOf(id) {
   const image = h('img', { class: 'picture', src: `/uploads/${encodeURIComponent(id)}`, alt: 'Picture you sent' });
   image.addEventListener('error', () =>
-    image.replaceWith(h('span', { class: 'picture-mark' }, glyph('picture'), 'Picture')),
+    image.replaceWith(h('span', { class: 'picture-mark' }, icon('picture'), 'Picture')),
   );
   return image;
 }
@@ -142,7 +142,7 @@ function thinkingView(context) {
   const fold = disclosure(context, 'thinking');
   const text = textView(context);
   const label = h('span', {});
-  fold.summary.append(glyph('think', 'kind'), label, glyph('chevron', 'opener'));
+  fold.summary.append(icon('think', 'kind'), label, icon('chevron', 'opener'));
   fold.body.append(text.element);
   return {
     element: fold.element,
@@ -176,7 +176,7 @@ function planView() {
           h(
             'li',
             { class: status },
-            h('span', { class: 'box', 'aria-hidden': 'true' }, status === 'completed' ? glyph('done') : ''),
+            h('span', { class: 'box', 'aria-hidden': 'true' }, status === 'completed' ? icon('done') : ''),
             h('span', { class: 'sr-only' }, `${PLAN_STATES[status]}: `),
             h('span', { class: 'plan-text' }, content),
             priority === 'high' && status !== 'completed' ? h('span', { class: 'tag' }, 'high') : '',

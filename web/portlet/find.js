@@ -14,7 +14,7 @@
  */
 
 import { h } from '../shared/dom.js';
-import { glyph } from './icons.js';
+import { icon } from '../shared/icons.js';
 
 const HIGHLIGHT = 'found';
 const CURRENT_HIGHLIGHT = 'found-here';
@@ -72,13 +72,9 @@ export function startFind(place, { items, more, older, show, reveal, left }) {
     spellcheck: 'false',
   });
   const count = h('span', { class: 'find-count', role: 'status' });
-  /** @param {string} label @param {import('./icons.js').Glyph} shape @param {() => void} run */
+  /** @param {string} label @param {import('../shared/icons.js').IconName} shape @param {() => void} run */
   const button = (label, shape, run) =>
-    h(
-      'button',
-      { class: 'icon-button', type: 'button', 'aria-label': label, title: label, onclick: run },
-      glyph(shape),
-    );
+    h('button', { class: 'icon-button', type: 'button', 'aria-label': label, title: label, onclick: run }, icon(shape));
   const bar = h(
     'search',
     { class: 'find' },

@@ -1,8 +1,8 @@
 /** The view of an elicitation: a form or a link while it is open, a collapsed line with the answers afterwards. */
 
 import { h } from '../shared/dom.js';
+import { icon } from '../shared/icons.js';
 import { initialValue, labelOf, rulesOf, validate, valueText } from './form.js';
-import { glyph } from './icons.js';
 import { exact } from './markup.js';
 import { copyButton, disclosure, screenReaderText } from './stage.js';
 
@@ -60,12 +60,12 @@ function showAnswers(fold, question) {
     ask.type === 'link' && outcome === 'accepted' ? (ask.finished ? 'finished' : 'accepted') : OUTCOMES[outcome];
   fold.element.dataset.outcome = outcome;
   fold.summary.replaceChildren(
-    glyph('question', 'kind'),
+    icon('question', 'kind'),
     h('span', { class: 'tool-name' }, ...exact(question.message)),
     h('span', { class: 'tool-detail' }, ...exact(answered.map(({ words }) => words).join(' · '))),
     h('span', { class: 'tool-time' }),
-    h('span', { class: 'tool-state' }, glyph(outcome === 'accepted' ? 'done' : 'remove'), h('span', {}, word)),
-    glyph('chevron', 'opener'),
+    h('span', { class: 'tool-state' }, icon(outcome === 'accepted' ? 'done' : 'remove'), h('span', {}, word)),
+    icon('chevron', 'opener'),
   );
   fold.show(`question-${question.entryId}`, false, () => {
     fold.body.replaceChildren(
@@ -141,7 +141,7 @@ function openView(question, context) {
     h(
       'p',
       { class: 'question-title', id: titleId },
-      glyph('question'),
+      icon('question'),
       h('strong', {}, `${context.agentName()} asks`),
       screenReaderText(': '),
       h('span', { class: 'question-message' }, ...exact(question.message)),

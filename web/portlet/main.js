@@ -5,6 +5,7 @@
 
 import { h, part } from '../shared/dom.js';
 import '../shared/exact-time.js';
+import { icon } from '../shared/icons.js';
 import { showSignInProgress } from '../shared/sign-in.js';
 import { startAnnouncer } from './announcer.js';
 import { connectBridge, RequestError } from './bridge.js';
@@ -14,7 +15,6 @@ import { rowView } from './entry-views.js';
 import { startFind } from './find.js';
 import { counted } from './format.js';
 import { startHead } from './head.js';
-import { glyph } from './icons.js';
 import { startKeys } from './keys.js';
 import { requestId } from './request-id.js';
 import { toRows } from './rows.js';
@@ -403,7 +403,7 @@ function moved() {
   composer.remind(isQuestionAway());
   if (latest.getAttribute('aria-label') !== label) {
     latest.setAttribute('aria-label', label);
-    latest.replaceChildren(glyph('down'), count > 0 ? `${count} new` : 'Latest');
+    latest.replaceChildren(icon('down'), count > 0 ? `${count} new` : 'Latest');
   }
   clearTimeout(placeTimer);
   placeTimer = setTimeout(() => {

@@ -1,8 +1,8 @@
 /** The view of non-text content from an agent: images, audio, resources and links. */
 
 import { h } from '../shared/dom.js';
+import { icon } from '../shared/icons.js';
 import { size } from './format.js';
-import { glyph } from './icons.js';
 import { cappedText } from './stage.js';
 
 /** @typedef {import('../types/wire.js').MediaBlock} MediaBlock */
@@ -27,7 +27,7 @@ export function mediaView(block, context, key) {
       return h(
         'p',
         { class: 'resource' },
-        glyph('link'),
+        icon('link'),
         linkTo(block.uri, block.name || block.uri, context),
         block.description ? h('span', { class: 'hint' }, block.description) : '',
       );
@@ -37,7 +37,7 @@ export function mediaView(block, context, key) {
       return h(
         'div',
         { class: 'resource-text' },
-        h('p', { class: 'resource' }, glyph('read'), linkTo(block.uri, block.uri, context)),
+        h('p', { class: 'resource' }, icon('read'), linkTo(block.uri, block.uri, context)),
         block.text === undefined ? h('p', { class: 'hint' }, 'Not a text.') : text.element,
       );
     }

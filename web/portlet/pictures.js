@@ -4,8 +4,8 @@
  */
 
 import { h } from '../shared/dom.js';
+import { icon } from '../shared/icons.js';
 import { size } from './format.js';
-import { glyph } from './icons.js';
 
 const TYPES = ['image/png', 'image/jpeg', 'image/gif', 'image/webp'];
 const BYTES_MAX = 10 * 1024 * 1024;
@@ -41,7 +41,7 @@ export function startPictures(upload, onChange) {
     const remove = h(
       'button',
       { class: 'icon-button', type: 'button', 'aria-label': label, title: label },
-      glyph('remove'),
+      icon('remove'),
     );
     const element = h('li', { class: 'uploading' }, h('img', { src: url, alt: file.name || 'Picture' }), remove);
     const picture = { element, imageId: '', url };

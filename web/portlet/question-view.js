@@ -1,7 +1,7 @@
 /** The view of a permission request: its title, its options with the agent's names, and their shortcut keys. */
 
 import { h } from '../shared/dom.js';
-import { glyph } from './icons.js';
+import { icon } from '../shared/icons.js';
 import { exact, titled } from './markup.js';
 import { screenReaderText } from './stage.js';
 
@@ -43,7 +43,7 @@ export function questionView(question, context) {
     h(
       'p',
       { class: 'question-title' },
-      glyph('question'),
+      icon('question'),
       h('strong', {}, `${context.agentName()} asks`),
       screenReaderText(': '),
       h('span', {}, ...titled(question.title || 'whether it may do this')),

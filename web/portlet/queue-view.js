@@ -1,8 +1,8 @@
 /** The list of queued messages, which the user can edit, remove and resume. */
 
 import { h } from '../shared/dom.js';
+import { icon } from '../shared/icons.js';
 import { counted } from './format.js';
-import { glyph } from './icons.js';
 
 /**
  * @typedef {import('../types/wire.js').QueuedMessage} QueuedMessage
@@ -59,7 +59,7 @@ export function startQueue(actions) {
     const remove = h(
       'button',
       { class: 'icon-button', type: 'button', 'aria-label': label, title: label },
-      glyph('remove'),
+      icon('remove'),
     );
     remove.addEventListener('click', () => attempt(actions.remove(queueId)));
     return {

@@ -29,8 +29,8 @@
 
 import { Terminal } from '../shared/ansi.js';
 import { h } from '../shared/dom.js';
+import { icon } from '../shared/icons.js';
 import { lineOf } from '../shared/terminal-lines.js';
-import { glyph } from './icons.js';
 import { exact } from './markup.js';
 
 /** How long a button confirms its action, in milliseconds. */
@@ -40,13 +40,13 @@ const CONFIRMATION_MS = 1500;
 export function copyButton(context, text, what) {
   const label = `Copy ${what}`;
   const button = h('button', { class: 'icon-button copy', type: 'button', 'aria-label': label, title: label });
-  button.append(glyph('copy'));
+  button.append(icon('copy'));
   button.addEventListener('click', () => {
     context.copy(text());
-    button.replaceChildren(glyph('done'));
+    button.replaceChildren(icon('done'));
     button.setAttribute('aria-label', 'Copied');
     setTimeout(() => {
-      button.replaceChildren(glyph('copy'));
+      button.replaceChildren(icon('copy'));
       button.setAttribute('aria-label', label);
     }, CONFIRMATION_MS);
   });

@@ -1,9 +1,9 @@
 /** The views of tool calls: one collapsible line per call, and one per group of finished calls. */
 
 import { h } from '../shared/dom.js';
+import { icon } from '../shared/icons.js';
 import { diffView, lineCounts } from './diff-view.js';
 import { duration, within } from './format.js';
-import { glyph } from './icons.js';
 import { exact, titled } from './markup.js';
 import { mediaView } from './media-view.js';
 import { questionView } from './question-view.js';
@@ -58,23 +58,23 @@ function line(call, item, context, asks) {
   const state = h('span', { class: `tool-state ${call.status}` });
   // Some agents report a call as complete although its command failed.
   const code = call.status === 'complete' ? failedExitCode(call) : undefined;
-  if (asks) state.append(glyph('question'));
+  if (asks) state.append(icon('question'));
   else if (call.status === 'running') state.append(h('span', { class: 'spinner', 'aria-hidden': 'true' }));
-  else state.append(glyph(call.status === 'complete' && code === undefined ? 'done' : 'failed'));
+  else state.append(icon(call.status === 'complete' && code === undefined ? 'done' : 'failed'));
   state.classList.toggle('error', code !== undefined);
   if (code !== undefined) state.append(h('span', {}, `exit code ${code}`));
   state.append(
     call.status === 'complete' ? screenReaderText(STATES.complete) : h('span', {}, asks ? ASKS : STATES[call.status]),
   );
   return [
-    glyph(call.kind, 'kind'),
+    icon(call.kind, 'kind'),
     h('span', { class: call.name === commandOf(call.rawInput) ? 'tool-name mono' : 'tool-name' }, ...titled(call.name)),
     ...changes(call),
     call.answer ? h('span', { class: 'tool-answer' }, 'You: ', ...exact(call.answer)) : '',
     detail ? h('span', { class: 'tool-detail mono', title: detail }, ...exact(detail)) : '',
     h('span', { class: 'tool-time' }, took),
     state,
-    glyph('chevron', 'opener'),
+    icon('chevron', 'opener'),
   ];
 }
 
@@ -189,7 +189,7 @@ function extras(call, context) {
   ])) {
     if (value === undefined || value === null) continue;
     const fold = disclosure(context, 'raw');
-    fold.summary.append(name, glyph('chevron', 'opener'));
+    fold.summary.append(name, icon('chevron', 'opener'));
     fold.show(`${call.entryId}-${name}`, false, () => {
       const text = JSON.stringify(value, null, 2);
       const capped = cappedText(context, `${call.entryId}-${name}-all`);
@@ -214,11 +214,11 @@ export function groupView(context) {
     /** @param {Item[]} items @param {string} id */
     update: (items, id) => {
       fold.summary.replaceChildren(
-        glyph('group', 'kind'),
+        icon('group', 'kind'),
         h('span', { class: 'tool-name' }, summaryOf(items)),
         h('span', { class: 'tool-time' }),
-        h('span', { class: 'tool-state complete' }, glyph('done'), screenReaderText(STATES.complete)),
-        glyph('chevron', 'opener'),
+        h('span', { class: 'tool-state complete' }, icon('done'), screenReaderText(STATES.complete)),
+        icon('chevron', 'opener'),
       );
       fold.show(id, false, () => {
         for (const item of items) {

@@ -1,6 +1,6 @@
 /** The theme button, which cycles through system, dark and light. */
 
-import { icon } from './dom.js';
+import { icon } from './icons.js';
 import { recall, remember } from './storage.js';
 
 /** @typedef {'system' | 'dark' | 'light'} Theme */

@@ -1,6 +1,7 @@
 /** The main area while no session is in view, and the notices the server sends at its start. */
 
-import { h, icon, part } from '../shared/dom.js';
+import { h, part } from '../shared/dom.js';
+import { icon } from '../shared/icons.js';
 import { isMissing, noteOf, offered } from './agent-choices.js';
 
 /**

@@ -1,6 +1,7 @@
 /** Entry module of the shell: creates its parts and connects them. Parts depend only on what they are given here. */
 
-import { icon, part } from '../shared/dom.js';
+import { part } from '../shared/dom.js';
+import { icon } from '../shared/icons.js';
 import '../shared/exact-time.js';
 import { showSignInProgress } from '../shared/sign-in.js';
 import { recall, remember } from '../shared/storage.js';

@@ -1,6 +1,7 @@
 /** The sidebar row of a project, with buttons to collapse it, start a session in it and remove it. */
 
-import { h, icon } from '../shared/dom.js';
+import { h } from '../shared/dom.js';
+import { icon } from '../shared/icons.js';
 
 /**
  * @typedef {object} Actions

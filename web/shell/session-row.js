@@ -1,6 +1,7 @@
 /** The sidebar row of a session. A click opens it, renaming happens in place, all other actions are in its menu. */
 
-import { h, icon } from '../shared/dom.js';
+import { h } from '../shared/dom.js';
+import { icon } from '../shared/icons.js';
 import { markSign } from './marks.js';
 import { shortAge } from './relative-time.js';
 

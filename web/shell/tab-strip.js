@@ -1,6 +1,7 @@
 /** The row of tabs. Tabs are activated, closed and moved with the mouse or the keyboard; a button lists all of them. */
 
-import { h, icon } from '../shared/dom.js';
+import { h } from '../shared/dom.js';
+import { icon } from '../shared/icons.js';
 import { markSign } from './marks.js';
 import { elementId } from './portlets.js';
 

@@ -1,6 +1,7 @@
 /** Toasts: short messages that disappear after a few seconds, with at most one action. Only the newest are shown. */
 
-import { h, icon } from '../shared/dom.js';
+import { h } from '../shared/dom.js';
+import { icon } from '../shared/icons.js';
 
 const STAY_MS = 8000;
 /** Maximum toasts shown. The actions of hidden ones are still available with Ctrl+Z. */

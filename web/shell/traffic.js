@@ -18,7 +18,8 @@
  * @property {boolean} on  whether the user wants it recorded; sent again after a restart of the server
  */
 
-import { h, icon } from '../shared/dom.js';
+import { h } from '../shared/dom.js';
+import { icon } from '../shared/icons.js';
 import { openMenu } from './menu.js';
 import { asJsonLines, asScript, filtered, parsed } from './traffic-script.js';
 

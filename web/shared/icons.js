@@ -1,6 +1,6 @@
-/** Icons of the session page as SVG paths of 16 × 16. */
+/** The icons of all pages, as SVG paths of 16 × 16. */
 
-const SHAPES = {
+const ICONS = {
   read: 'M3 2h6l4 4v8H3zM9 2v4h4',
   edit: 'M3 13l1-3 7-7 2 2-7 7zM9.5 4.5l2 2',
   delete: 'M3 4h10M6 4V2h4v2M4.5 4l.5 10h6l.5-10',
@@ -25,18 +25,29 @@ const SHAPES = {
   link: 'M7 9l2-2M6.5 6L8 4.5a2.5 2.5 0 0 1 3.5 3.5L10 9.5M9.5 10L8 11.5A2.5 2.5 0 0 1 4.5 8L6 6.5',
   question: 'M6 6a2 2 0 1 1 3 1.7c-.7.4-1 .8-1 1.6M8 11.5v.01M8 1.5a6.5 6.5 0 1 1 0 13 6.5 6.5 0 0 1 0-13',
   remove: 'M4 4l8 8M12 4l-8 8',
+  archive: 'M2 3h12v3H2zM3 6v7h10V6M6.5 9h3',
+  bell: 'M4 11V7a4 4 0 0 1 8 0v4l1 1H3zM7 14h2',
+  close: 'M4 4l8 8M12 4l-8 8',
+  dark: 'M13 9.5A5.5 5.5 0 0 1 6.5 3a5.5 5.5 0 1 0 6.5 6.5z',
+  help: 'M6 6a2 2 0 1 1 2.6 1.9c-.4.1-.6.5-.6.9V9.5M8 12v.1M8 1.5a6.5 6.5 0 1 1 0 13 6.5 6.5 0 0 1 0-13',
+  light:
+    'M8 5.2a2.8 2.8 0 1 1 0 5.6 2.8 2.8 0 0 1 0-5.6M8 1v1.4M8 13.6V15M1 8h1.4M13.6 8H15M3 3l1 1M12 12l1 1M13 3l-1 1M4 12l-1 1',
+  list: 'M3 4h10M3 8h10M3 12h10',
+  more: 'M3.5 8h.01M8 8h.01M12.5 8h.01',
+  plus: 'M8 3v10M3 8h10',
+  system: 'M2 3h12v8H2zM6 14h4M8 11v3',
 };
 
-/** @typedef {keyof typeof SHAPES} Glyph */
+/** @typedef {keyof typeof ICONS} IconName */
 
-/** @param {Glyph} name @param {string} [className] */
-export function glyph(name, className = '') {
+/** @param {IconName} name @param {string} [className] */
+export function icon(name, className = '') {
   const svg = document.createElementNS('http://www.w3.org/2000/svg', 'svg');
   const path = document.createElementNS('http://www.w3.org/2000/svg', 'path');
   svg.setAttribute('viewBox', '0 0 16 16');
   svg.setAttribute('aria-hidden', 'true');
   if (className) svg.setAttribute('class', className);
-  path.setAttribute('d', SHAPES[name]);
+  path.setAttribute('d', ICONS[name]);
   svg.append(path);
   return svg;
 }
