@@ -9,6 +9,7 @@ mod files;
 mod folders;
 mod projects;
 mod session;
+mod stream;
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
@@ -26,10 +27,8 @@ pub use files::{FoundFiles, Search};
 pub use folders::Completions;
 pub use projects::Projects;
 use session::Hosting;
-pub use session::{
-    Done, Fed, Feed, FeedReader, Named, Page, SessionEvent, SessionRules, Sessions, Shown, TooSlow,
-    UNTITLED, feed,
-};
+pub use session::{Done, Named, Page, SessionRules, Sessions, Shown, UNTITLED};
+pub use stream::{Fed, Feed, FeedReader, SessionEvent, TooSlow, feed};
 use store::{Audit, DataDir, Lock, OpenError, Uploads};
 
 /// Interval of the check whether this server still owns the data directory.

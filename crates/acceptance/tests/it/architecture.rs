@@ -143,7 +143,8 @@ const MODULES: [(&str, &[Rule]); 2] = [
         &[
             ("folders", &["error"]),
             ("projects", &["error", "events"]),
-            ("session", &["error", "events"]),
+            ("session", &["error", "events", "stream"]),
+            ("stream", &["events"]),
         ],
     ),
     (

@@ -77,7 +77,7 @@ struct Load {
     overflowed: AtomicBool,
 }
 
-/// `Feed` of session/feed.rs.
+/// `Feed` of stream/feed.rs.
 #[derive(Clone)]
 struct Feed {
     sender: Queue<Event>,
@@ -140,7 +140,7 @@ struct Open {
     after: Option<u64>,
 }
 
-/// `Subscribers` of actor/audience.rs, with `Conversation::open` of actor/conversation.rs.
+/// `Subscribers` of stream/subscribers.rs, with `Log::open` of session/task/log.rs.
 #[derive(Default)]
 struct Session {
     number: usize,
@@ -180,7 +180,7 @@ impl Session {
         (missed.len() as u64 == self.seq - after).then_some(missed)
     }
 
-    /// `Conversation::open`, then `Subscribers::add`, as one step of the actor.
+    /// `Log::open`, then `Subscribers::add`, as one step of the task.
     fn open(&mut self, Open { feed, after }: Open) {
         match after.and_then(|after| Some((after, self.since(after)?))) {
             Some((seq, missed)) => {
@@ -196,7 +196,7 @@ impl Session {
     }
 }
 
-/// The actor of a session: publishes `updates` events, and serves `Open` commands between and after them. `None` ends it.
+/// The task of a session: publishes `updates` events, and serves `Open` commands between and after them. `None` ends it.
 fn run(mut session: Session, updates: usize, commands: &Queue<Option<Open>>) {
     for _ in 0..updates {
         while let Some(Some(open)) = commands.try_recv() {
@@ -245,7 +245,7 @@ fn reconnecting_client(updates: usize, visits: usize, recent_max: usize) {
         recent_max,
         ..Session::default()
     };
-    let actor = thread::spawn(move || run(session, updates, &waiting));
+    let task = thread::spawn(move || run(session, updates, &waiting));
     let mut client = Client::default();
     for visit in 1..=visits {
         let (feed, reader) = feed(UNLIMITED);
@@ -264,7 +264,7 @@ fn reconnecting_client(updates: usize, visits: usize, recent_max: usize) {
         }
     }
     commands.send(None);
-    actor.join().unwrap();
+    task.join().unwrap();
 }
 
 /// Explores all interleavings with at most two preemptions; all interleavings would take hours.
@@ -288,7 +288,7 @@ fn client_that_missed_more_events_than_kept_gets_a_snapshot() {
 fn slow_connection_with_two_sessions_is_cut_off_before_it_misses_events() {
     check_interleavings(|| {
         let (feed, reader) = feed(1);
-        let actors: Vec<_> = (0..2)
+        let tasks: Vec<_> = (0..2)
             .map(|number| {
                 let feed = feed.clone();
                 thread::spawn(move || {
@@ -317,7 +317,7 @@ fn slow_connection_with_two_sessions_is_cut_off_before_it_misses_events() {
                 Err(TooSlow) => cut_off = true,
             }
         }
-        let kept: Vec<usize> = actors
+        let kept: Vec<usize> = tasks
             .into_iter()
             .map(|session| session.join().unwrap())
             .collect();

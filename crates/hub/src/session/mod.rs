@@ -1,14 +1,13 @@
-//! Sessions: conversations with agents, each run by its own actor task.
+//! Sessions: conversations with agents, each run by its own task.
 //!
-//! `state` makes the decisions, `actor` carries them out, `feed` streams events to connections, `index`
+//! `state` makes the decisions, `task` carries them out and publishes them to the session's stream, `index`
 //! lists the sessions. The APIs reach [`Sessions`] through the hub and address a session by its canonical id.
 
-mod actor;
-mod feed;
 mod grouped;
 mod index;
 mod reconcile;
 mod state;
+mod task;
 mod title;
 
 use std::collections::HashMap;
@@ -26,17 +25,17 @@ use wire::{
     SessionListItem,
 };
 
-use actor::{Command, FROM_AGENT_MAX, Fresh, Setup, Subscribe};
-pub use actor::{Done, Page, Shown};
-pub use feed::{Fed, Feed, FeedReader, SessionEvent, TooSlow, feed};
 use index::Index;
 pub use index::Named;
 pub(crate) use index::problem;
 use state::{ConfigChoice, Input};
+use task::{Command, FROM_AGENT_MAX, Fresh, Setup, Subscribe};
+pub use task::{Done, Page, Shown};
 pub use title::UNTITLED;
 
 use crate::error::HubError;
 use crate::events::{Events, Origin};
+use crate::stream::Feed;
 use agents::{Agents, Auditor, HostSetup, Keepers};
 use store::transcript::Transcript;
 use store::{Audit, DataDir, Uploads};
@@ -74,7 +73,7 @@ pub struct Sessions {
     agents: Arc<Agents>,
     rules: SessionRules,
     boot_id: Arc<str>,
-    /// Command channels of the running actors, by canonical id. The lock is never held over an await.
+    /// Command channels of the running tasks, by canonical id. The lock is never held over an await.
     running: Mutex<HashMap<String, mpsc::Sender<Command>>>,
 }
 
@@ -97,7 +96,7 @@ impl Sessions {
             boot_id,
             running: Mutex::default(),
         };
-        // Starting their actors ends the interrupted turns, so that lists and transcripts are right from the start.
+        // Starting their tasks ends the interrupted turns, so that lists and transcripts are right from the start.
         for meta in interrupted {
             let _ = sessions.session(&meta.id);
         }
@@ -181,7 +180,7 @@ impl Sessions {
             inbox,
             from_agent,
         };
-        let commands = actor::spawn(self.setup(meta.clone()), Some(fresh));
+        let commands = task::spawn(self.setup(meta.clone()), Some(fresh));
         self.running().insert(id.clone(), commands);
         if let Some(feed) = feed {
             self.follow(&id, feed).await?;
@@ -251,7 +250,7 @@ impl Sessions {
         self.ask(id, |reply| Command::Info { reply }).await?
     }
 
-    /// The current state, or `None` if the session's actor is not running. Does not start the actor.
+    /// The current state, or `None` if the session's task is not running. Does not start the task.
     pub async fn info_if_open(&self, id: &str) -> Result<Option<SessionInfo>, HubError> {
         let open = self.running().contains_key(id);
         match open {
@@ -412,7 +411,7 @@ impl Sessions {
     /// Stops the session and moves its files to the trash folder.
     pub async fn delete(&self, id: &str, origin: Origin) -> Result<(), HubError> {
         self.index.find(id).ok_or(HubError::SessionNotFound)?;
-        // Checked first: without ownership, the actor would wait forever for a disk that it may not write to.
+        // Checked first: without ownership, the task would wait forever for a disk that it may not write to.
         self.index.check_ownership()?;
         let running = self.running().remove(id);
         if let Some(running) = running {
@@ -425,7 +424,7 @@ impl Sessions {
         self.index.restore(id, origin).await
     }
 
-    /// Stops every actor after its conversation is on disk.
+    /// Stops every task after its conversation is on disk.
     pub(crate) async fn close(&self) {
         let running: Vec<_> = self.running().drain().map(|(_, session)| session).collect();
         let ends: Vec<_> = running
@@ -461,14 +460,14 @@ impl Sessions {
         answered.await.map_err(|_| HubError::Closed)
     }
 
-    /// The command channel of the session's actor, started if necessary. An unknown id causes no disk access.
+    /// The command channel of the session's task, started if necessary. An unknown id causes no disk access.
     fn session(&self, id: &str) -> Result<mpsc::Sender<Command>, HubError> {
         let mut running = self.running();
         if let Some(session) = running.get(id) {
             return Ok(session.clone());
         }
         let meta = self.index.find(id).ok_or(HubError::SessionNotFound)?;
-        let session = actor::spawn(self.setup(meta), None);
+        let session = task::spawn(self.setup(meta), None);
         running.insert(id.to_owned(), session.clone());
         Ok(session)
     }
@@ -498,7 +497,7 @@ impl Sessions {
             true => ours.iter().map(|name| data_dir.join(name)).collect(),
             false => vec![data_dir.clone(), data_dir.join("token")],
         };
-        // A placeholder: the actor replaces it with its own channel.
+        // A placeholder: the task replaces it with its own channel.
         let (output, _) = mpsc::channel(1);
         HostSetup {
             project,

@@ -103,7 +103,7 @@ pub(crate) enum Input {
     },
 }
 
-/// An action for the actor to carry out.
+/// An action for the task to carry out.
 #[derive(Debug, PartialEq)]
 pub(crate) enum Effect {
     /// Write, number and publish a change.
@@ -158,7 +158,7 @@ pub(crate) struct Refused {
     pub(crate) message: String,
 }
 
-/// The state of a session when its actor starts.
+/// The state of a session when its task starts.
 #[derive(Debug)]
 pub(crate) struct InitialState {
     /// Number of entries.

@@ -1,6 +1,6 @@
 //! The decisions of a session, without side effects.
 //!
-//! `step` takes one input and returns effects for `actor` to carry out, in order. No clock, no files,
+//! `step` takes one input and returns effects for `task` to carry out, in order. No clock, no files,
 //! no channels: a test is a list of inputs and the effects they should produce.
 //!
 //! Invariants: at most one turn is in flight, and each turn ends exactly once.

@@ -11,12 +11,12 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use wire::{ChatEntry, Position, QuestionOutcome, SessionInfo, ToolStatus, TurnEntry, TurnOutcome};
 
-use super::audience::{Subscribers, texts_before};
+use crate::stream::{Subscribers, texts_before};
 use super::command::{Page, Shown};
-use super::record::Storage;
+use super::record::Record;
 use crate::error::HubError;
 use crate::events::Origin;
-use crate::session::feed::{Feed, SessionEvent};
+use crate::stream::{Feed, SessionEvent};
 use crate::session::state::stamp;
 use conversation::Update;
 use conversation::amend;
@@ -29,8 +29,8 @@ const TAIL: u64 = 200;
 /// Maximum changes per write.
 const WRITTEN_AT_ONCE: usize = 128;
 
-pub(super) struct Conversation {
-    pub(super) storage: Storage,
+pub(super) struct Log {
+    pub(super) record: Record,
     pub(super) subscribers: Subscribers,
     pending: Vec<EntryChange>,
     /// Whether the pending changes begin a turn.
@@ -39,10 +39,10 @@ pub(super) struct Conversation {
     answers: Option<Origin>,
 }
 
-impl Conversation {
-    pub(super) fn new(storage: Storage, subscribers: Subscribers) -> Self {
+impl Log {
+    pub(super) fn new(record: Record, subscribers: Subscribers) -> Self {
         Self {
-            storage,
+            record,
             subscribers,
             pending: vec![],
             turn_begins: false,
@@ -80,7 +80,7 @@ impl Conversation {
     /// written.
     pub(super) async fn amend(&mut self, entry_id: &str, update: Update) -> usize {
         let number = entry_number(entry_id);
-        let known = self.storage.in_flight().contains_key(&number);
+        let known = self.record.in_flight().contains_key(&number);
         let entry = self.entries(number.saturating_sub(1), number).await;
         let mut entry = match entry.map(|mut entries| entries.pop()) {
             Ok(Some(entry)) => entry,
@@ -111,13 +111,13 @@ impl Conversation {
     pub(super) async fn commit(&mut self) -> io::Result<()> {
         while !self.pending.is_empty() {
             let count = self.pending.len().min(WRITTEN_AT_ONCE);
-            self.storage
+            self.record
                 .write(&self.pending[..count], self.turn_begins)
                 .await?;
             self.turn_begins = false;
             let rest = self.pending.split_off(count);
             for change in std::mem::replace(&mut self.pending, rest) {
-                self.storage.apply(&change);
+                self.record.apply(&change);
                 self.publish_change(change);
             }
             if !self.pending.is_empty() {
@@ -132,7 +132,7 @@ impl Conversation {
         self.pending.clear();
         self.turn_begins = false;
         self.answers = None;
-        self.storage.revert_last_write();
+        self.record.revert_last_write();
     }
 
     fn publish_change(&mut self, change: EntryChange) {
@@ -198,7 +198,7 @@ impl Conversation {
         {
             let resumed = SessionEvent::Resumed {
                 seq: after.seq,
-                texts: texts_before(&missed, self.storage.in_flight()),
+                texts: texts_before(&missed, self.record.in_flight()),
                 info,
                 origin,
             };
@@ -211,7 +211,7 @@ impl Conversation {
                 seq: after.seq,
             });
         }
-        let total = self.storage.total();
+        let total = self.record.total();
         let first = tail.map_or(0, |tail| total.saturating_sub(u64::from(tail)));
         let history = SessionEvent::History {
             entries: self.entries(first, total).await?,
@@ -229,7 +229,7 @@ impl Conversation {
     }
 
     pub(super) async fn page(&mut self, before: u64, limit: u32) -> Result<Page, HubError> {
-        let total = self.storage.total();
+        let total = self.record.total();
         let before = before.min(total);
         let first = before.saturating_sub(u64::from(limit));
         let entries = self.entries(first, before).await?;
@@ -242,20 +242,20 @@ impl Conversation {
     }
 
     pub(super) async fn entries(&mut self, from: u64, to: u64) -> Result<Vec<ChatEntry>, HubError> {
-        let read = self.storage.entries(from, to).await;
+        let read = self.record.entries(from, to).await;
         read.map_err(|error| HubError::SessionUnreadable(error.to_string()))
     }
 
     pub(super) async fn fold(&mut self) {
-        if let Err(error) = self.storage.fold().await {
+        if let Err(error) = self.record.fold().await {
             tracing::error!(%error, "could not move finished entries from the live log to the transcript");
         }
     }
 
     pub(super) async fn save(&mut self, note: Note) {
-        if let Err(error) = self.storage.save(note.clone()).await {
+        if let Err(error) = self.record.save(note.clone()).await {
             tracing::error!(%error, "could not write a note to the transcript");
-            self.storage.save_later(note);
+            self.record.save_later(note);
             self.publish(SessionEvent::StoreTrouble(format!(
                 "A change of this session could not be saved yet: {error}. It is saved with the next change."
             )));
@@ -264,7 +264,7 @@ impl Conversation {
 
     /// Ends the turn that was running when an earlier server process ended. Returns the new number of entries.
     pub(super) fn interrupt(&mut self) -> u64 {
-        let number = self.storage.total() + 1;
+        let number = self.record.total() + 1;
         let entry = ChatEntry::Turn(TurnEntry {
             entry_id: format!("e{number}"),
             outcome: TurnOutcome::Interrupted,
@@ -273,7 +273,7 @@ impl Conversation {
             tokens: None,
             timestamp: stamp(Timestamp::now()),
         });
-        let in_flight = self.storage.in_flight_mut();
+        let in_flight = self.record.in_flight_mut();
         for entry in in_flight.values_mut() {
             if let ChatEntry::ToolCall(call) = entry
                 && call.status == ToolStatus::Running
@@ -289,7 +289,7 @@ impl Conversation {
 
     /// Closes elicitations from before this start: the agent process that would receive an answer has ended.
     pub(super) fn close_elicitations(&mut self) {
-        for entry in self.storage.in_flight_mut().values_mut() {
+        for entry in self.record.in_flight_mut().values_mut() {
             if let ChatEntry::Question(question) = entry {
                 question.outcome.get_or_insert(QuestionOutcome::Interrupted);
             }
@@ -305,13 +305,13 @@ impl Conversation {
         kept: PathBuf,
         info: impl FnOnce() -> SessionInfo,
     ) {
-        let replaced = self.storage.replace(header, entries, running, kept).await;
+        let replaced = self.record.replace(header, entries, running, kept).await;
         if let Err(error) = replaced {
             tracing::error!(%error, "could not replace the transcript with the agent's replay");
             return;
         }
         let seq = self.subscribers.start_over();
-        let total = self.storage.total();
+        let total = self.record.total();
         let first = total.saturating_sub(TAIL);
         let Ok(entries) = self.entries(first, total).await else {
             return;

@@ -7,12 +7,12 @@ use std::sync::Arc;
 
 use wire::{ChatEntry, Position};
 
-use crate::session::feed::{Feed, SessionEvent};
+use super::feed::{Feed, SessionEvent};
 
 /// Maximum size of the events kept for reconnecting subscribers.
 const RECENT_BYTES_MAX: usize = 128 * 1024;
 
-pub(super) struct Subscribers {
+pub(crate) struct Subscribers {
     session_id: Arc<str>,
     boot_id: Arc<str>,
     seq: u64,
@@ -22,7 +22,7 @@ pub(super) struct Subscribers {
 }
 
 impl Subscribers {
-    pub(super) fn new(session_id: Arc<str>, boot_id: Arc<str>) -> Self {
+    pub(crate) fn new(session_id: Arc<str>, boot_id: Arc<str>) -> Self {
         Self {
             session_id,
             boot_id,
@@ -34,17 +34,17 @@ impl Subscribers {
     }
 
     /// The number of the last event.
-    pub(super) fn seq(&self) -> u64 {
+    pub(crate) fn seq(&self) -> u64 {
         self.seq
     }
 
-    pub(super) fn next_seq(&mut self) -> u64 {
+    pub(crate) fn next_seq(&mut self) -> u64 {
         self.seq += 1;
         self.seq
     }
 
     /// Sends an event to all subscribers.
-    pub(super) fn publish(&mut self, event: SessionEvent) {
+    pub(crate) fn publish(&mut self, event: SessionEvent) {
         let event = Arc::new(event);
         if event.seq().is_some() {
             self.recent_bytes += event.bytes();
@@ -61,28 +61,28 @@ impl Subscribers {
     }
 
     /// Sends an event to one subscriber.
-    pub(super) fn send_to(&self, feed: &Feed, event: Arc<SessionEvent>) {
+    pub(crate) fn send_to(&self, feed: &Feed, event: Arc<SessionEvent>) {
         feed.push(&self.session_id, &event);
     }
 
     /// Adds a subscriber. It replaces an earlier feed of the same connection.
-    pub(super) fn add(&mut self, feed: Feed) {
+    pub(crate) fn add(&mut self, feed: Feed) {
         self.remove(feed.connection());
         self.feeds.push(feed);
     }
 
-    pub(super) fn remove(&mut self, connection: u64) {
+    pub(crate) fn remove(&mut self, connection: u64) {
         self.feeds.retain(|feed| feed.connection() != connection);
     }
 
-    pub(super) fn has(&self, connection: u64) -> bool {
+    pub(crate) fn has(&self, connection: u64) -> bool {
         self.feeds
             .iter()
             .any(|feed| feed.connection() == connection)
     }
 
     /// The events after `after`; `None` if some of them are no longer kept or the position is of another epoch.
-    pub(super) fn since(&self, after: &Position) -> Option<Vec<Arc<SessionEvent>>> {
+    pub(crate) fn since(&self, after: &Position) -> Option<Vec<Arc<SessionEvent>>> {
         if after.boot_id != *self.boot_id || after.seq > self.seq {
             return None;
         }
@@ -97,7 +97,7 @@ impl Subscribers {
 
     /// Discards the recent events after the conversation was replaced. The numbering continues, so that a client cannot
     /// mistake the new conversation for the one it has.
-    pub(super) fn start_over(&mut self) -> u64 {
+    pub(crate) fn start_over(&mut self) -> u64 {
         self.recent.clear();
         self.recent_bytes = 0;
         self.next_seq()
@@ -105,7 +105,7 @@ impl Subscribers {
 }
 
 /// The unfinished text entries as they were before the `missed` events.
-pub(super) fn texts_before(
+pub(crate) fn texts_before(
     missed: &[Arc<SessionEvent>],
     in_flight: &BTreeMap<u64, ChatEntry>,
 ) -> Vec<ChatEntry> {

@@ -5,7 +5,7 @@ use serde_json::Value;
 use tokio::sync::oneshot;
 
 use super::command::Done;
-use super::{Actor, TaskReport};
+use super::{SessionTask, TaskReport};
 use crate::error::HubError;
 use crate::session::state::{ConfigChoice, Input};
 use agents::{AgentError, AgentSession};
@@ -19,7 +19,7 @@ pub(super) struct PendingChoice {
     pub(super) reply: oneshot::Sender<Result<Done, HubError>>,
 }
 
-impl Actor {
+impl SessionTask {
     pub(super) async fn choose(&mut self, pending: PendingChoice) {
         match &self.agent {
             Some(agent) if !agent.is_asleep() => {

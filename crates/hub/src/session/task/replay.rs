@@ -8,7 +8,7 @@ use std::time::Duration;
 use serde_json::Value;
 use tokio::time::Instant;
 
-use super::Actor;
+use super::SessionTask;
 use agents::AgentSession;
 
 const QUIET_PERIOD: Duration = Duration::from_millis(200);
@@ -42,7 +42,7 @@ impl Settling {
     }
 }
 
-impl Actor {
+impl SessionTask {
     /// Begins to wait for the end of the replay after the agent has answered the load.
     pub(super) fn loaded(&mut self, session: AgentSession, answer: Value) {
         let now = Instant::now();
@@ -51,7 +51,7 @@ impl Actor {
             answer,
             quiet_at: now + QUIET_PERIOD,
             latest: now + SETTLE_MAX,
-            follows: self.replay.is_empty() && self.conversation.storage.total() > 0,
+            follows: self.replay.is_empty() && self.log.record.total() > 0,
         });
     }
 

@@ -9,9 +9,9 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::{Actor, COMMANDS_MAX, Command, Done, Subscribe, TaskReport};
+use super::{SessionTask, COMMANDS_MAX, Command, Done, Subscribe, TaskReport};
 use crate::error::HubError;
-use crate::session::feed::SessionEvent;
+use crate::stream::SessionEvent;
 use crate::session::state::{Effect, Input};
 use store::transcript::Note;
 
@@ -20,7 +20,7 @@ const WRITE_RETRY_DELAY: Duration = Duration::from_secs(1);
 /// How long the end of a turn waits for the audit log to be synced.
 const AUDIT_DEADLINE: Duration = Duration::from_secs(2);
 
-impl Actor {
+impl SessionTask {
     /// Carries out the leading effects that must be on disk before the others, and returns the others.
     pub(super) async fn persist_first(
         &mut self,
@@ -37,16 +37,16 @@ impl Actor {
                 let rest = effects.iter().position(|effect| !is_written(effect));
                 let rest = effects.split_off(rest.unwrap_or(effects.len()));
                 self.carry_out(effects).await;
-                self.conversation.commit().await?;
+                self.log.commit().await?;
                 Ok(rest)
             }
             Some(Effect::SaveQueue) => {
-                self.conversation.storage.save(self.queue_note()).await?;
+                self.log.record.save(self.queue_note()).await?;
                 effects.remove(0);
                 Ok(effects)
             }
             Some(Effect::SavePolicy) => {
-                self.conversation.storage.save(self.policy_note()).await?;
+                self.log.record.save(self.policy_note()).await?;
                 effects.remove(0);
                 Ok(effects)
             }
@@ -77,18 +77,18 @@ impl Actor {
 
     /// Writes and publishes pending changes, as soon as the disk allows it.
     pub(super) async fn commit(&mut self) {
-        if self.conversation.ends_turn() {
+        if self.log.ends_turn() {
             // The audit log has everything that was allowed in a turn before a client sees its end. A disk that hangs
             // delays the commit below anyway.
             let flushed = self.setup.audit.flush();
             let _ = tokio::time::timeout(AUDIT_DEADLINE, flushed).await;
         }
         let mut reported = false;
-        while let Err(error) = self.conversation.commit().await {
+        while let Err(error) = self.log.commit().await {
             tracing::error!(%error, "could not write changes of the conversation; retrying");
             let error = Arc::new(error);
             if !std::mem::replace(&mut reported, true) {
-                self.conversation.publish(write_failed(&error));
+                self.log.publish(write_failed(&error));
             }
             let again = Instant::now() + WRITE_RETRY_DELAY;
             while self.deferred.len() < COMMANDS_MAX
@@ -111,7 +111,7 @@ impl Actor {
                 let opened = matches!(how, Subscribe::Open { .. }).then(|| feed.clone());
                 let subscribed = self.subscribe(feed, how).await;
                 if let Some(feed) = opened.filter(|_| subscribed.is_ok()) {
-                    let subscribers = &self.conversation.subscribers;
+                    let subscribers = &self.log.subscribers;
                     subscribers.send_to(&feed, Arc::new(write_failed(error)));
                     let _ = self
                         .reports
@@ -119,12 +119,12 @@ impl Actor {
                 }
                 let _ = reply.send(subscribed);
             }
-            Command::Unsubscribe { connection } => self.conversation.subscribers.remove(connection),
+            Command::Unsubscribe { connection } => self.log.subscribers.remove(connection),
             Command::Page {
                 before,
                 limit,
                 reply,
-            } => drop(reply.send(self.conversation.page(before, limit).await)),
+            } => drop(reply.send(self.log.page(before, limit).await)),
             Command::Info { reply } => drop(reply.send(Ok(self.state.info()))),
             Command::Elicitations { reply } => drop(reply.send(Ok(self.state.open_elicitations()))),
             // The agent is cancelled at once; the end of the turn is written later.

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use serde_json::Value;
 use wire::{PermissionOption, ToolContent, ToolKind, ToolStatus};
 
-use super::{Actor, TaskReport};
+use super::{SessionTask, TaskReport};
 use crate::session::state::Input;
 use agents::Answer;
 use conversation::{ToolCallPatch, Update};
@@ -36,7 +36,7 @@ pub(super) struct GuardedWrite {
     pub(super) answer: Answer,
 }
 
-impl Actor {
+impl SessionTask {
     pub(super) async fn request_write_permission(&mut self, write: GuardedWrite) {
         let permission_id = format!("p{}", self.next_permission);
         self.next_permission += 1;

@@ -10,9 +10,9 @@ use tokio::time::Instant;
 use uuid::Uuid;
 use wire::{AttachProblem, ChatEntry, QuestionOutcome, TurnPhase};
 
-use super::guarded::{ALLOW_WRITE, GuardedWrite, PendingPermission};
+use super::permissions::{ALLOW_WRITE, GuardedWrite, PendingPermission};
 use super::record::apply;
-use super::{Actor, TaskReport};
+use super::{SessionTask, TaskReport};
 use crate::error::HubError;
 use crate::session::index::trash;
 use crate::session::reconcile::{Reconciled, reconcile};
@@ -74,7 +74,7 @@ impl Default for Replay {
     }
 }
 
-impl Actor {
+impl SessionTask {
     pub(super) async fn agent_events(&mut self, events: &mut Vec<Routed>) {
         self.last_event = Instant::now();
         self.last_event_at = Timestamp::now();
@@ -377,13 +377,13 @@ impl Actor {
 
     /// Time of the last event since this server started.
     fn active_at(&self) -> Option<Timestamp> {
-        (self.conversation.subscribers.seq() > 0).then_some(self.last_event_at)
+        (self.log.subscribers.seq() > 0).then_some(self.last_event_at)
     }
 
     /// Merges the agent's replay into the transcript.
     pub(super) async fn merge_replay(&mut self, replay: Vec<ChatEntry>) {
-        let total = self.conversation.storage.total();
-        let Ok(entries) = self.conversation.entries(0, total).await else {
+        let total = self.log.record.total();
+        let Ok(entries) = self.log.entries(0, total).await else {
             return;
         };
         // A prompt that was not sent yet cannot be part of the replay.
@@ -430,7 +430,7 @@ impl Actor {
             state.renumber(last);
             state.info()
         };
-        self.conversation
+        self.log
             .replace(meta.header(), all, running, kept, info)
             .await;
     }

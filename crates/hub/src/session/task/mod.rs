@@ -1,18 +1,17 @@
-//! The actor task of one session. It processes all inputs of the session one after the other.
+//! The task of one session. It processes all inputs of the session one after the other.
 //!
-//! `state` decides; the actor carries out the effects. It never waits for the agent: requests run in
+//! `state` decides; the task carries out the effects. It never waits for the agent: requests run in
 //! separate tasks that report their results through a channel. Pending text is merged before it gets a
 //! number, so a flood of text causes few writes and few events, without a debounce timer.
 
-mod audience;
-mod choosing;
+mod choices;
 mod command;
-mod conversation;
-mod guarded;
-mod guest;
+mod link;
+mod log;
+mod permissions;
 mod record;
 mod refusal;
-mod settling;
+mod replay;
 
 use std::collections::{HashMap, VecDeque};
 use std::io;
@@ -27,17 +26,17 @@ use tokio::task::AbortHandle;
 use tokio::time::Instant;
 use wire::{ChatEntry, PermissionPolicy, SessionState, TurnPhase};
 
-use self::audience::Subscribers;
-use self::choosing::PendingChoice;
+use crate::stream::Subscribers;
+use self::choices::PendingChoice;
 use self::command::refuse;
 pub(crate) use self::command::{Command, Subscribe};
 pub use self::command::{Done, Page, Shown};
-use self::conversation::Conversation;
-use self::guarded::{GuardedWrite, PendingPermission};
-use self::guest::{Replay, load_pictures};
-use self::record::Storage;
-use self::settling::Settling;
-use super::feed::{Feed, SessionEvent};
+use self::log::Log;
+use self::permissions::{GuardedWrite, PendingPermission};
+use self::link::{Replay, load_pictures};
+use self::record::Record;
+use self::replay::Settling;
+use crate::stream::{Feed, SessionEvent};
 use super::index::{Index, SessionMeta};
 use super::state::{ConfigChoice, Effect, InitialState, Input, Now, Refused, State};
 use super::title::UNTITLED;
@@ -49,22 +48,22 @@ use agents::{
 use store::transcript::{Found, Header, Note, Transcript};
 use store::{Audit, Uploads};
 
-/// Maximum commands that wait for the actor.
+/// Maximum commands that wait for the task.
 const COMMANDS_MAX: usize = 256;
-/// Maximum agent events that wait for the actor.
+/// Maximum agent events that wait for the task.
 pub(super) const FROM_AGENT_MAX: usize = 1024;
 /// Maximum agent events processed per wake-up, so that other sessions are not starved.
 const AGENT_EVENTS_PER_WAKE: usize = 64;
-/// Maximum reports of the actor's own tasks that wait for it.
+/// Maximum reports of the session's subtasks that wait for it.
 const TASK_REPORTS_MAX: usize = 64;
-/// Maximum terminal outputs that wait for the actor; each can be large.
+/// Maximum terminal outputs that wait for the task; each can be large.
 pub(super) const TERMINALS_MAX: usize = 4;
 /// Time after which the process of an agent that does not answer a cancel is ended.
 const CANCEL_DEADLINE: Duration = Duration::from_secs(10);
 /// Number of latest entries from which accepted request ids are read at start.
 const REQUEST_IDS: u64 = 200;
 
-/// Everything an actor needs to start.
+/// Everything a task needs to start.
 pub(crate) struct Setup {
     pub(crate) meta: Arc<SessionMeta>,
     pub(crate) path: PathBuf,
@@ -89,7 +88,7 @@ pub(crate) struct Fresh {
     pub(crate) from_agent: mpsc::Receiver<Routed>,
 }
 
-/// Results of tasks that the actor started.
+/// Results of tasks that the task started.
 enum TaskReport {
     Input(Input),
     AttachFailed {
@@ -119,10 +118,10 @@ pub(crate) fn spawn(setup: Setup, fresh: Option<Fresh>) -> mpsc::Sender<Command>
 }
 
 async fn run(setup: Setup, fresh: Option<Fresh>, mut commands: mpsc::Receiver<Command>) {
-    let mut actor = match fresh {
-        Some(fresh) => Actor::fresh(setup, fresh, commands),
+    let mut task = match fresh {
+        Some(fresh) => SessionTask::fresh(setup, fresh, commands),
         None => match read(setup.path.clone(), setup.meta.header()).await {
-            Ok(read) => Actor::load(setup, read, commands).await,
+            Ok(read) => SessionTask::load(setup, read, commands).await,
             Err(reason) => {
                 tracing::error!(reason, "could not open a transcript");
                 while let Some(command) = commands.recv().await {
@@ -132,7 +131,7 @@ async fn run(setup: Setup, fresh: Option<Fresh>, mut commands: mpsc::Receiver<Co
             }
         },
     };
-    actor.run().await;
+    task.run().await;
 }
 
 type Read = (Transcript, Found, Vec<ChatEntry>);
@@ -161,13 +160,13 @@ async fn read(path: PathBuf, header: Header) -> Result<Read, String> {
     }
 }
 
-struct Actor {
+struct SessionTask {
     setup: Setup,
     commands: mpsc::Receiver<Command>,
     /// Commands that arrived while the disk could not be written, carried out afterwards.
     deferred: VecDeque<Command>,
     state: State,
-    conversation: Conversation,
+    log: Log,
     agent: Option<AgentSession>,
     inbox: mpsc::Sender<Routed>,
     from_agent: mpsc::Receiver<Routed>,
@@ -207,16 +206,16 @@ struct Actor {
     cancel_deadline: Option<Instant>,
 }
 
-impl Actor {
+impl SessionTask {
     fn fresh(setup: Setup, fresh: Fresh, commands: mpsc::Receiver<Command>) -> Self {
         let channel = (fresh.inbox, fresh.from_agent);
         let read = (fresh.transcript, Found::default(), vec![]);
-        let mut actor = Self::new(setup, read, commands, channel);
+        let mut task = Self::new(setup, read, commands, channel);
         let takes_images = fresh.agent.takes_images();
-        actor.agent_connection = Some(fresh.agent.connection_id());
-        actor.agent = Some(fresh.agent);
+        task.agent_connection = Some(fresh.agent.connection_id());
+        task.agent = Some(fresh.agent);
         let answer = fresh.answer;
-        let _ = actor.state.step(
+        let _ = task.state.step(
             Input::Attached {
                 answer,
                 takes_images,
@@ -224,7 +223,7 @@ impl Actor {
             },
             Now::read(),
         );
-        actor
+        task
     }
 
     /// Starts from a transcript on disk, and ends a turn that was interrupted.
@@ -232,18 +231,18 @@ impl Actor {
         let (_, found, _) = &mut read;
         let interrupted = std::mem::take(&mut found.interrupted);
         let has_live_log = interrupted || !found.in_flight.is_empty();
-        let mut actor = Self::new(setup, read, commands, mpsc::channel(FROM_AGENT_MAX));
+        let mut task = Self::new(setup, read, commands, mpsc::channel(FROM_AGENT_MAX));
         if interrupted {
-            let total = actor.conversation.interrupt();
-            actor.state.renumber(total);
-            actor.state.interrupted();
-            actor.publish_info();
+            let total = task.log.interrupt();
+            task.state.renumber(total);
+            task.state.interrupted();
+            task.publish_info();
         }
         if has_live_log {
-            actor.conversation.close_elicitations();
-            actor.conversation.fold().await;
+            task.log.close_elicitations();
+            task.log.fold().await;
         }
-        actor
+        task
     }
 
     fn new(
@@ -252,8 +251,8 @@ impl Actor {
         commands: mpsc::Receiver<Command>,
         (inbox, from_agent): (mpsc::Sender<Routed>, mpsc::Receiver<Routed>),
     ) -> Self {
-        let storage = Storage::new(transcript, found);
-        let note = storage.note();
+        let record = Record::new(transcript, found);
+        let note = record.note();
         let accepted = tail.iter().filter_map(|entry| match entry {
             ChatEntry::User { request_id, .. } => request_id.clone(),
             _ => None,
@@ -264,7 +263,7 @@ impl Actor {
             _ => None,
         });
         let state = State::new(InitialState {
-            total: storage.total(),
+            total: record.total(),
             titled: setup.meta.title != UNTITLED,
             failed: failed.unwrap_or(false),
             policy: note.policy.unwrap_or(setup.policy),
@@ -282,7 +281,7 @@ impl Actor {
             commands,
             deferred: VecDeque::new(),
             state,
-            conversation: Conversation::new(storage, subscribers),
+            log: Log::new(record, subscribers),
             agent: None,
             inbox,
             from_agent,
@@ -340,7 +339,7 @@ impl Actor {
                 () = due(timer) => self.timer().await,
             }
             self.commit().await;
-            self.conversation.storage.shorten().await;
+            self.log.record.shorten().await;
             self.publish_info();
         }
     }
@@ -384,13 +383,13 @@ impl Actor {
                 let _ = reply.send(subscribed);
             }
             Command::Unsubscribe { connection } => {
-                self.conversation.subscribers.remove(connection);
+                self.log.subscribers.remove(connection);
             }
             Command::Page {
                 before,
                 limit,
                 reply,
-            } => drop(reply.send(self.conversation.page(before, limit).await)),
+            } => drop(reply.send(self.log.page(before, limit).await)),
             Command::Info { reply } => drop(reply.send(Ok(self.state.info()))),
             Command::Elicitations { reply } => drop(reply.send(Ok(self.state.open_elicitations()))),
             Command::Act {
@@ -405,7 +404,7 @@ impl Actor {
                     ..Note::default()
                 };
                 self.state.titled();
-                let noted = self.conversation.storage.save(note).await;
+                let noted = self.log.record.save(note).await;
                 let _ = reply.send(noted.map_err(|error| HubError::Write(Arc::new(error))));
             }
             Command::Archived(archived) => {
@@ -413,7 +412,7 @@ impl Actor {
                     archived: Some(archived),
                     ..Note::default()
                 };
-                self.conversation.save(note).await;
+                self.log.save(note).await;
             }
             Command::Stop { reply, .. } => drop(reply.send(())),
         }
@@ -431,7 +430,7 @@ impl Actor {
             Ok(rest) => self.carry_out(rest).await,
             Err(error) => {
                 self.state = before;
-                self.conversation.drop_pending();
+                self.log.drop_pending();
                 self.origin = Origin::default();
                 return Err(HubError::Write(Arc::new(error)));
             }
@@ -451,7 +450,7 @@ impl Actor {
     async fn carry_out(&mut self, effects: Vec<Effect>) {
         for effect in effects {
             if let Effect::Change(change) = effect {
-                self.conversation.queue_change(change);
+                self.log.queue_change(change);
                 continue;
             }
             // Earlier changes are written and published before other effects are carried out.
@@ -461,23 +460,23 @@ impl Actor {
             match effect {
                 Effect::Change(_) => {}
                 Effect::Amend { entry_id, update } => {
-                    let held = self.conversation.amend(&entry_id, *update).await;
+                    let held = self.log.amend(&entry_id, *update).await;
                     self.state.hold(held);
                 }
-                Effect::Origin => self.conversation.answers(self.origin.clone()),
-                Effect::TurnBegins => self.conversation.turn_begins(),
-                Effect::Complete(entry_id) => self.conversation.complete(entry_id),
-                Effect::Cancelled(entry_id) => self.conversation.cancelled(entry_id),
-                Effect::Fold => self.conversation.fold().await,
+                Effect::Origin => self.log.answers(self.origin.clone()),
+                Effect::TurnBegins => self.log.turn_begins(),
+                Effect::Complete(entry_id) => self.log.complete(entry_id),
+                Effect::Cancelled(entry_id) => self.log.cancelled(entry_id),
+                Effect::Fold => self.log.fold().await,
                 Effect::Info => self.info_changed = true,
                 Effect::Title(title) => self.title(title).await,
                 Effect::Touch => {
                     self.new_activity = Some(Timestamp::now());
                     self.info_changed = true;
                 }
-                Effect::SaveQueue => self.conversation.save(self.queue_note()).await,
-                Effect::SavePolicy => self.conversation.save(self.policy_note()).await,
-                Effect::SaveChosen => self.conversation.save(self.chosen_note()).await,
+                Effect::SaveQueue => self.log.save(self.queue_note()).await,
+                Effect::SavePolicy => self.log.save(self.policy_note()).await,
+                Effect::SaveChosen => self.log.save(self.chosen_note()).await,
                 Effect::Attach => self.attach(),
                 Effect::Prompt { turn, message } => {
                     self.last_event = Instant::now();
@@ -524,7 +523,7 @@ impl Actor {
     fn publish_info(&mut self) {
         if std::mem::take(&mut self.info_changed) {
             let info = Box::new(self.state.info());
-            self.conversation.publish(SessionEvent::Info(info));
+            self.log.publish(SessionEvent::Info(info));
         }
         let state = self.state.list_state();
         let active = self.new_activity.take();
@@ -537,7 +536,7 @@ impl Actor {
     async fn subscribe(&mut self, feed: Feed, how: Subscribe) -> Result<Shown, HubError> {
         let mut shown = Shown {
             resumed: false,
-            seq: self.conversation.subscribers.seq(),
+            seq: self.log.subscribers.seq(),
         };
         match how {
             Subscribe::Open {
@@ -546,12 +545,12 @@ impl Actor {
                 origin,
             } => {
                 let info = self.state.info();
-                let open = self.conversation.open(&feed, after, tail, info, origin);
+                let open = self.log.open(&feed, after, tail, info, origin);
                 shown = open.await?;
-                self.conversation.subscribers.add(feed);
+                self.log.subscribers.add(feed);
             }
-            Subscribe::Follow if self.conversation.subscribers.has(feed.connection()) => {}
-            Subscribe::Follow => self.conversation.subscribers.add(feed),
+            Subscribe::Follow if self.log.subscribers.has(feed.connection()) => {}
+            Subscribe::Follow => self.log.subscribers.add(feed),
         }
         Ok(shown)
     }
@@ -561,7 +560,7 @@ impl Actor {
             title: Some(title.clone()),
             ..Note::default()
         };
-        self.conversation.save(note).await;
+        self.log.save(note).await;
         let index = self.setup.index.clone();
         index.note_title(&self.setup.meta, title);
         // In a separate task, so that the turn does not wait for the index.
@@ -606,8 +605,8 @@ impl Actor {
         if let Some(host) = self.host.take() {
             host.close().await;
         }
-        if !self.conversation.storage.in_flight().is_empty() {
-            self.conversation.fold().await;
+        if !self.log.record.in_flight().is_empty() {
+            self.log.fold().await;
         }
         self.publish_info();
     }

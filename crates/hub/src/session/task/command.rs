@@ -1,11 +1,11 @@
-//! Commands that the APIs send to a session's actor, and their results.
+//! Commands that the APIs send to a session's task, and their results.
 
 use tokio::sync::oneshot;
 use wire::{ChatEntry, Position, QuestionEntry, SessionInfo};
 
 use crate::error::HubError;
 use crate::events::Origin;
-use crate::session::feed::Feed;
+use crate::stream::Feed;
 use crate::session::state::{ConfigChoice, Input};
 
 pub(crate) enum Command {

@@ -11,7 +11,7 @@ use wire::ChatEntry;
 use conversation::{EntryChange, entry_number, extend};
 use store::transcript::{Found, Header, Note, Transcript};
 
-pub(super) struct Storage {
+pub(super) struct Record {
     /// `None` only while a blocking task has it.
     transcript: Option<Transcript>,
     /// Entries that are not in the transcript yet, or not as they are now.
@@ -22,7 +22,7 @@ pub(super) struct Storage {
     note_is_unsaved: bool,
 }
 
-impl Storage {
+impl Record {
     pub(super) fn new(transcript: Transcript, found: Found) -> Self {
         Self {
             transcript: Some(transcript),
