@@ -98,17 +98,22 @@ impl Joined<'_> {
     }
 }
 
-/// The lines of a module, except those that contain only a comment.
+/// The lines of a module, except those that contain only a comment. A comment before code, such as a type, is kept.
 fn without_comments(source: &str) -> impl Iterator<Item = &str> {
     let mut inside = false;
     source.lines().filter(move |line| {
         let line = line.trim();
-        let begins = !inside && line.starts_with("/*");
-        if inside || begins {
-            inside = !line.ends_with("*/");
+        if !inside && line.starts_with("//") {
             return false;
         }
-        !line.starts_with("//")
+        if !inside && !line.starts_with("/*") {
+            return true;
+        }
+        let ends_at = line.find("*/").map(|at| at + "*/".len());
+        let has_code = ends_at.is_some_and(|at| at < line.len());
+        assert!(!inside || !has_code, "code after a comment of several lines: {line}");
+        inside = ends_at.is_none();
+        has_code
     })
 }
 

@@ -43,10 +43,10 @@ fn each_module_stands_once_after_those_it_needs() -> Result<()> {
 
 #[test]
 fn comments_on_lines_of_their_own_are_left_out() -> Result<()> {
-    let source = "/** One\n * two. */\nexport const A = 'http://x'; // kept\n  // gone\n  /* gone */\nf(A); /* kept */\n";
+    let source = "/** One\n * two. */\nexport const A = 'http://x'; // kept\n  // gone\n  /* gone */\nf(A); /* kept */\n/** kept */ (g());\n";
     let text = joined(&[("a.js", "import { A } from './b.js';\n"), ("b.js", source)])?;
     assert!(
-        text.contains("const A = 'http://x'; // kept\nf(A); /* kept */\n"),
+        text.contains("const A = 'http://x'; // kept\nf(A); /* kept */\n/** kept */ (g());\n"),
         "{text}"
     );
     assert!(!text.contains("gone") && !text.contains("two"), "{text}");
