@@ -25,6 +25,7 @@ mod stderr_tail;
 mod wire_tap;
 
 pub use agent_session::{AgentSession, Picture};
+pub use byte_budget::BudgetPermit;
 pub use catalog::{AgentEntry, Catalog, Launch};
 pub use connection::{AgentError, AgentEvent, Connection, Start, connect};
 pub use host::{

@@ -28,8 +28,8 @@ pub use folders::Completions;
 pub use projects::Projects;
 use session::Hosting;
 pub use session::{Done, Named, Page, SessionRules, Sessions, Shown, UNTITLED};
-pub use stream::{Fed, Feed, FeedReader, SessionEvent, TooSlow, feed};
 use store::{Audit, DataDir, Lock, OpenError, Uploads};
+pub use stream::{Fed, Feed, FeedReader, SessionEvent, TooSlow, feed};
 
 /// Interval of the check whether this server still owns the data directory.
 const OWNERSHIP_CHECK: Duration = Duration::from_secs(1);

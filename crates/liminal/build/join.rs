@@ -111,7 +111,10 @@ fn without_comments(source: &str) -> impl Iterator<Item = &str> {
         }
         let ends_at = line.find("*/").map(|at| at + "*/".len());
         let has_code = ends_at.is_some_and(|at| at < line.len());
-        assert!(!inside || !has_code, "code after a comment of several lines: {line}");
+        assert!(
+            !inside || !has_code,
+            "code after a comment of several lines: {line}"
+        );
         inside = ends_at.is_none();
         has_code
     })

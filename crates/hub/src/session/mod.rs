@@ -29,14 +29,14 @@ use index::Index;
 pub use index::Named;
 pub(crate) use index::problem;
 use state::{ConfigChoice, Input};
-use task::{Command, FROM_AGENT_MAX, Fresh, Setup, Subscribe};
+use task::{Command, FROM_AGENT_MAX, Fresh, Setup, Subscribe, TERMINALS_MAX};
 pub use task::{Done, Page, Shown};
 pub use title::UNTITLED;
 
 use crate::error::HubError;
 use crate::events::{Events, Origin};
 use crate::stream::Feed;
-use agents::{Agents, Auditor, HostSetup, Keepers};
+use agents::{Agents, Auditor, HostSetup, Keepers, TerminalOutput};
 use store::transcript::Transcript;
 use store::{Audit, DataDir, Uploads};
 
@@ -473,12 +473,14 @@ impl Sessions {
     }
 
     fn setup(&self, meta: Arc<index::SessionMeta>) -> Setup {
+        let (output, terminals) = mpsc::channel(TERMINALS_MAX);
         Setup {
             path: self.index.path(&meta),
             kind: self.agents.kind(&meta.cli_type),
             boot_id: self.boot_id.clone(),
             index: self.index.clone(),
-            host: self.host_of(&meta),
+            host: self.host_of(&meta, output),
+            terminals,
             audit: self.hosting.audit.clone(),
             uploads: self.hosting.uploads.clone(),
             meta,
@@ -488,7 +490,11 @@ impl Sessions {
         }
     }
 
-    fn host_of(&self, meta: &index::SessionMeta) -> HostSetup {
+    fn host_of(
+        &self,
+        meta: &index::SessionMeta,
+        output: mpsc::Sender<TerminalOutput>,
+    ) -> HostSetup {
         let data_dir = &self.hosting.data_dir;
         let project = PathBuf::from(&meta.project_path);
         // A project can be inside the data directory (scratch projects are); the server's own files stay forbidden.
@@ -497,8 +503,6 @@ impl Sessions {
             true => ours.iter().map(|name| data_dir.join(name)).collect(),
             false => vec![data_dir.clone(), data_dir.join("token")],
         };
-        // A placeholder: the task replaces it with its own channel.
-        let (output, _) = mpsc::channel(1);
         HostSetup {
             project,
             forbidden: forbidden.into_iter().filter(|path| path.exists()).collect(),

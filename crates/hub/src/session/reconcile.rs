@@ -4,10 +4,62 @@
 //! replay. So while the user's messages match, only the entries after our last message are added.
 //! If they differ and the replay has more messages, the replay replaces the transcript.
 
+use std::collections::BTreeMap;
+
+use conversation::entry_number;
 use wire::ChatEntry;
 
+/// A transcript merged with a replay.
+pub(super) struct Merged {
+    /// By number.
+    pub(super) entries: BTreeMap<u64, ChatEntry>,
+    /// The number of the first entry of the running turn.
+    pub(super) running: Option<u64>,
+}
+
+/// Merges a replay into the transcript; `None` if it adds nothing. With `has_unsent_prompt`, the last message of the
+/// user was not sent yet, so it cannot be part of the replay and stays last.
+pub(super) fn merge(
+    entries: &[ChatEntry],
+    replay: Vec<ChatEntry>,
+    has_unsent_prompt: bool,
+) -> Option<Merged> {
+    let mut ours: Vec<(usize, String)> = entries
+        .iter()
+        .filter_map(|entry| match entry {
+            ChatEntry::User {
+                content, entry_id, ..
+            } => Some((entry_number(entry_id) as usize, content.clone())),
+            _ => None,
+        })
+        .collect();
+    let unsent = if has_unsent_prompt { ours.pop() } else { None };
+    let unsent_from = unsent.map_or(entries.len(), |(number, _)| number - 1);
+    let texts: Vec<String> = ours.into_iter().map(|(_, text)| text).collect();
+    let (kept, new) = match reconcile(&texts, replay) {
+        Reconciled::Same => return None,
+        Reconciled::More(more) => (&entries[..unsent_from], more),
+        Reconciled::Other(theirs) => (&[][..], theirs),
+    };
+    let unsent = &entries[unsent_from..];
+    let all = kept
+        .iter()
+        .cloned()
+        .chain(new)
+        .chain(unsent.iter().cloned());
+    let entries: BTreeMap<u64, ChatEntry> = all
+        .zip(1..)
+        .map(|(mut entry, number)| {
+            entry.set_entry_id(format!("e{number}"));
+            (number, entry)
+        })
+        .collect();
+    let running = (!unsent.is_empty()).then(|| (entries.len() - unsent.len()) as u64 + 1);
+    Some(Merged { entries, running })
+}
+
 #[derive(Debug, PartialEq)]
-pub(super) enum Reconciled {
+enum Reconciled {
     Same,
     /// Append these entries to the transcript.
     More(Vec<ChatEntry>),
@@ -16,7 +68,7 @@ pub(super) enum Reconciled {
 }
 
 /// `ours` are the texts of the user's messages in the transcript, in order.
-pub(super) fn reconcile(ours: &[String], replay: Vec<ChatEntry>) -> Reconciled {
+fn reconcile(ours: &[String], replay: Vec<ChatEntry>) -> Reconciled {
     let theirs: Vec<(usize, String)> = replay
         .iter()
         .enumerate()
@@ -98,6 +150,41 @@ mod tests {
             reconcile(&ours(&["hello"]), replay.clone()),
             Reconciled::Other(replay)
         );
+    }
+
+    #[test]
+    fn unsent_prompt_stays_behind_the_merged_replay() {
+        let numbered = |mut entry: ChatEntry, number: u64| {
+            entry.set_entry_id(format!("e{number}"));
+            entry
+        };
+        let ours = [user("hello"), answer("hi"), user("unsent")];
+        let ours: Vec<_> = ours
+            .into_iter()
+            .zip(1..)
+            .map(|(e, n)| numbered(e, n))
+            .collect();
+        let replay = vec![
+            user("hello"),
+            answer("hi"),
+            user("elsewhere"),
+            answer("yes"),
+        ];
+        let merged = merge(&ours, replay, true).unwrap();
+        let all = [
+            user("hello"),
+            answer("hi"),
+            user("elsewhere"),
+            answer("yes"),
+            user("unsent"),
+        ];
+        let all: Vec<_> = all
+            .into_iter()
+            .zip(1..)
+            .map(|(e, n)| numbered(e, n))
+            .collect();
+        assert_eq!(merged.entries.into_values().collect::<Vec<_>>(), all);
+        assert_eq!(merged.running, Some(5));
     }
 
     #[test]

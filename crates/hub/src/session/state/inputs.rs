@@ -1,16 +1,12 @@
-//! Inputs and effects of a session's state.
+//! Inputs of a session's state.
 
 use jiff::Timestamp;
 use serde_json::{Map, Value};
-use wire::{
-    AttachProblem, ErrorCode, PermissionOption, PermissionPolicy, QuestionAction, QuestionOutcome,
-    QueuedMessage,
-};
+use wire::{AttachProblem, PermissionOption, PermissionPolicy, QuestionAction, QueuedMessage};
 
 use super::offer::ConfigChoice;
 use agents::TerminalOutput;
 use agents::elicitation::Asked;
-use conversation::EntryChange;
 use conversation::{ToolCallPatch, Update};
 use store::transcript::Chosen;
 
@@ -103,61 +99,6 @@ pub(crate) enum Input {
     },
 }
 
-/// An action for the task to carry out.
-#[derive(Debug, PartialEq)]
-pub(crate) enum Effect {
-    /// Write, number and publish a change.
-    Change(EntryChange),
-    /// Change an entry of an earlier turn and publish the whole entry.
-    Amend {
-        entry_id: String,
-        update: Box<Update>,
-    },
-    /// The next change carries the request id of the sender.
-    Origin,
-    /// A turn begins; from now on a crash interrupts it.
-    TurnBegins,
-    /// Publish that an entry is final.
-    Complete(String),
-    Cancelled(String),
-    /// Move the finished entries from the live log to the transcript.
-    Fold,
-    /// Publish `SessionInfo`.
-    Info,
-    Title(String),
-    /// Set the time of the last activity to now.
-    Touch,
-    SaveQueue,
-    SavePolicy,
-    SaveChosen,
-    Attach,
-    Prompt {
-        turn: u64,
-        message: QueuedMessage,
-    },
-    CancelPrompt,
-    /// `None` is the protocol's `cancelled`.
-    AnswerPermission {
-        permission_id: String,
-        option_id: Option<String>,
-        by_policy: bool,
-    },
-    AnswerElicitation {
-        question_id: String,
-        outcome: QuestionOutcome,
-        answers: Option<Map<String, Value>>,
-    },
-    /// End the agent process.
-    KillAgent,
-}
-
-/// Reason for refusing a request; the state is unchanged.
-#[derive(Debug, PartialEq)]
-pub(crate) struct Refused {
-    pub(crate) code: ErrorCode,
-    pub(crate) message: String,
-}
-
 /// The state of a session when its task starts.
 #[derive(Debug)]
 pub(crate) struct InitialState {
@@ -170,13 +111,4 @@ pub(crate) struct InitialState {
     pub(crate) queue: Vec<QueuedMessage>,
     pub(crate) accepted: Vec<String>,
     pub(crate) restarts_when_quiet: bool,
-}
-
-impl Refused {
-    pub(super) fn new(code: ErrorCode, message: &str) -> Self {
-        Self {
-            code,
-            message: message.to_owned(),
-        }
-    }
 }

@@ -2,7 +2,7 @@
 
 use wire::{ErrorCode, PermissionOption, PermissionPolicy, PermissionQuestion, TurnPhase};
 
-use super::{Effect, Now, Refused, State, stamp};
+use super::{AgentEffect, Now, Refused, State, Step, stamp};
 use conversation::{ToolCallPatch, Update};
 
 impl State {
@@ -13,15 +13,15 @@ impl State {
         options: Vec<PermissionOption>,
         guarded: bool,
         now: Now,
-        effects: &mut Vec<Effect>,
+        step: &mut Step,
     ) {
         let tool_call_id = patch.tool_call_id.clone();
         let title = patch.title.clone().unwrap_or_default();
         // A permission request is for a tool call of the current turn, never of an earlier one.
         patch.announces = true;
-        self.update(Update::ToolCall(Box::new(patch)), now, effects);
+        self.update(Update::ToolCall(Box::new(patch)), now, step);
         if matches!(self.phase(), None | Some(TurnPhase::Cancelling)) {
-            effects.push(Effect::AnswerPermission {
+            step.agent(AgentEffect::AnswerPermission {
                 permission_id,
                 option_id: None,
                 by_policy: false,
@@ -32,7 +32,7 @@ impl State {
             && !guarded
             && let Some(option) = narrowest_allowing_option(&options)
         {
-            effects.push(Effect::AnswerPermission {
+            step.agent(AgentEffect::AnswerPermission {
                 permission_id,
                 option_id: Some(option.option_id.clone()),
                 by_policy: true,
@@ -47,14 +47,14 @@ impl State {
             asked_at: stamp(now.at),
             guarded,
         });
-        effects.push(Effect::Info);
+        step.info();
     }
 
     pub(super) fn answer_permission(
         &mut self,
         permission_id: String,
         option_id: String,
-        effects: &mut Vec<Effect>,
+        step: &mut Step,
     ) -> Result<(), Refused> {
         let open = self
             .permission_requests
@@ -75,19 +75,19 @@ impl State {
         };
         let request = self.permission_requests.remove(at);
         let change = self.entries.answered(&request.tool_call_id, name);
-        effects.extend(change.map(Effect::Change));
-        effects.push(Effect::AnswerPermission {
+        change.into_iter().for_each(|change| step.change(change));
+        step.agent(AgentEffect::AnswerPermission {
             permission_id,
             option_id: Some(option_id),
             by_policy: false,
         });
-        effects.push(Effect::Info);
+        step.info();
         Ok(())
     }
 
-    pub(super) fn cancel_permission_requests(&mut self, effects: &mut Vec<Effect>) {
+    pub(super) fn cancel_permission_requests(&mut self, step: &mut Step) {
         for request in self.permission_requests.drain(..) {
-            effects.push(Effect::AnswerPermission {
+            step.agent(AgentEffect::AnswerPermission {
                 permission_id: request.permission_id,
                 option_id: None,
                 by_policy: false,

@@ -7,8 +7,7 @@ use wire::{
     TurnPhase,
 };
 
-use super::inputs::{Effect, Refused};
-use super::{Now, State, stamp};
+use super::{AgentEffect, Now, Refused, State, Step, stamp};
 use agents::elicitation;
 use conversation::EntryChange;
 
@@ -123,11 +122,11 @@ impl State {
         question_id: String,
         asked: elicitation::Asked,
         now: Now,
-        effects: &mut Vec<Effect>,
+        step: &mut Step,
     ) {
         // Cancelled at once during a replay, after a flood of output, and while the turn is being cancelled.
         if self.is_flooded() || self.is_attaching() || self.phase() == Some(TurnPhase::Cancelling) {
-            effects.push(Effect::AnswerElicitation {
+            step.agent(AgentEffect::AnswerElicitation {
                 question_id,
                 outcome: QuestionOutcome::Cancelled,
                 answers: None,
@@ -144,9 +143,9 @@ impl State {
             timestamp: stamp(now.at),
         };
         let changes = self.entries.ask(&mut entry);
-        self.change(changes, effects);
+        self.change(changes, step);
         self.elicitations.push(entry, asked.elicitation_id);
-        effects.push(Effect::Info);
+        step.info();
     }
 
     pub(super) fn answer_elicitation(
@@ -154,7 +153,7 @@ impl State {
         question_id: &str,
         action: QuestionAction,
         content: Option<Map<String, Value>>,
-        effects: &mut Vec<Effect>,
+        step: &mut Step,
     ) -> Result<(), Refused> {
         let Some(question) = self.elicitations.find(question_id) else {
             return Err(Refused::new(
@@ -173,7 +172,7 @@ impl State {
             (QuestionAction::Decline, _) => (QuestionOutcome::Declined, None),
             (QuestionAction::Cancel, _) => (QuestionOutcome::Cancelled, None),
         };
-        self.close_elicitation(question_id, outcome, answers, effects);
+        self.close_elicitation(question_id, outcome, answers, step);
         Ok(())
     }
 
@@ -182,29 +181,27 @@ impl State {
         question_id: &str,
         outcome: QuestionOutcome,
         answers: Option<Map<String, Value>>,
-        effects: &mut Vec<Effect>,
+        step: &mut Step,
     ) {
         let closed = self.elicitations.close(question_id, outcome, answers);
-        effects.extend(closed.into_iter().flat_map(closing_effects));
+        closed.into_iter().for_each(|closed| announce(closed, step));
     }
 
-    pub(super) fn close_elicitations(
-        &mut self,
-        outcome: QuestionOutcome,
-        effects: &mut Vec<Effect>,
-    ) {
+    pub(super) fn close_elicitations(&mut self, outcome: QuestionOutcome, step: &mut Step) {
         let closed = self.elicitations.close_all(outcome);
-        effects.extend(closed.into_iter().flat_map(closing_effects));
+        closed.into_iter().for_each(|closed| announce(closed, step));
     }
 }
 
-/// Effects of closing an elicitation: subscribers first, then the agent.
-fn closing_effects(closed: QuestionEntry) -> [Effect; 3] {
-    let answer = Effect::AnswerElicitation {
+/// Reports a closed elicitation: to subscribers first, then to the agent.
+fn announce(closed: QuestionEntry, step: &mut Step) {
+    let answer = AgentEffect::AnswerElicitation {
         question_id: closed.question_id.clone(),
         outcome: closed.outcome.unwrap_or(QuestionOutcome::Cancelled),
         answers: closed.answers.clone(),
     };
     let change = EntryChange::Replace(ChatEntry::Question(closed));
-    [Effect::Change(change), answer, Effect::Info]
+    step.change(change);
+    step.agent(answer);
+    step.info();
 }

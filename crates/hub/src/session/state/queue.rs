@@ -6,7 +6,7 @@ use std::collections::VecDeque;
 
 use wire::{ErrorCode, QueuedMessage};
 
-use super::inputs::Refused;
+use super::Refused;
 
 /// Maximum accepted request ids that are remembered.
 const ACCEPTED_MAX: usize = 1000;

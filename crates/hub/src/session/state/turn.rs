@@ -3,11 +3,10 @@
 use jiff::Timestamp;
 use serde_json::Value;
 use wire::{
-    Attachment, ChatEntry, ErrorCode, QuestionOutcome, QueuedMessage, TurnEntry, TurnOutcome,
-    TurnPhase,
+    Attachment, ErrorCode, QuestionOutcome, QueuedMessage, TurnEntry, TurnOutcome, TurnPhase,
 };
 
-use super::{Effect, Now, Refused, State, stamp};
+use super::{AgentEffect, Durable, LogEffect, Now, Refused, State, Step, SummaryEffect, stamp};
 use crate::session::title;
 use conversation::EntryChange;
 
@@ -29,15 +28,11 @@ pub(super) struct Turn {
 }
 
 impl State {
-    pub(super) fn send(
-        &mut self,
-        mut message: QueuedMessage,
-        now: Now,
-    ) -> Result<Vec<Effect>, Refused> {
+    pub(super) fn send(&mut self, mut message: QueuedMessage, now: Now) -> Result<Step, Refused> {
         if let Some(request_id) = &message.request_id
             && self.queue.has_accepted(request_id)
         {
-            return Ok(vec![]);
+            return Ok(Step::default());
         }
         if message.images.is_empty() {
             message.content = require_text(message.content)?;
@@ -51,39 +46,29 @@ impl State {
         if let Some(request_id) = &message.request_id {
             self.queue.accept(request_id.clone());
         }
-        let mut effects = vec![];
+        let mut step = Step::default();
         if self.turn.is_some() {
             self.queue.push(message);
-            effects.extend([Effect::SaveQueue, Effect::Info]);
+            step.durable = Durable::Note(self.queue_note());
+            step.info();
         } else {
-            self.begin_turn(message, now, &mut effects);
+            self.begin_turn(message, now, &mut step);
         }
-        Ok(effects)
+        Ok(step)
     }
 
-    pub(super) fn begin_turn(
-        &mut self,
-        message: QueuedMessage,
-        now: Now,
-        effects: &mut Vec<Effect>,
-    ) {
-        effects.push(Effect::TurnBegins);
+    pub(super) fn begin_turn(&mut self, message: QueuedMessage, now: Now, step: &mut Step) {
         let changes = self.entries.begin_turn(&message, &stamp(now.at));
-        let mut last_entry = String::new();
-        for change in changes {
-            if let EntryChange::Begin(entry) = &change {
-                entry.entry_id().clone_into(&mut last_entry);
-                if matches!(entry, ChatEntry::User { .. }) {
-                    effects.push(Effect::Origin);
-                }
-            }
-            effects.push(Effect::Change(change));
-        }
+        let begun = changes.iter().rev().find_map(|change| match change {
+            EntryChange::Begin(entry) => Some(entry.entry_id().to_owned()),
+            _ => None,
+        });
+        step.begin_turn(changes);
         if !self.titled && !message.content.trim().is_empty() {
             self.titled = true;
-            effects.push(Effect::Title(title::derive(&message.content)));
+            step.summary(SummaryEffect::Title(title::derive(&message.content)));
         }
-        effects.push(Effect::Touch);
+        step.summary(SummaryEffect::Touch);
         let number = self.next_number;
         self.next_number += 1;
         self.failed = false;
@@ -100,39 +85,39 @@ impl State {
             phase,
             quiet_since: None,
             texts: vec![],
-            last_entry,
+            last_entry: begun.unwrap_or_default(),
             failing: false,
             flood: None,
         });
         if attached {
             let turn = number;
-            effects.push(Effect::Prompt { turn, message });
+            step.agent(AgentEffect::Prompt { turn, message });
         } else {
-            self.attach(effects);
+            self.attach(step);
         }
-        effects.push(Effect::Info);
+        step.info();
     }
 
     /// Cancels the turn and pauses the queue. A message sent after this to an empty queue is not paused.
-    pub(super) fn cancel(&mut self, now: Now, effects: &mut Vec<Effect>) {
+    pub(super) fn cancel(&mut self, now: Now, step: &mut Step) {
         if self.turn.is_some() {
             self.queue.hold();
         }
         match self.phase() {
             // The prompt was not sent yet.
             Some(TurnPhase::Starting) => {
-                self.end_turn(TurnOutcome::Cancelled, None, None, now, effects);
+                self.end_turn(TurnOutcome::Cancelled, None, None, now, step);
             }
             Some(TurnPhase::Working) => {
                 if let Some(turn) = &mut self.turn {
                     turn.phase = TurnPhase::Cancelling;
                 }
-                effects.push(Effect::CancelPrompt);
-                self.cancel_permission_requests(effects);
-                self.close_elicitations(QuestionOutcome::Cancelled, effects);
-                effects.push(Effect::Info);
+                step.agent(AgentEffect::Cancel);
+                self.cancel_permission_requests(step);
+                self.close_elicitations(QuestionOutcome::Cancelled, step);
+                step.info();
             }
-            Some(TurnPhase::Cancelling) => effects.push(Effect::Info),
+            Some(TurnPhase::Cancelling) => step.info(),
             None => {}
         }
     }
@@ -143,7 +128,7 @@ impl State {
         message: Option<String>,
         tokens: Option<u64>,
         now: Now,
-        effects: &mut Vec<Effect>,
+        step: &mut Step,
     ) {
         let Some(mut turn) = self.turn.take() else {
             return;
@@ -152,48 +137,53 @@ impl State {
             Some(why) => (TurnOutcome::Failed, Some(why)),
             None => (outcome, message),
         };
-        self.cancel_permission_requests(effects);
+        self.cancel_permission_requests(step);
         self.close_elicitations(
             match outcome {
                 TurnOutcome::Interrupted => QuestionOutcome::Interrupted,
                 _ => QuestionOutcome::Cancelled,
             },
-            effects,
+            step,
         );
-        effects.extend(self.entries.end_turn().into_iter().map(Effect::Change));
+        for change in self.entries.end_turn() {
+            step.change(change);
+        }
         let spent = now.elapsed.saturating_sub(turn.started.elapsed).as_millis();
-        effects.push(Effect::Change(self.entries.close_turn(TurnEntry {
+        step.change(self.entries.close_turn(TurnEntry {
             entry_id: String::new(),
             outcome,
             message,
             duration_ms: u64::try_from(spent).ok(),
             tokens,
             timestamp: stamp(now.at),
-        })));
+        }));
         let last = turn.texts.pop().unwrap_or(turn.last_entry);
-        effects.extend(turn.texts.into_iter().map(Effect::Complete));
-        effects.push(match outcome {
-            TurnOutcome::Cancelled => Effect::Cancelled(last),
-            _ => Effect::Complete(last),
+        for text in turn.texts {
+            step.log(LogEffect::Complete(text));
+        }
+        step.log(match outcome {
+            TurnOutcome::Cancelled => LogEffect::Cancelled(last),
+            _ => LogEffect::Complete(last),
         });
-        effects.extend([Effect::Fold, Effect::Touch]);
+        step.log(LogEffect::Fold);
+        step.summary(SummaryEffect::Touch);
         self.failed = outcome.is_failure();
         // A cancel by the user or the server has paused the queue already.
         let agent_cancelled = outcome == TurnOutcome::Cancelled && turn.phase == TurnPhase::Working;
         if self.failed || agent_cancelled {
             self.queue.hold();
         } else {
-            self.next_queued(now, effects);
+            self.next_queued(now, step);
         }
-        effects.push(Effect::Info);
+        step.info();
     }
 
-    pub(super) fn next_queued(&mut self, now: Now, effects: &mut Vec<Effect>) {
+    pub(super) fn next_queued(&mut self, now: Now, step: &mut Step) {
         if let Some(message) = self.queue.next() {
-            self.begin_turn(message, now, effects);
+            self.begin_turn(message, now, step);
             // Saved after the turn began: if the server ends in between, the message is on disk twice, which is
             // detected by its request id; in the other order it would be lost.
-            effects.push(Effect::SaveQueue);
+            step.log(LogEffect::Note(self.queue_note()));
         }
     }
 }

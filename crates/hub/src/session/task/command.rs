@@ -5,8 +5,8 @@ use wire::{ChatEntry, Position, QuestionEntry, SessionInfo};
 
 use crate::error::HubError;
 use crate::events::Origin;
-use crate::stream::Feed;
 use crate::session::state::{ConfigChoice, Input};
+use crate::stream::Feed;
 
 pub(crate) enum Command {
     Subscribe {
@@ -90,19 +90,44 @@ pub enum Done {
     Noted,
 }
 
-/// Answers a command with the error that the transcript is not readable.
-pub(super) fn refuse(command: Command, reason: &str) {
-    let error = || HubError::SessionUnreadable(reason.to_owned());
-    match command {
-        Command::Subscribe { reply, .. } => drop(reply.send(Err(error()))),
-        Command::Page { reply, .. } => drop(reply.send(Err(error()))),
-        Command::Act { reply, .. } | Command::Choose { reply, .. } => {
-            drop(reply.send(Err(error())))
+/// What happens to a command while the disk cannot be written.
+#[derive(Debug, PartialEq)]
+pub(super) enum WhenStalled {
+    /// Carried out: it only reads, or must not wait.
+    Serve,
+    /// Refused with the disk's error.
+    Refuse,
+    /// Carried out once the disk can be written.
+    Defer,
+}
+
+impl Command {
+    pub(super) fn when_stalled(&self) -> WhenStalled {
+        match self {
+            Self::Subscribe { .. }
+            | Self::Unsubscribe { .. }
+            | Self::Page { .. }
+            | Self::Info { .. }
+            | Self::Elicitations { .. }
+            | Self::Act {
+                input: Input::Cancel { only: None },
+                ..
+            } => WhenStalled::Serve,
+            Self::Act { .. } | Self::Choose { .. } | Self::Titled { .. } => WhenStalled::Refuse,
+            Self::Archived(_) | Self::Stop { .. } => WhenStalled::Defer,
         }
-        Command::Info { reply } => drop(reply.send(Err(error()))),
-        Command::Elicitations { reply } => drop(reply.send(Err(error()))),
-        Command::Titled { reply, .. } => drop(reply.send(Err(error()))),
-        Command::Stop { reply, .. } => drop(reply.send(())),
-        Command::Unsubscribe { .. } | Command::Archived(_) => {}
+    }
+
+    pub(super) fn refuse(self, error: impl FnOnce() -> HubError) {
+        match self {
+            Self::Subscribe { reply, .. } => drop(reply.send(Err(error()))),
+            Self::Page { reply, .. } => drop(reply.send(Err(error()))),
+            Self::Act { reply, .. } | Self::Choose { reply, .. } => drop(reply.send(Err(error()))),
+            Self::Info { reply } => drop(reply.send(Err(error()))),
+            Self::Elicitations { reply } => drop(reply.send(Err(error()))),
+            Self::Titled { reply, .. } => drop(reply.send(Err(error()))),
+            Self::Stop { reply, .. } => drop(reply.send(())),
+            Self::Unsubscribe { .. } | Self::Archived(_) => {}
+        }
     }
 }

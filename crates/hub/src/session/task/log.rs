@@ -1,58 +1,124 @@
-//! Commits changes of the conversation: each is written, numbered and published, in that order.
+//! The conversation of a session: each change is written, numbered and published, in that order.
 //!
-//! Invariant: a subscriber sees only what is written, and the beginning and the end of a turn only once they are
-//! synced.
+//! A disk that cannot be written stalls the log: changes stay pending until a retry succeeds, and reading works.
+//!
+//! Invariants: a subscriber sees only what is written, and the beginning and the end of a turn only once they are
+//! synced. A refused change is neither on disk nor published.
 
 use std::collections::BTreeMap;
 use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use jiff::Timestamp;
+use tokio::time::Instant;
 use wire::{ChatEntry, Position, QuestionOutcome, SessionInfo, ToolStatus, TurnEntry, TurnOutcome};
 
-use crate::stream::{Subscribers, texts_before};
-use super::command::{Page, Shown};
+use super::command::{Page, Shown, Subscribe};
 use super::record::Record;
 use crate::error::HubError;
 use crate::events::Origin;
-use crate::stream::{Feed, SessionEvent};
 use crate::session::state::stamp;
+use crate::stream::{Feed, SessionEvent, Subscribers, texts_before};
 use conversation::Update;
 use conversation::amend;
 use conversation::json_bytes;
 use conversation::{EntryChange, entry_number};
+use store::Audit;
 use store::transcript::{Header, Note};
 
 /// Number of entries in the snapshot that subscribers get after the conversation was replaced.
 const TAIL: u64 = 200;
 /// Maximum changes per write.
 const WRITTEN_AT_ONCE: usize = 128;
+/// Delay between attempts to write to a failing disk.
+const WRITE_RETRY_DELAY: Duration = Duration::from_secs(1);
+/// How long the end of a turn waits for the audit log to be synced.
+const AUDIT_DEADLINE: Duration = Duration::from_secs(2);
 
 pub(super) struct Log {
-    pub(super) record: Record,
-    pub(super) subscribers: Subscribers,
+    record: Record,
+    subscribers: Subscribers,
+    audit: Audit,
     pending: Vec<EntryChange>,
     /// Whether the pending changes begin a turn.
     turn_begins: bool,
     /// The request that the next entry of the user responds to.
     answers: Option<Origin>,
+    stalled: Option<Stalled>,
+}
+
+/// The disk refused the pending changes.
+struct Stalled {
+    error: Arc<io::Error>,
+    retry_at: Instant,
 }
 
 impl Log {
-    pub(super) fn new(record: Record, subscribers: Subscribers) -> Self {
+    pub(super) fn new(record: Record, subscribers: Subscribers, audit: Audit) -> Self {
         Self {
             record,
             subscribers,
+            audit,
             pending: vec![],
             turn_begins: false,
             answers: None,
+            stalled: None,
+        }
+    }
+
+    /// The number of entries.
+    pub(super) fn total(&self) -> u64 {
+        self.record.total()
+    }
+
+    /// Whether an event was published since the server started.
+    pub(super) fn has_published(&self) -> bool {
+        self.subscribers.seq() > 0
+    }
+
+    pub(super) fn is_stalled(&self) -> bool {
+        self.stalled.is_some()
+    }
+
+    /// The disk's error, if the log is stalled.
+    pub(super) fn stalled(&self) -> Option<Arc<io::Error>> {
+        self.stalled.as_ref().map(|stalled| stalled.error.clone())
+    }
+
+    /// The time of the next attempt to write, if the log is stalled.
+    pub(super) fn retry_at(&self) -> Option<Instant> {
+        self.stalled.as_ref().map(|stalled| stalled.retry_at)
+    }
+
+    /// Begins a turn, or changes nothing: its first entries are synced and published.
+    pub(super) async fn begin_turn(
+        &mut self,
+        changes: Vec<EntryChange>,
+        origin: Origin,
+    ) -> io::Result<()> {
+        self.turn_follows(changes);
+        self.answers = Some(origin);
+        let written = self.write_pending().await;
+        if written.is_err() {
+            self.drop_pending();
+        }
+        written
+    }
+
+    /// Queues the first entries of a turn for the next commit.
+    pub(super) fn turn_follows(&mut self, changes: Vec<EntryChange>) {
+        self.turn_begins = true;
+        self.answers = Some(Origin::default());
+        for change in changes {
+            self.change(change);
         }
     }
 
     /// Queues a change for the next commit, merged with the last pending one if both append to one text or the new one
     /// replaces the same tool call or plan.
-    pub(super) fn queue_change(&mut self, change: EntryChange) {
+    pub(super) fn change(&mut self, change: EntryChange) {
         match (self.pending.last_mut(), change) {
             (
                 Some(EntryChange::Append { entry_id, text }),
@@ -71,7 +137,7 @@ impl Log {
     }
 
     /// Whether a pending change ends the turn.
-    pub(super) fn ends_turn(&self) -> bool {
+    fn ends_turn(&self) -> bool {
         let ends = |change: &EntryChange| matches!(change, EntryChange::Begin(ChatEntry::Turn(_)));
         self.pending.iter().any(ends)
     }
@@ -94,21 +160,39 @@ impl Log {
             return 0;
         }
         let held = if known { 0 } else { json_bytes(&entry) };
-        self.queue_change(EntryChange::Replace(entry));
+        self.change(EntryChange::Replace(entry));
         held
     }
 
-    pub(super) fn turn_begins(&mut self) {
-        self.turn_begins = true;
+    /// Writes and publishes pending changes. False if the disk refuses them: the log is stalled until a later attempt
+    /// succeeds.
+    pub(super) async fn commit(&mut self) -> bool {
+        if self.stalled.is_none() && self.ends_turn() {
+            // The audit log has everything that was allowed in a turn before a client sees its end. A disk that hangs
+            // delays the write below anyway.
+            let _ = tokio::time::timeout(AUDIT_DEADLINE, self.audit.flush()).await;
+        }
+        match self.write_pending().await {
+            Ok(()) => self.stalled = None,
+            Err(error) => self.stall(error),
+        }
+        self.stalled.is_none()
     }
 
-    pub(super) fn answers(&mut self, origin: Origin) {
-        self.answers = Some(origin);
+    fn stall(&mut self, error: io::Error) {
+        tracing::error!(%error, "could not write changes of the conversation; retrying");
+        if self.stalled.is_none() {
+            self.publish(write_failed(&error));
+        }
+        self.stalled = Some(Stalled {
+            error: Arc::new(error),
+            retry_at: Instant::now() + WRITE_RETRY_DELAY,
+        });
     }
 
     /// Writes pending changes, then publishes them; in batches, so that other tasks run in between. After an error the
     /// remaining changes are still pending.
-    pub(super) async fn commit(&mut self) -> io::Result<()> {
+    async fn write_pending(&mut self) -> io::Result<()> {
         while !self.pending.is_empty() {
             let count = self.pending.len().min(WRITTEN_AT_ONCE);
             self.record
@@ -128,7 +212,7 @@ impl Log {
     }
 
     /// Discards pending changes that could not be written.
-    pub(super) fn drop_pending(&mut self) {
+    fn drop_pending(&mut self) {
         self.pending.clear();
         self.turn_begins = false;
         self.answers = None;
@@ -183,8 +267,42 @@ impl Log {
         self.publish(SessionEvent::Cancelled { seq, entry_id });
     }
 
+    /// Adds a subscriber, after sending it what it asks for.
+    pub(super) async fn subscribe(
+        &mut self,
+        feed: Feed,
+        how: Subscribe,
+        info: SessionInfo,
+    ) -> Result<Shown, HubError> {
+        let mut shown = Shown {
+            resumed: false,
+            seq: self.subscribers.seq(),
+        };
+        match how {
+            Subscribe::Open {
+                after,
+                tail,
+                origin,
+            } => {
+                shown = self.open(&feed, after, tail, info, origin).await?;
+                if let Some(stalled) = &self.stalled {
+                    let failed = Arc::new(write_failed(&stalled.error));
+                    self.subscribers.send_to(&feed, failed);
+                }
+                self.subscribers.add(feed);
+            }
+            Subscribe::Follow if self.subscribers.has(feed.connection()) => {}
+            Subscribe::Follow => self.subscribers.add(feed),
+        }
+        Ok(shown)
+    }
+
+    pub(super) fn unsubscribe(&mut self, connection: u64) {
+        self.subscribers.remove(connection);
+    }
+
     /// Sends a new subscriber the events after `after` if they are still kept, otherwise a snapshot.
-    pub(super) async fn open(
+    async fn open(
         &mut self,
         feed: &Feed,
         after: Option<Position>,
@@ -246,12 +364,24 @@ impl Log {
         read.map_err(|error| HubError::SessionUnreadable(error.to_string()))
     }
 
+    /// Moves finished entries from the live log to the transcript.
     pub(super) async fn fold(&mut self) {
         if let Err(error) = self.record.fold().await {
             tracing::error!(%error, "could not move finished entries from the live log to the transcript");
         }
     }
 
+    /// Rewrites the live log if that makes it much shorter.
+    pub(super) async fn shorten(&mut self) {
+        self.record.shorten().await;
+    }
+
+    /// Saves a note, or changes nothing.
+    pub(super) async fn save_now(&mut self, note: Note) -> io::Result<()> {
+        self.record.save(note).await
+    }
+
+    /// Saves a note, later if the disk refuses it now.
     pub(super) async fn save(&mut self, note: Note) {
         if let Err(error) = self.record.save(note.clone()).await {
             tracing::error!(%error, "could not write a note to the transcript");
@@ -259,6 +389,13 @@ impl Log {
             self.publish(SessionEvent::StoreTrouble(format!(
                 "A change of this session could not be saved yet: {error}. It is saved with the next change."
             )));
+        }
+    }
+
+    /// Moves what is in flight to the transcript, at the end of the session's task.
+    pub(super) async fn fold_rest(&mut self) {
+        if !self.record.in_flight().is_empty() {
+            self.fold().await;
         }
     }
 
@@ -325,4 +462,10 @@ impl Log {
             origin: Origin::default(),
         });
     }
+}
+
+fn write_failed(error: &io::Error) -> SessionEvent {
+    SessionEvent::StoreTrouble(format!(
+        "New messages cannot be saved: {error}. They are shown as soon as the disk can be written."
+    ))
 }

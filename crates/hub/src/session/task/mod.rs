@@ -1,65 +1,59 @@
 //! The task of one session. It processes all inputs of the session one after the other.
 //!
-//! `state` decides; the task carries out the effects. It never waits for the agent: requests run in
-//! separate tasks that report their results through a channel. Pending text is merged before it gets a
-//! number, so a flood of text causes few writes and few events, without a debounce timer.
+//! `state` decides; the task has the parts carry out what follows, in order: `log` (the conversation and its
+//! subscribers), `link` (the agent), `summary` (lists and headers), `timers`. `mailbox` is everything that arrives. The
+//! task never waits for the agent: requests run in subtasks that report their results to the mailbox.
+//!
+//! Invariants: effects are carried out in the order of the inputs that caused them. What follows from an input waits
+//! while the log is stalled; reading, and cancelling the agent, do not.
 
-mod choices;
+mod agent_events;
 mod command;
 mod link;
 mod log;
-mod permissions;
+mod mailbox;
 mod record;
-mod refusal;
-mod replay;
+mod summary;
+mod timers;
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::VecDeque;
 use std::io;
+use std::ops::ControlFlow;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
 use serde_json::Value;
-use tokio::sync::mpsc;
-use tokio::task::AbortHandle;
+use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
-use wire::{ChatEntry, PermissionPolicy, SessionState, TurnPhase};
+use wire::{ChatEntry, PermissionPolicy, TurnPhase};
 
-use crate::stream::Subscribers;
-use self::choices::PendingChoice;
-use self::command::refuse;
+use self::command::WhenStalled;
 pub(crate) use self::command::{Command, Subscribe};
 pub use self::command::{Done, Page, Shown};
+use self::link::{AgentLink, GuardedWrite, PendingChoice};
 use self::log::Log;
-use self::permissions::{GuardedWrite, PendingPermission};
-use self::link::{Replay, load_pictures};
+use self::mailbox::{COMMANDS_MAX, Mailbox, Message, TASK_REPORTS_MAX};
+pub(crate) use self::mailbox::{FROM_AGENT_MAX, TERMINALS_MAX};
 use self::record::Record;
-use self::replay::Settling;
-use crate::stream::{Feed, SessionEvent};
-use super::index::{Index, SessionMeta};
-use super::state::{ConfigChoice, Effect, InitialState, Input, Now, Refused, State};
+use self::summary::Summary;
+use self::timers::Timers;
+use super::index::{Index, SessionMeta, trash};
+use super::state::{
+    AgentEffect, ConfigChoice, Durable, Effect, InitialState, Input, LogEffect, Now, Refused,
+    State, Step, SummaryEffect,
+};
 use super::title::UNTITLED;
 use crate::error::HubError;
 use crate::events::Origin;
+use crate::stream::Subscribers;
 use agents::{
-    AgentError, AgentKind, AgentSession, Answer, Host, HostSetup, Routed, TerminalOutput,
+    AgentError, AgentKind, AgentSession, BudgetPermit, HostSetup, Routed, TerminalOutput,
 };
 use store::transcript::{Found, Header, Note, Transcript};
 use store::{Audit, Uploads};
 
-/// Maximum commands that wait for the task.
-const COMMANDS_MAX: usize = 256;
-/// Maximum agent events that wait for the task.
-pub(super) const FROM_AGENT_MAX: usize = 1024;
-/// Maximum agent events processed per wake-up, so that other sessions are not starved.
-const AGENT_EVENTS_PER_WAKE: usize = 64;
-/// Maximum reports of the session's subtasks that wait for it.
-const TASK_REPORTS_MAX: usize = 64;
-/// Maximum terminal outputs that wait for the task; each can be large.
-pub(super) const TERMINALS_MAX: usize = 4;
-/// Time after which the process of an agent that does not answer a cancel is ended.
-const CANCEL_DEADLINE: Duration = Duration::from_secs(10);
 /// Number of latest entries from which accepted request ids are read at start.
 const REQUEST_IDS: u64 = 200;
 
@@ -72,6 +66,8 @@ pub(crate) struct Setup {
     pub(crate) kind: Option<AgentKind>,
     pub(crate) index: Arc<Index>,
     pub(crate) host: HostSetup,
+    /// Output of the terminals that `host` opens.
+    pub(crate) terminals: mpsc::Receiver<TerminalOutput>,
     pub(crate) audit: Audit,
     pub(crate) uploads: Uploads,
     pub(crate) policy: PermissionPolicy,
@@ -88,7 +84,7 @@ pub(crate) struct Fresh {
     pub(crate) from_agent: mpsc::Receiver<Routed>,
 }
 
-/// Results of tasks that the task started.
+/// Results of subtasks.
 enum TaskReport {
     Input(Input),
     AttachFailed {
@@ -118,14 +114,14 @@ pub(crate) fn spawn(setup: Setup, fresh: Option<Fresh>) -> mpsc::Sender<Command>
 }
 
 async fn run(setup: Setup, fresh: Option<Fresh>, mut commands: mpsc::Receiver<Command>) {
-    let mut task = match fresh {
+    let task = match fresh {
         Some(fresh) => SessionTask::fresh(setup, fresh, commands),
         None => match read(setup.path.clone(), setup.meta.header()).await {
             Ok(read) => SessionTask::load(setup, read, commands).await,
             Err(reason) => {
                 tracing::error!(reason, "could not open a transcript");
                 while let Some(command) = commands.recv().await {
-                    refuse(command, &reason);
+                    command.refuse(|| HubError::SessionUnreadable(reason.clone()));
                 }
                 return;
             }
@@ -161,68 +157,43 @@ async fn read(path: PathBuf, header: Header) -> Result<Read, String> {
 }
 
 struct SessionTask {
-    setup: Setup,
-    commands: mpsc::Receiver<Command>,
-    /// Commands that arrived while the disk could not be written, carried out afterwards.
-    deferred: VecDeque<Command>,
+    meta: Arc<SessionMeta>,
+    path: PathBuf,
     state: State,
     log: Log,
-    agent: Option<AgentSession>,
-    inbox: mpsc::Sender<Routed>,
-    from_agent: mpsc::Receiver<Routed>,
-    /// Number of the current attempt to open the session with the agent. Events of earlier attempts are ignored.
-    attempt: u64,
-    /// The agent connection of the open session, or of the current attempt once it is known. Events of other
-    /// connections are ignored.
-    agent_connection: Option<u64>,
-    /// Entries that the agent has replayed so far.
-    replay: Replay,
-    /// Set after a load was answered, while more replay events may follow.
-    settling: Option<Settling>,
-    /// The agent connection to which earlier config choices are being sent again.
-    restoring: Option<u64>,
-    /// Config choices to send once the agent has the session open.
-    pending_choices: Vec<PendingChoice>,
-    /// Open permission requests with their titles, by permission id.
-    permission_requests: HashMap<String, (PendingPermission, String)>,
-    next_permission: u64,
-    /// Open elicitations by question id, each with the task that waits for the agent to withdraw it.
-    elicitations: HashMap<String, (Answer, AbortHandle)>,
-    /// Opened with the agent's first file or terminal request.
-    host: Option<Host>,
-    terminals: mpsc::Receiver<TerminalOutput>,
-    reports: mpsc::Sender<TaskReport>,
-    from_tasks: mpsc::Receiver<TaskReport>,
-    /// The request that is being carried out.
-    origin: Origin,
-    info_changed: bool,
-    published_state: Option<SessionState>,
-    /// Time of an activity that is not published yet.
-    new_activity: Option<Timestamp>,
-    last_event: Instant,
-    last_event_at: Timestamp,
-    /// Whether `Input::Quiet` was sent since the last event.
-    quiet_reported: bool,
-    cancel_deadline: Option<Instant>,
+    link: AgentLink,
+    timers: Timers,
+    mailbox: Mailbox,
+    summary: Summary,
+    /// What follows from accepted inputs. Empty unless the log is stalled.
+    work: VecDeque<Work>,
+    /// Byte budget of agent events that are not written yet.
+    permits: Vec<BudgetPermit>,
+}
+
+/// What follows from an accepted input, in order.
+#[expect(
+    clippy::large_enum_variant,
+    reason = "nearly all are effects, and a box for each would cost more than the room"
+)]
+enum Work {
+    Effect(Effect),
+    /// Answer a request: everything that followed from it is written.
+    Answer(oneshot::Sender<Result<Done, HubError>>, Done),
+    /// End the task.
+    Stop {
+        deleted: bool,
+        reply: Option<oneshot::Sender<()>>,
+    },
 }
 
 impl SessionTask {
     fn fresh(setup: Setup, fresh: Fresh, commands: mpsc::Receiver<Command>) -> Self {
-        let channel = (fresh.inbox, fresh.from_agent);
         let read = (fresh.transcript, Found::default(), vec![]);
-        let mut task = Self::new(setup, read, commands, channel);
-        let takes_images = fresh.agent.takes_images();
-        task.agent_connection = Some(fresh.agent.connection_id());
-        task.agent = Some(fresh.agent);
-        let answer = fresh.answer;
-        let _ = task.state.step(
-            Input::Attached {
-                answer,
-                takes_images,
-                chosen: vec![],
-            },
-            Now::read(),
-        );
+        let mut task = Self::new(setup, read, commands, (fresh.inbox, fresh.from_agent));
+        let attached = task.link.open(fresh.agent, fresh.answer, vec![]);
+        // Nobody has subscribed yet, so what follows has no effect.
+        let _ = task.state.step(attached, Now::read());
         task
     }
 
@@ -236,7 +207,7 @@ impl SessionTask {
             let total = task.log.interrupt();
             task.state.renumber(total);
             task.state.interrupted();
-            task.publish_info();
+            task.summary.publish(&task.state, &mut task.log);
         }
         if has_live_log {
             task.log.close_elicitations();
@@ -246,119 +217,80 @@ impl SessionTask {
     }
 
     fn new(
-        mut setup: Setup,
+        setup: Setup,
         (transcript, found, tail): Read,
         commands: mpsc::Receiver<Command>,
         (inbox, from_agent): (mpsc::Sender<Routed>, mpsc::Receiver<Routed>),
     ) -> Self {
         let record = Record::new(transcript, found);
-        let note = record.note();
-        let accepted = tail.iter().filter_map(|entry| match entry {
-            ChatEntry::User { request_id, .. } => request_id.clone(),
-            _ => None,
-        });
-        let queue = note.queue.clone().unwrap_or_default();
-        let failed = tail.iter().rev().find_map(|entry| match entry {
-            ChatEntry::Turn(turn) => Some(turn.outcome.is_failure()),
-            _ => None,
-        });
-        let state = State::new(InitialState {
-            total: record.total(),
-            titled: setup.meta.title != UNTITLED,
-            failed: failed.unwrap_or(false),
-            policy: note.policy.unwrap_or(setup.policy),
-            chosen: note.chosen.clone().unwrap_or_default(),
-            accepted: accepted.collect(),
-            queue,
-            restarts_when_quiet: setup.restarts_when_quiet,
-        });
+        let meta = setup.meta;
+        let state = State::new(initial_state(
+            &record,
+            &tail,
+            &meta,
+            setup.policy,
+            setup.restarts_when_quiet,
+        ));
+        let subscribers = Subscribers::new(meta.id.as_str().into(), setup.boot_id);
         let (reports, from_tasks) = mpsc::channel(TASK_REPORTS_MAX);
-        let (output, terminals) = mpsc::channel(TERMINALS_MAX);
-        setup.host.output = output;
-        let subscribers = Subscribers::new(setup.meta.id.as_str().into(), setup.boot_id.clone());
         Self {
-            setup,
-            commands,
-            deferred: VecDeque::new(),
             state,
-            log: Log::new(record, subscribers),
-            agent: None,
-            inbox,
-            from_agent,
-            attempt: 0,
-            agent_connection: None,
-            replay: Replay::default(),
-            settling: None,
-            restoring: None,
-            pending_choices: vec![],
-            permission_requests: HashMap::new(),
-            next_permission: 1,
-            elicitations: HashMap::new(),
-            host: None,
-            terminals,
-            reports,
-            from_tasks,
-            origin: Origin::default(),
-            info_changed: false,
-            published_state: None,
-            new_activity: None,
-            last_event: Instant::now(),
-            last_event_at: Timestamp::now(),
-            quiet_reported: false,
-            cancel_deadline: None,
+            log: Log::new(record, subscribers, setup.audit),
+            link: AgentLink::new(
+                meta.clone(),
+                setup.kind,
+                setup.uploads,
+                inbox,
+                reports,
+                setup.host,
+            ),
+            timers: Timers::new(setup.quiet_after),
+            mailbox: Mailbox::new(commands, from_agent, setup.terminals, from_tasks),
+            summary: Summary::new(meta.clone(), setup.index),
+            work: VecDeque::new(),
+            permits: vec![],
+            path: setup.path,
+            meta,
         }
     }
 
-    async fn run(&mut self) {
-        let mut events = Vec::new();
+    async fn run(mut self) {
         loop {
+            let stalled = self.log.is_stalled();
             let timer = self.next_timer();
             tokio::select! {
-                command = next_command(&mut self.deferred, &mut self.commands) => match command {
-                    Some(Command::Stop { deleted, reply }) => {
-                        self.stop(deleted).await;
-                        if let Some(agent) = self.agent.take_if(|_| deleted) {
-                            tokio::spawn(async move { agent.close().await });
-                        }
-                        let _ = reply.send(());
-                        return;
-                    }
-                    Some(command) => self.command(command).await,
-                    None => return self.stop(false).await,
-                },
-                count = self.from_agent.recv_many(&mut events, AGENT_EVENTS_PER_WAKE) => {
-                    if count > 0 {
-                        self.agent_events(&mut events).await;
-                    }
-                    if count == AGENT_EVENTS_PER_WAKE {
-                        tokio::task::yield_now().await;
-                    }
-                }
-                Some(output) = self.terminals.recv() => self.step(Input::Terminal(output)).await,
-                Some(report) = self.from_tasks.recv() => self.task_report(report).await,
+                message = self.mailbox.next(stalled) => self.receive(message).await,
                 () = due(timer) => self.timer().await,
             }
-            self.commit().await;
-            self.log.record.shorten().await;
-            self.publish_info();
+            if self.finish().await.is_break() {
+                return;
+            }
         }
     }
 
-    fn agent_name(&self) -> String {
-        match &self.setup.kind {
-            Some(kind) => kind.name().to_owned(),
-            None => self.setup.meta.cli_type.clone(),
+    async fn receive(&mut self, message: Message) {
+        match message {
+            Message::Command(command) => self.command(command).await,
+            Message::AgentEvents => self.agent_events().await,
+            Message::Terminal(output) => self.step(Input::Terminal(output)).await,
+            Message::Report(report) => self.report(report).await,
+            Message::Closed if self.log.is_stalled() => self.mailbox.defer(Message::Closed),
+            Message::Closed => self.stop(false, None).await,
         }
     }
 
-    async fn task_report(&mut self, report: TaskReport) {
+    async fn report(&mut self, report: TaskReport) {
         match report {
             TaskReport::Input(input) => self.step(input).await,
-            TaskReport::AttachFailed { attempt, error } if attempt == self.attempt => {
-                self.attach_failed(error).await;
+            TaskReport::AttachFailed { attempt, error } => {
+                if self.link.is_current_attempt(attempt) {
+                    self.attach_failed(error).await;
+                }
             }
-            TaskReport::AttachFailed { .. } => {}
-            TaskReport::GuardedWrite(write) => self.request_write_permission(write).await,
+            TaskReport::GuardedWrite(write) => {
+                let requested = self.link.request_write(write);
+                self.step(requested).await;
+            }
             TaskReport::ChoiceAnswered {
                 connection,
                 pending,
@@ -368,23 +300,32 @@ impl SessionTask {
                 session,
                 answer,
                 chosen,
-            } => self.restored(session, answer, chosen).await,
+            } => {
+                if self.link.end_restore(session.connection_id()) {
+                    self.opened(session, answer, chosen).await;
+                }
+            }
         }
     }
 
     async fn command(&mut self, command: Command) {
+        if let Some(error) = self.log.stalled() {
+            match command.when_stalled() {
+                WhenStalled::Serve => {}
+                WhenStalled::Refuse => return command.refuse(|| HubError::Write(error)),
+                WhenStalled::Defer => return self.mailbox.defer(Message::Command(command)),
+            }
+        }
         match command {
             Command::Subscribe { feed, how, reply } => {
                 let opens = matches!(how, Subscribe::Open { .. });
-                let subscribed = self.subscribe(feed, how).await;
+                let subscribed = self.log.subscribe(feed, how, self.state.info()).await;
                 if opens && subscribed.is_ok() {
                     self.step(Input::ClientOpened).await;
                 }
                 let _ = reply.send(subscribed);
             }
-            Command::Unsubscribe { connection } => {
-                self.log.subscribers.remove(connection);
-            }
+            Command::Unsubscribe { connection } => self.log.unsubscribe(connection),
             Command::Page {
                 before,
                 limit,
@@ -392,11 +333,18 @@ impl SessionTask {
             } => drop(reply.send(self.log.page(before, limit).await)),
             Command::Info { reply } => drop(reply.send(Ok(self.state.info()))),
             Command::Elicitations { reply } => drop(reply.send(Ok(self.state.open_elicitations()))),
+            Command::Act { input, reply, .. } if self.log.is_stalled() => {
+                // The only one served now is a cancel: it reaches the agent at once, the end of the turn is written
+                // later.
+                self.link.cancel();
+                self.step(input).await;
+                let _ = reply.send(Ok(Done::Noted));
+            }
             Command::Act {
                 input,
                 origin,
                 reply,
-            } => drop(reply.send(self.act(input, origin).await)),
+            } => self.act(input, origin, reply).await,
             Command::Choose { choice, reply } => self.choose(PendingChoice { choice, reply }).await,
             Command::Titled { title, reply } => {
                 let note = Note {
@@ -404,7 +352,7 @@ impl SessionTask {
                     ..Note::default()
                 };
                 self.state.titled();
-                let noted = self.log.record.save(note).await;
+                let noted = self.log.save_now(note).await;
                 let _ = reply.send(noted.map_err(|error| HubError::Write(Arc::new(error))));
             }
             Command::Archived(archived) => {
@@ -414,211 +362,215 @@ impl SessionTask {
                 };
                 self.log.save(note).await;
             }
-            Command::Stop { reply, .. } => drop(reply.send(())),
+            Command::Stop { deleted, reply } => self.stop(deleted, Some(reply)).await,
         }
     }
 
-    async fn act(&mut self, input: Input, origin: Origin) -> Result<Done, HubError> {
+    /// Carries out a client's request, or refuses it without any effect.
+    async fn act(
+        &mut self,
+        input: Input,
+        origin: Origin,
+        reply: oneshot::Sender<Result<Done, HubError>>,
+    ) {
         let before = self.state.clone();
-        let effects = self
-            .state
-            .step(input, Now::read())
-            .map_err(|Refused { code, message }| HubError::SessionRefused { code, message })?;
-        let begins = effects.contains(&Effect::TurnBegins);
-        self.origin = origin;
-        match self.persist_first(effects).await {
-            Ok(rest) => self.carry_out(rest).await,
-            Err(error) => {
-                self.state = before;
-                self.log.drop_pending();
-                self.origin = Origin::default();
-                return Err(HubError::Write(Arc::new(error)));
+        let step = match self.state.step(input, Now::read()) {
+            Ok(step) => step,
+            Err(Refused { code, message }) => {
+                let _ = reply.send(Err(HubError::SessionRefused { code, message }));
+                return;
             }
+        };
+        let (done, written) = match step.durable {
+            Durable::Nothing => (Done::Noted, Ok(())),
+            Durable::Note(note) => (Done::Noted, self.log.save_now(note).await),
+            Durable::TurnBegins(changes) => {
+                (Done::Begun, self.log.begin_turn(changes, origin).await)
+            }
+        };
+        if let Err(error) = written {
+            self.state = before;
+            let _ = reply.send(Err(HubError::Write(Arc::new(error))));
+            return;
         }
-        self.commit().await;
-        self.origin = Origin::default();
-        Ok(if begins { Done::Begun } else { Done::Noted })
+        self.work.extend(step.then.into_iter().map(Work::Effect));
+        self.work.push_back(Work::Answer(reply, done));
+        let _ = self.carry_out().await;
     }
 
+    /// Takes an input that cannot be refused.
     async fn step(&mut self, input: Input) {
         // Only requests of clients can be refused; no client waits for the result of an input here.
-        if let Ok(effects) = self.state.step(input, Now::read()) {
-            self.carry_out(effects).await;
-        }
-    }
-
-    async fn carry_out(&mut self, effects: Vec<Effect>) {
-        for effect in effects {
-            if let Effect::Change(change) = effect {
-                self.log.queue_change(change);
-                continue;
-            }
-            // Earlier changes are written and published before other effects are carried out.
-            if !matches!(effect, Effect::Info | Effect::Origin) {
-                self.commit().await;
-            }
-            match effect {
-                Effect::Change(_) => {}
-                Effect::Amend { entry_id, update } => {
-                    let held = self.log.amend(&entry_id, *update).await;
-                    self.state.hold(held);
-                }
-                Effect::Origin => self.log.answers(self.origin.clone()),
-                Effect::TurnBegins => self.log.turn_begins(),
-                Effect::Complete(entry_id) => self.log.complete(entry_id),
-                Effect::Cancelled(entry_id) => self.log.cancelled(entry_id),
-                Effect::Fold => self.log.fold().await,
-                Effect::Info => self.info_changed = true,
-                Effect::Title(title) => self.title(title).await,
-                Effect::Touch => {
-                    self.new_activity = Some(Timestamp::now());
-                    self.info_changed = true;
-                }
-                Effect::SaveQueue => self.log.save(self.queue_note()).await,
-                Effect::SavePolicy => self.log.save(self.policy_note()).await,
-                Effect::SaveChosen => self.log.save(self.chosen_note()).await,
-                Effect::Attach => self.attach(),
-                Effect::Prompt { turn, message } => {
-                    self.last_event = Instant::now();
-                    self.last_event_at = Timestamp::now();
-                    self.quiet_reported = false;
-                    let pictures = load_pictures(self.setup.uploads.clone(), message.images).await;
-                    if let Some(agent) = &self.agent {
-                        agent.prompt(turn, &message.content, pictures);
-                    }
-                }
-                Effect::CancelPrompt => {
-                    if let Some(agent) = &self.agent {
-                        agent.cancel();
-                    }
-                    self.cancel_deadline = Some(Instant::now() + CANCEL_DEADLINE);
-                }
-                Effect::AnswerPermission {
-                    permission_id,
-                    option_id,
-                    by_policy,
-                } => {
-                    self.send_permission_answer(&permission_id, option_id, by_policy);
-                }
-                Effect::AnswerElicitation {
-                    question_id,
-                    outcome,
-                    answers,
-                } => self.send_elicitation_answer(&question_id, outcome, answers.as_ref()),
-                Effect::KillAgent => {
-                    if let Some(kind) = self.setup.kind.clone() {
-                        let session = &self.setup.meta.id;
-                        tracing::warn!(
-                            session,
-                            "ending an agent process that was quiet for too long or ignored a cancel"
-                        );
-                        tokio::spawn(async move { kind.kill().await });
-                    }
-                }
-            }
-        }
-    }
-
-    /// Publishes changes beside the conversation to subscribers and to the session list.
-    fn publish_info(&mut self) {
-        if std::mem::take(&mut self.info_changed) {
-            let info = Box::new(self.state.info());
-            self.log.publish(SessionEvent::Info(info));
-        }
-        let state = self.state.list_state();
-        let active = self.new_activity.take();
-        if active.is_some() || self.published_state.unwrap_or(SessionState::Idle) != state {
-            self.setup.index.note(&self.setup.meta, state, active);
-        }
-        self.published_state = Some(state);
-    }
-
-    async fn subscribe(&mut self, feed: Feed, how: Subscribe) -> Result<Shown, HubError> {
-        let mut shown = Shown {
-            resumed: false,
-            seq: self.log.subscribers.seq(),
+        let Ok(Step { durable, then }) = self.state.step(input, Now::read()) else {
+            return;
         };
-        match how {
-            Subscribe::Open {
-                after,
-                tail,
-                origin,
-            } => {
-                let info = self.state.info();
-                let open = self.log.open(&feed, after, tail, info, origin);
-                shown = open.await?;
-                self.log.subscribers.add(feed);
-            }
-            Subscribe::Follow if self.log.subscribers.has(feed.connection()) => {}
-            Subscribe::Follow => self.log.subscribers.add(feed),
-        }
-        Ok(shown)
+        let first = match durable {
+            Durable::Nothing => None,
+            Durable::TurnBegins(changes) => Some(LogEffect::TurnBegins(changes)),
+            Durable::Note(note) => Some(LogEffect::Note(note)),
+        };
+        let effects = first.map(Effect::Log).into_iter().chain(then);
+        self.work.extend(effects.map(Work::Effect));
+        let _ = self.carry_out().await;
     }
 
-    async fn title(&mut self, title: String) {
-        let note = Note {
-            title: Some(title.clone()),
-            ..Note::default()
-        };
-        self.log.save(note).await;
-        let index = self.setup.index.clone();
-        index.note_title(&self.setup.meta, title);
-        // In a separate task, so that the turn does not wait for the index.
-        tokio::spawn(async move {
-            if let Err(error) = index.catch_up().await {
-                tracing::error!(%error, "could not write a title to the session index");
+    async fn stop(&mut self, deleted: bool, reply: Option<oneshot::Sender<()>>) {
+        self.step(Input::Stop { deleted }).await;
+        self.work.push_back(Work::Stop { deleted, reply });
+    }
+
+    /// Ends the handling of a message: carries out what is left, writes and publishes it.
+    async fn finish(&mut self) -> ControlFlow<()> {
+        let was_stalled = self.log.is_stalled();
+        self.carry_out().await?;
+        if !self.may_write() || !self.log.commit().await {
+            return ControlFlow::Continue(());
+        }
+        if was_stalled {
+            self.timers.restart_after_stall();
+        }
+        self.permits.clear();
+        self.log.shorten().await;
+        self.summary.publish(&self.state, &mut self.log);
+        ControlFlow::Continue(())
+    }
+
+    /// Whether the log can be written, or it is time to try again.
+    fn may_write(&self) -> bool {
+        self.log.retry_at().is_none_or(|at| at <= Instant::now())
+    }
+
+    /// Carries out waiting work until none is left or the log stalls.
+    async fn carry_out(&mut self) -> ControlFlow<()> {
+        while let Some(work) = self.work.pop_front() {
+            // Changes are collected, so that few writes and few events follow from many. They are written and
+            // published before anything else happens.
+            let collects = matches!(
+                work,
+                Work::Effect(
+                    Effect::Log(LogEffect::Change(_)) | Effect::Summary(SummaryEffect::Info)
+                )
+            );
+            let stalls = self.log.is_stalled() && !self.may_write();
+            if stalls || (!collects && !self.log.commit().await) {
+                self.work.push_front(work);
+                return ControlFlow::Continue(());
             }
-        });
+            self.perform(work).await?;
+        }
+        ControlFlow::Continue(())
+    }
+
+    async fn perform(&mut self, work: Work) -> ControlFlow<()> {
+        match work {
+            Work::Effect(Effect::Log(effect)) => self.perform_log(effect).await,
+            Work::Effect(Effect::Agent(effect)) => {
+                match &effect {
+                    AgentEffect::Prompt { .. } => self.timers.restart_silence(),
+                    AgentEffect::Cancel => self.timers.cancel_sent(),
+                    AgentEffect::Attach => self.timers.prompt_ended(),
+                    _ => {}
+                }
+                let since = self.active_since();
+                self.link.perform(effect, since).await;
+            }
+            Work::Effect(Effect::Summary(effect)) => {
+                self.summary.perform(effect, &mut self.log).await;
+            }
+            Work::Answer(reply, done) => drop(reply.send(Ok(done))),
+            Work::Stop { deleted, reply } => {
+                self.link.close(deleted).await;
+                self.log.fold_rest().await;
+                self.summary.publish(&self.state, &mut self.log);
+                if let Some(reply) = reply {
+                    let _ = reply.send(());
+                }
+                return ControlFlow::Break(());
+            }
+        }
+        ControlFlow::Continue(())
+    }
+
+    async fn perform_log(&mut self, effect: LogEffect) {
+        match effect {
+            LogEffect::Change(change) => self.log.change(change),
+            LogEffect::TurnBegins(changes) => self.log.turn_follows(changes),
+            LogEffect::Amend { entry_id, update } => {
+                let held = self.log.amend(&entry_id, *update).await;
+                self.state.hold(held);
+            }
+            LogEffect::Complete(entry_id) => self.log.complete(entry_id),
+            LogEffect::Cancelled(entry_id) => self.log.cancelled(entry_id),
+            LogEffect::Fold => self.log.fold().await,
+            LogEffect::Note(note) => self.log.save(note).await,
+        }
+    }
+
+    /// Time of the agent's last event, if the session was active since the server started.
+    fn active_since(&self) -> Option<Timestamp> {
+        let is_active = self.log.has_published();
+        is_active.then(|| self.timers.last_event_at())
+    }
+
+    fn expects_events(&self) -> bool {
+        self.state.phase() == Some(TurnPhase::Working) && !self.link.waits_for_user()
     }
 
     fn next_timer(&self) -> Option<Instant> {
-        let working = self.state.phase() == Some(TurnPhase::Working);
-        let waits_for_user = !self.permission_requests.is_empty() || !self.elicitations.is_empty();
-        let expects_events = working && !self.quiet_reported && !waits_for_user;
-        let quiet = expects_events.then(|| self.last_event + self.setup.quiet_after);
-        let settled = self.settling.as_ref().map(Settling::due);
-        let timers = [settled, quiet, self.cancel_deadline];
-        timers.into_iter().flatten().min()
+        // While the log is stalled, the agent's events are not read, so nothing is known about its silence.
+        if let Some(retry_at) = self.log.retry_at() {
+            return Some(retry_at);
+        }
+        let timer = self.timers.next(self.expects_events());
+        [timer, self.link.settle_at()].into_iter().flatten().min()
     }
 
     async fn timer(&mut self) {
-        let now = Instant::now();
-        if self
-            .settling
-            .as_ref()
-            .is_some_and(|settling| settling.due() <= now)
-        {
-            self.settle().await;
-        } else if self.cancel_deadline.is_some_and(|deadline| deadline <= now) {
-            self.cancel_deadline = None;
-            self.step(Input::CancelUnanswered).await;
-        } else if now >= self.last_event + self.setup.quiet_after {
-            self.quiet_reported = true;
-            let since = self.last_event_at;
-            self.step(Input::Quiet { since }).await;
+        if self.log.is_stalled() {
+            return;
+        }
+        let events_wait = self.mailbox.has_agent_events();
+        if let Some(loaded) = self.link.settle(events_wait) {
+            self.finish_load(loaded).await;
+        } else if let Some(input) = self.timers.due(self.expects_events()) {
+            self.step(input).await;
         }
     }
 
-    async fn stop(&mut self, deleted: bool) {
-        self.step(Input::Stop { deleted }).await;
-        self.commit().await;
-        if let Some(host) = self.host.take() {
-            host.close().await;
-        }
-        if !self.log.record.in_flight().is_empty() {
-            self.log.fold().await;
-        }
-        self.publish_info();
+    /// The file that keeps a conversation which the agent's replay replaces.
+    fn path_of_replaced(&self) -> PathBuf {
+        let folder = self.path.parent().map(trash).unwrap_or_default();
+        let now = Timestamp::now().as_millisecond();
+        folder.join(format!("{}.before-{now}.jsonl", self.meta.key))
     }
 }
 
-async fn next_command(
-    deferred: &mut VecDeque<Command>,
-    commands: &mut mpsc::Receiver<Command>,
-) -> Option<Command> {
-    match deferred.pop_front() {
-        Some(command) => Some(command),
-        None => commands.recv().await,
+/// The state of a session as it is on disk.
+fn initial_state(
+    record: &Record,
+    tail: &[ChatEntry],
+    meta: &SessionMeta,
+    policy: PermissionPolicy,
+    restarts_when_quiet: bool,
+) -> InitialState {
+    let accepted = tail.iter().filter_map(|entry| match entry {
+        ChatEntry::User { request_id, .. } => request_id.clone(),
+        _ => None,
+    });
+    let failed = tail.iter().rev().find_map(|entry| match entry {
+        ChatEntry::Turn(turn) => Some(turn.outcome.is_failure()),
+        _ => None,
+    });
+    let note = record.note();
+    InitialState {
+        total: record.total(),
+        titled: meta.title != UNTITLED,
+        failed: failed.unwrap_or(false),
+        policy: note.policy.unwrap_or(policy),
+        chosen: note.chosen.clone().unwrap_or_default(),
+        accepted: accepted.collect(),
+        queue: note.queue.clone().unwrap_or_default(),
+        restarts_when_quiet,
     }
 }
 

@@ -1,24 +1,32 @@
-//! Writes to sensitive paths: the user is asked with a permission request, and the write is carried out once if the
-//! user allows it.
+//! Open permission requests: those of the agent, and those of the server for writes to sensitive paths, which are
+//! carried out once if the user allows them.
 
+use std::collections::HashMap;
 use std::path::PathBuf;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 use wire::{PermissionOption, ToolContent, ToolKind, ToolStatus};
 
-use super::{SessionTask, TaskReport};
+use super::{AgentLink, INVALID_PARAMS};
 use crate::session::state::Input;
-use agents::Answer;
+use crate::session::task::TaskReport;
+use agents::{Answer, AuditWhat, DecidedBy};
 use conversation::{ToolCallPatch, Update};
 
-pub(super) const ALLOW_WRITE: &str = "liminal-write";
+const ALLOW_WRITE: &str = "liminal-write";
 const REJECT_WRITE: &str = "liminal-leave";
 /// Maximum size of new content that the permission request shows.
 const SHOWN_BYTES_MAX: usize = 64 * 1024;
-const INVALID_PARAMS: i32 = -32602;
 
-/// An open permission request, with its recipient.
-pub(super) enum PendingPermission {
+/// The open permission requests with their titles, by permission id.
+#[derive(Default)]
+pub(super) struct Permissions {
+    open: HashMap<String, (Recipient, String)>,
+    opened: u64,
+}
+
+/// Who waits for the answer to a permission request.
+enum Recipient {
     /// The agent requested permission itself.
     Agent(Answer),
     /// The server requires permission for a write of the agent.
@@ -29,17 +37,36 @@ pub(super) enum PendingPermission {
 }
 
 /// A write to a sensitive path that the agent requested.
-pub(super) struct GuardedWrite {
+pub(in crate::session::task) struct GuardedWrite {
     /// Path below the project, with symlinks resolved.
     pub(super) path: PathBuf,
     pub(super) params: Value,
     pub(super) answer: Answer,
 }
 
-impl SessionTask {
-    pub(super) async fn request_write_permission(&mut self, write: GuardedWrite) {
-        let permission_id = format!("p{}", self.next_permission);
-        self.next_permission += 1;
+impl Permissions {
+    pub(super) fn is_empty(&self) -> bool {
+        self.open.is_empty()
+    }
+
+    /// Adds a request of the agent. Returns its id.
+    pub(super) fn open(&mut self, answer: Answer, title: String) -> String {
+        let id = self.next_id();
+        self.open
+            .insert(id.clone(), (Recipient::Agent(answer), title));
+        id
+    }
+
+    fn next_id(&mut self) -> String {
+        self.opened += 1;
+        format!("p{}", self.opened)
+    }
+}
+
+impl AgentLink {
+    /// Requests the user's permission for a write to a sensitive path.
+    pub(in crate::session::task) fn request_write(&mut self, write: GuardedWrite) -> Input {
+        let permission_id = self.permissions.next_id();
         let call_id = format!("liminal-write-{permission_id}");
         let path = write.path.to_string_lossy().into_owned();
         let title = format!("Write {path}");
@@ -70,20 +97,52 @@ impl SessionTask {
             option(ALLOW_WRITE, "Write it", "allow_once"),
             option(REJECT_WRITE, "Leave it", "reject_once"),
         ];
-        self.permission_requests.insert(
-            permission_id.clone(),
-            (PendingPermission::Write { write, call_id }, title),
-        );
-        self.step(Input::PermissionRequested {
+        let recipient = Recipient::Write { write, call_id };
+        self.permissions
+            .open
+            .insert(permission_id.clone(), (recipient, title));
+        Input::PermissionRequested {
             permission_id,
             patch: Box::new(patch),
             options,
             guarded: true,
-        })
-        .await;
+        }
     }
 
-    pub(super) fn finish_write(&mut self, allowed: bool, write: GuardedWrite, call_id: String) {
+    /// Records the decision in the audit log, and sends it.
+    pub(super) fn answer_permission(
+        &mut self,
+        permission_id: &str,
+        option_id: Option<String>,
+        by_policy: bool,
+    ) {
+        let Some((recipient, question)) = self.permissions.open.remove(permission_id) else {
+            return;
+        };
+        let by = match (by_policy, &option_id) {
+            (true, _) => DecidedBy::Policy,
+            (false, Some(_)) => DecidedBy::Person,
+            (false, None) => DecidedBy::Cancel,
+        };
+        let what = AuditWhat::Permission {
+            question,
+            chosen: option_id.clone(),
+            by,
+        };
+        self.host_setup.audit.record(&self.meta.id, what);
+        match recipient {
+            Recipient::Agent(answer) => answer.succeed(match option_id {
+                Some(id) => json!({"outcome": {"outcome": "selected", "optionId": id}}),
+                None => json!({"outcome": {"outcome": "cancelled"}}),
+            }),
+            Recipient::Write { write, call_id } => {
+                let allowed = option_id.is_some_and(|id| id == ALLOW_WRITE);
+                self.finish_write(allowed, write, call_id);
+            }
+        }
+    }
+
+    fn finish_write(&mut self, allowed: bool, write: GuardedWrite, call_id: String) {
         let (reports, host) = (self.reports.clone(), self.host.clone());
         let GuardedWrite {
             path,
