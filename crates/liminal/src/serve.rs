@@ -12,10 +12,10 @@ use hub::{Hub, HubConfig, SessionRules};
 use store::DataDir;
 use tokio::io::AsyncReadExt;
 use tokio::signal::unix::{SignalKind, signal};
-use tokio::sync::Semaphore;
 
 use crate::admission::Admission;
 use crate::config::{Settings, Source, StallAction};
+use crate::connection_limit::ConnectionLimit;
 use crate::http::{self, App, Listening};
 use crate::open_connections::OpenConnections;
 use crate::token::{CurrentToken, Token};
@@ -89,7 +89,7 @@ pub(crate) async fn serve(settings: Settings, ends_with_stdin: bool) -> anyhow::
         gateway: gateway::Context {
             hub: hub.clone(),
             admission,
-            unauthenticated: Arc::new(Semaphore::new(gateway::UNAUTHENTICATED_MAX)),
+            unauthenticated: ConnectionLimit::new(gateway::UNAUTHENTICATED_MAX),
             scratch: dir.scratch_folder(),
             personas: agent::Directories::within(dir.path()).personas,
             model: std::env::var("LIMINAL_AGENT_MODEL").ok(),

@@ -1,9 +1,10 @@
 //! Tests of the browser listener's admission rules over real connections: `Host`, `Origin`, token, cookie, headers.
 
 use std::net::SocketAddr;
+use std::time::{Duration, Instant};
 
 use anyhow::Result;
-use testkit::{Server, ServerSetup, Socket, http};
+use testkit::{Program, Server, ServerSetup, Socket, http};
 use tokio::task::JoinHandle;
 
 async fn start() -> Result<(ServerSetup, Server)> {
@@ -458,6 +459,43 @@ async fn unfinished_requests_do_not_block_other_clients() -> Result<()> {
         stuck.push(stream);
     }
     assert_eq!(server.get("/health", &[]).await?.status, 200);
+    Ok(())
+}
+
+/// The time within which a client must be served.
+const SERVED_WITHIN: Duration = Duration::from_secs(1);
+
+#[tokio::test]
+async fn clients_are_served_at_once_while_a_thousand_connections_wait() -> Result<()> {
+    use tokio::io::AsyncWriteExt;
+
+    let (_setup, server) = start().await?;
+    let address = server.address;
+    let cookie = server.log_in().await?;
+    let mut waiting = vec![];
+    for number in 0..1000 {
+        let mut stream = tokio::net::TcpStream::connect(address).await?;
+        if number % 2 == 0 {
+            let head = format!("GET / HTTP/1.1\r\nHost: {address}\r\nX-Slow: ");
+            // The server may have closed it to make room for others.
+            let _ = stream.write_all(head.as_bytes()).await;
+        }
+        waiting.push(stream);
+    }
+    let mut unauthenticated = vec![];
+    for _ in 0..40 {
+        unauthenticated.push(server.knock().await?);
+    }
+    let begun = Instant::now();
+    assert_eq!(server.get("/health", &[]).await?.status, 200);
+    let home = server.get("/", &[&format!("Cookie: {cookie}")]).await?;
+    assert_eq!(home.status, 200);
+    let _window = server.connect().await?;
+    for _ in 0..8 {
+        Program::at(&server).await?;
+    }
+    let spent = begun.elapsed();
+    assert!(spent < SERVED_WITHIN, "served after {spent:?}");
     Ok(())
 }
 

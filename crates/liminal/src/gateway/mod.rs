@@ -14,17 +14,17 @@ mod projects;
 mod reference;
 mod sessions;
 
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use axum::extract::ws::{Message, Utf8Bytes, WebSocket, WebSocketUpgrade};
-use axum::http::StatusCode;
-use axum::response::{IntoResponse, Response};
+use axum::response::Response;
 use hub::{FeedReader, Hub};
 use serde_json::Value;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
+use tokio::sync::watch;
 use tokio::task::JoinSet;
 use wire::gateway::{Auth, Frame, Problem, Request};
 
@@ -32,6 +32,7 @@ use self::events::Events;
 use self::follow::Caller;
 pub(crate) use self::reference::{reference, schema};
 use crate::admission::{Admission, Refusal};
+use crate::connection_limit::{ConnectionLimit, Place};
 use crate::http::ReceiveLimit;
 use crate::open_connections::OpenConnections;
 use crate::socket::{self, GOING_AWAY, NOT_ADMITTED, NOT_TEXT, TOO_SLOW};
@@ -40,8 +41,8 @@ use crate::strict_json;
 use crate::token::{CurrentToken, Token};
 use crate::token_bucket::TokenBucket;
 
-/// Maximum concurrent unauthenticated connections.
-pub(crate) const UNAUTHENTICATED_MAX: usize = 16;
+/// Maximum concurrent unauthenticated connections; the oldest makes room for a new one.
+pub(crate) const UNAUTHENTICATED_MAX: usize = 64;
 const AUTH_DEADLINE: Duration = Duration::from_secs(5);
 const AUTH_BYTES_MAX: usize = 4096;
 /// Bytes allowed for frame headers and pings, in addition to the first frame.
@@ -61,7 +62,7 @@ const REJECTION_DELAY: Duration = Duration::from_millis(1);
 pub(crate) struct Context {
     pub(crate) hub: Hub,
     pub(crate) admission: Arc<Admission>,
-    pub(crate) unauthenticated: Arc<Semaphore>,
+    pub(crate) unauthenticated: ConnectionLimit,
     /// Working directory of sessions created without one.
     pub(crate) scratch: PathBuf,
     /// The file or folder with the built-in agent's personas.
@@ -80,16 +81,14 @@ struct Disconnected;
 pub(crate) fn accept(
     upgrade: WebSocketUpgrade,
     receive_limit: ReceiveLimit,
+    peer: SocketAddr,
     context: Context,
 ) -> Response {
-    let Ok(permit) = context.unauthenticated.clone().try_acquire_owned() else {
-        let full = "Too many unauthenticated connections. Retry in a few seconds.\n";
-        return (StatusCode::SERVICE_UNAVAILABLE, full).into_response();
-    };
+    let place = context.unauthenticated.enter(peer);
     receive_limit.limit(AUTH_BYTES_MAX + FRAMING_BYTES);
     receive_limit.throttle();
     socket::bounded(upgrade).on_upgrade(move |socket| async move {
-        let _ = serve(socket, context, receive_limit, permit).await;
+        let _ = serve(socket, context, receive_limit, place).await;
     })
 }
 
@@ -97,13 +96,14 @@ async fn serve(
     mut socket: WebSocket,
     context: Context,
     receive_limit: ReceiveLimit,
-    permit: OwnedSemaphorePermit,
+    place: Place,
 ) -> Result<(), Disconnected> {
     // Before the client's token is checked, so that a rotation during the check closes the connection.
     let token = context.token.changes();
     let authenticated = tokio::select! {
         authenticated = authenticate(&mut socket, &context.admission) => authenticated?,
         () = receive_limit.exceeded() => Err("authentication required"),
+        () = place.evicted() => Err("too many unauthenticated connections"),
     };
     if let Err(reason) = authenticated {
         let refused = Frame::Auth {
@@ -117,7 +117,7 @@ async fn serve(
     let Some(_open) = context.connections.enter() else {
         return close(&mut socket, GOING_AWAY, "the server is stopping").await;
     };
-    drop(permit);
+    drop(place);
     receive_limit.lift();
     let welcome = Frame::Auth {
         r#type: "auth",

@@ -1,10 +1,11 @@
 //! The accept loop: bounded connections, time limits for slow clients, and a graceful stop.
+//!
+//! It never waits for a connection to end: a new one takes the place of one that has not authenticated.
 
 use std::convert::Infallible;
 use std::io;
 use std::net::SocketAddr;
 use std::pin::{Pin, pin};
-use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
@@ -16,10 +17,11 @@ use hyper::service::Service;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::sync::mpsc;
 use tokio::time::error::Elapsed;
 
 use super::receive_limit::{LimitedStream, ReceiveLimit};
+use crate::connection_limit::{ConnectionLimit, PlaceOf};
 use crate::stop::StopSignal;
 
 /// Maximum concurrent HTTP connections. A WebSocket no longer counts after its upgrade.
@@ -48,7 +50,9 @@ pub(crate) async fn listen(address: SocketAddr) -> io::Result<Listening> {
 impl Listening {
     /// Serves until the stop signal, then gives running requests `STOP_DEADLINE` to finish.
     pub(crate) async fn serve(self, router: Router, mut stop: StopSignal) {
-        let permits = Arc::new(Semaphore::new(CONNECTIONS_MAX));
+        let limit = ConnectionLimit::new(CONNECTIONS_MAX);
+        // Each connection holds a sender, so the channel closes when all have ended.
+        let (open, mut all_ended) = mpsc::channel::<Infallible>(1);
         let mut builder = http1::Builder::new();
         builder
             .timer(TokioTimer::new())
@@ -57,9 +61,9 @@ impl Listening {
         loop {
             let accepted = tokio::select! {
                 () = stop.received() => break,
-                accepted = accept(&self.listener, &permits) => accepted,
+                accepted = accept(&self.listener) => accepted,
             };
-            let (stream, permit) = match accepted {
+            let (stream, peer) = match accepted {
                 Ok(accepted) => accepted,
                 Err(error) => {
                     // Most likely out of file descriptors: wait until some are closed.
@@ -68,20 +72,24 @@ impl Listening {
                     continue;
                 }
             };
+            let (place, open) = (limit.enter(peer), open.clone());
             let receive_limit = ReceiveLimit::default();
             let service = LimitedRouter {
                 router: TowerToHyperService::new(router.clone()),
                 receive_limit: receive_limit.clone(),
+                place: place.handle(),
             };
             let stream = TokioIo::new(LimitedStream::new(stream, receive_limit));
             let connection = builder.serve_connection(stream, service);
             let mut stop = stop.clone();
             tokio::spawn(async move {
-                let _permit = permit;
+                let _open = open;
                 let mut connection = pin!(connection.with_upgrades());
                 let ended = tokio::select! {
                     ended = connection.as_mut() => Ok(ended),
                     () = stop.received() => finish(connection).await,
+                    // Closed at once: what it has sent so far is not worth waiting for.
+                    () = place.evicted() => return,
                     () = tokio::time::sleep(CONNECTION_DEADLINE) => finish(connection).await,
                 };
                 match ended {
@@ -94,15 +102,16 @@ impl Listening {
             tokio::task::yield_now().await;
         }
         drop(self.listener);
-        let all_permits = permits.acquire_many(CONNECTIONS_MAX as u32);
-        let _ = tokio::time::timeout(STOP_DEADLINE, all_permits).await;
+        drop(open);
+        let _ = tokio::time::timeout(STOP_DEADLINE, all_ended.recv()).await;
     }
 }
 
-/// The router; adds the connection's receive limit to every request.
+/// The router; adds the connection's receive limit and place to every request.
 struct LimitedRouter {
     router: TowerToHyperService<Router>,
     receive_limit: ReceiveLimit,
+    place: PlaceOf,
 }
 
 impl Service<Request<Incoming>> for LimitedRouter {
@@ -112,6 +121,7 @@ impl Service<Request<Incoming>> for LimitedRouter {
 
     fn call(&self, mut request: Request<Incoming>) -> Self::Future {
         request.extensions_mut().insert(self.receive_limit.clone());
+        request.extensions_mut().insert(self.place.clone());
         self.router.call(request)
     }
 }
@@ -124,16 +134,8 @@ async fn finish(mut connection: Pin<&mut Connection>) -> Result<hyper::Result<()
     tokio::time::timeout(STOP_DEADLINE, connection).await
 }
 
-async fn accept(
-    listener: &TcpListener,
-    permits: &Arc<Semaphore>,
-) -> io::Result<(TcpStream, OwnedSemaphorePermit)> {
-    let permit = permits
-        .clone()
-        .acquire_owned()
-        .await
-        .map_err(io::Error::other)?;
-    let (stream, _) = listener.accept().await?;
+async fn accept(listener: &TcpListener) -> io::Result<(TcpStream, SocketAddr)> {
+    let (stream, peer) = listener.accept().await?;
     stream.set_nodelay(true)?;
-    Ok((stream, permit))
+    Ok((stream, peer))
 }

@@ -25,6 +25,7 @@ use store::{NotTaken, PICTURE_BYTES_MAX};
 
 use crate::admission::{Admission, Refusal};
 use crate::browser::ConnectionOptions;
+use crate::connection_limit::PlaceOf;
 use crate::{assets, browser, gateway};
 
 pub(crate) use headers::{Hashes, content_security_policy, portlet_security_policy};
@@ -79,7 +80,15 @@ pub(crate) fn gateway_router(app: App) -> Router {
 }
 
 /// Applies admission before routing and security headers after it, to every response.
-async fn guard(State(app): State<App>, request: Request, next: Next) -> Response {
+async fn guard(
+    State(app): State<App>,
+    Extension(place): Extension<PlaceOf>,
+    request: Request,
+    next: Next,
+) -> Response {
+    if app.admission.has_cookie(request.headers()) {
+        place.authenticated();
+    }
     let mut response = match app.admission.admit(request.uri(), request.headers()) {
         Ok(()) => next.run(request).await,
         Err(refusal) => refusal.into_response(),
@@ -168,12 +177,13 @@ async fn socket(
 async fn programs(
     State(app): State<App>,
     Extension(receive_limit): Extension<ReceiveLimit>,
+    Extension(place): Extension<PlaceOf>,
     headers: HeaderMap,
     upgrade: Result<WebSocketUpgrade, WebSocketUpgradeRejection>,
 ) -> Result<Response, Refusal> {
     app.admission.admit_program(&headers)?;
     let mut response = match upgrade {
-        Ok(upgrade) => gateway::accept(upgrade, receive_limit, app.gateway),
+        Ok(upgrade) => gateway::accept(upgrade, receive_limit, place.peer(), app.gateway),
         Err(rejection) => rejection.into_response(),
     };
     // A rejected client frees its connection for the next one immediately.
@@ -185,7 +195,11 @@ async fn programs(
 }
 
 /// Saves an image and responds with its id.
-async fn upload(State(app): State<App>, request: Request) -> Result<Response, Response> {
+async fn upload(
+    State(app): State<App>,
+    Extension(place): Extension<PlaceOf>,
+    request: Request,
+) -> Result<Response, Response> {
     let headers = request.headers();
     let admitted = match headers.contains_key(AUTHORIZATION) {
         true => app.admission.admit_reader(headers).await,
@@ -193,6 +207,7 @@ async fn upload(State(app): State<App>, request: Request) -> Result<Response, Re
         false => Err(Refusal::Unauthorized),
     };
     admitted.map_err(IntoResponse::into_response)?;
+    place.authenticated();
     let request = body::whole(request, PICTURE_BYTES_MAX, UPLOAD_DEADLINE).await?;
     let read = Bytes::from_request(request, &()).await;
     let bytes = read.map_err(IntoResponse::into_response)?;

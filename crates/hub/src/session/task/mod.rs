@@ -192,7 +192,7 @@ impl SessionTask {
         let read = (fresh.transcript, Found::default(), vec![]);
         let mut task = Self::new(setup, read, commands, (fresh.inbox, fresh.from_agent));
         let attached = task.link.open(fresh.agent, fresh.answer, vec![]);
-        // Nobody has subscribed yet, so what follows has no effect.
+        // No client has subscribed yet, so what follows has no effect.
         let _ = task.state.step(attached, Now::read());
         task
     }
