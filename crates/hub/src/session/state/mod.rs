@@ -102,7 +102,7 @@ impl State {
                 step.info();
             }
             Input::ResumeQueue => {
-                self.queue.release();
+                self.queue.resume();
                 if self.turn.is_none() {
                     self.next_queued(now, &mut step);
                 }
@@ -321,7 +321,7 @@ impl State {
             problem: self.problem.clone(),
             policy: self.policy,
             queue: self.queue.waiting(),
-            queue_held: self.queue.is_held(),
+            queue_held: self.queue.is_paused(),
             permissions: self.permission_requests.clone(),
             questions: self.elicitations.summaries(),
             commands: self.offer.commands.clone(),

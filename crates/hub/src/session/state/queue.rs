@@ -17,7 +17,7 @@ const QUEUE_MAX: usize = 100;
 pub(super) struct Queue {
     waiting: VecDeque<QueuedMessage>,
     /// True until the user resumes the queue.
-    held: bool,
+    paused: bool,
     accepted: VecDeque<String>,
 }
 
@@ -38,7 +38,7 @@ impl Queue {
             .filter_map(|queued| queued.request_id.clone());
         let ids: Vec<String> = ids.collect();
         Self {
-            held: !waiting.is_empty(),
+            paused: !waiting.is_empty(),
             waiting,
             accepted: accepted.into_iter().chain(ids).collect(),
         }
@@ -71,17 +71,17 @@ impl Queue {
     pub(super) fn remove(&mut self, queue_id: &str) -> Result<(), Refused> {
         self.find(queue_id)?;
         self.waiting.retain(|message| message.queue_id != queue_id);
-        self.held &= !self.waiting.is_empty();
+        self.paused &= !self.waiting.is_empty();
         Ok(())
     }
 
     /// Pauses the queue unless it is empty.
-    pub(super) fn hold(&mut self) {
-        self.held = !self.waiting.is_empty();
+    pub(super) fn pause(&mut self) {
+        self.paused = !self.waiting.is_empty();
     }
 
-    pub(super) fn release(&mut self) {
-        self.held = false;
+    pub(super) fn resume(&mut self) {
+        self.paused = false;
     }
 
     /// Removes the request ids of queued messages: their runs have ended. True if the queue is not empty.
@@ -92,13 +92,13 @@ impl Queue {
         !self.waiting.is_empty()
     }
 
-    pub(super) fn is_held(&self) -> bool {
-        self.held
+    pub(super) fn is_paused(&self) -> bool {
+        self.paused
     }
 
     /// Takes the next message unless the queue is paused.
     pub(super) fn next(&mut self) -> Option<QueuedMessage> {
-        match self.held {
+        match self.paused {
             true => None,
             false => self.waiting.pop_front(),
         }
@@ -140,7 +140,7 @@ mod tests {
         assert_eq!(queue.waiting(), [message("waits")]);
         assert_eq!(queue.next(), None);
         assert!(queue.has_accepted("sent") && queue.has_accepted("waits"));
-        queue.release();
+        queue.resume();
         assert_eq!(queue.next(), Some(message("waits")));
     }
 }

@@ -101,7 +101,7 @@ impl State {
     /// Cancels the turn and pauses the queue. A message sent after this to an empty queue is not paused.
     pub(super) fn cancel(&mut self, now: Now, step: &mut Step) {
         if self.turn.is_some() {
-            self.queue.hold();
+            self.queue.pause();
         }
         match self.phase() {
             // The prompt was not sent yet.
@@ -171,7 +171,7 @@ impl State {
         // A cancel by the user or the server has paused the queue already.
         let agent_cancelled = outcome == TurnOutcome::Cancelled && turn.phase == TurnPhase::Working;
         if self.failed || agent_cancelled {
-            self.queue.hold();
+            self.queue.pause();
         } else {
             self.next_queued(now, step);
         }

@@ -526,6 +526,7 @@ impl SessionTask {
     }
 
     async fn timer(&mut self) {
+        // `finish` tries to write again after each message and timer.
         if self.log.is_stalled() {
             return;
         }

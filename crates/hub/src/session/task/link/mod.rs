@@ -166,7 +166,7 @@ impl AgentLink {
                 permission_id,
                 option_id,
                 by_policy,
-            } => self.answer_permission(&permission_id, option_id, by_policy),
+            } => self.send_permission_answer(&permission_id, option_id, by_policy),
             AgentEffect::AnswerElicitation {
                 question_id,
                 outcome,

@@ -110,7 +110,7 @@ impl AgentLink {
     }
 
     /// Records the decision in the audit log, and sends it.
-    pub(super) fn answer_permission(
+    pub(super) fn send_permission_answer(
         &mut self,
         permission_id: &str,
         option_id: Option<String>,
