@@ -171,6 +171,8 @@ test('TC-5.3a: no agent process outlives the server, idle or working', async ({ 
   expect(liminal.agentProcesses().length).toBe(2);
   await liminal.stop();
   expect(liminal.agentProcesses()).toEqual([]);
+  // Both were told to end and did so by themselves; a killed process writes nothing.
+  expect(liminal.agentLog().filter((line) => line === 'end of input')).toHaveLength(2);
 });
 
 test('TC-5.4a: the main area shows a starting agent, and the start can be cancelled', async ({ page, liminal }) => {

@@ -1,4 +1,4 @@
-import { appendFileSync, readdirSync, utimesSync, writeFileSync } from 'node:fs';
+import { appendFileSync, copyFileSync, readdirSync, utimesSync, writeFileSync } from 'node:fs';
 import { expect, test } from '../support/liminal.js';
 import {
   addProject,
@@ -269,8 +269,12 @@ test('archived sessions are one click away and can be restored', async ({ page, 
 });
 
 test('TC-2.4c: sessions created outside are not listed', async ({ page, liminal }) => {
-  writeFileSync(`${liminal.home}/.agent/memory/made-in-a-terminal`, '');
   await withSessions(page, liminal, 'ours');
+  // A session of the same agent in the same folder that this server did not create.
+  const folders = `${liminal.home}/.agent/folders`;
+  const [ours] = readdirSync(folders);
+  copyFileSync(`${folders}/${ours}`, `${folders}/made-in-a-terminal`);
+  writeFileSync(`${liminal.home}/.agent/memory/made-in-a-terminal`, '');
   await expect(sessionTitles(page)).toHaveText(['say ours']);
   await liminal.stop();
   await liminal.start();

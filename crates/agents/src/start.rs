@@ -63,9 +63,14 @@ pub(super) fn start(entry: &AgentEntry, setup: &AgentSetup) -> Result<Start, Age
     let elicitation = acp::ElicitationCapabilities::new()
         .form(acp::ElicitationFormCapabilities::new())
         .url(acp::ElicitationUrlCapabilities::new());
+    let boolean = acp::BooleanConfigOptionCapabilities::new();
+    let session = acp::ClientSessionCapabilities::new()
+        .notices(acp::NoticeCapabilities::new())
+        .config_options(acp::SessionConfigOptionsCapabilities::new().boolean(boolean));
     let capabilities = acp::ClientCapabilities::new()
         .fs(fs)
         .terminal(true)
+        .session(session)
         .auth(acp::AuthCapabilities::new().terminal(true))
         .elicitation(elicitation)
         .meta(meta);

@@ -36,6 +36,41 @@ async fn tc_5_1a_first_session_starts_the_agent_and_tc_5_2a_shows_connected() ->
     Ok(())
 }
 
+/// The parameters of the first request with this method that the agent received.
+fn params_of(setup: &ServerSetup, method: &str) -> Result<Value> {
+    let asked = setup.asked();
+    let first = asked
+        .iter()
+        .find_map(|line| line.strip_prefix(method)?.strip_prefix(' '))
+        .with_context(|| format!("no {method} in {asked:?}"))?;
+    Ok(serde_json::from_str(first)?)
+}
+
+#[tokio::test]
+async fn initialize_and_session_new_send_what_the_client_supports() -> Result<()> {
+    let setup = setup("log-params")?;
+    let server = setup.start().await?;
+    let folder = setup.folder("app")?;
+    let mut person = Person::at(&server, &folder).await?;
+    person.create().await?;
+    let initialize = params_of(&setup, "initialize")?;
+    assert_eq!(initialize["protocolVersion"], 1);
+    assert_eq!(initialize["clientInfo"]["name"], "liminal-builder");
+    let version = initialize["clientInfo"]["version"].as_str().unwrap_or("");
+    assert!(version.contains('.'), "{initialize}");
+    let capabilities = &initialize["clientCapabilities"];
+    let files = json!({"readTextFile": true, "writeTextFile": true});
+    assert_eq!(capabilities["fs"], files);
+    assert_eq!(capabilities["terminal"], true);
+    let session = json!({"notices": {}, "configOptions": {"boolean": {}}});
+    assert_eq!(capabilities["session"], session);
+    let elicitation = json!({"form": {}, "url": {}});
+    assert_eq!(capabilities["elicitation"], elicitation);
+    let new = params_of(&setup, "session/new")?;
+    assert_eq!(new, json!({"cwd": folder, "mcpServers": []}));
+    Ok(())
+}
+
 #[tokio::test]
 async fn tc_5_1b_second_session_uses_the_same_process() -> Result<()> {
     let setup = setup("")?;

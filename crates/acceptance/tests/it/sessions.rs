@@ -256,9 +256,12 @@ async fn tc_2_4a_archived_session_leaves_the_list_until_unarchived() -> Result<(
 async fn tc_2_4c_sessions_created_by_other_clients_are_not_listed() -> Result<()> {
     let setup = setup("")?;
     let server = setup.start().await?;
-    // A session in the agent's memory that this server did not create.
+    // A session of the agent in the same folder that this server did not create.
+    let folder = setup.folder("app")?;
     std::fs::write(setup.home().join("agent-memory/of-another-client"), "")?;
-    let mut person = Person::at(&server, &setup.folder("app")?).await?;
+    std::fs::create_dir_all(setup.home().join("folders"))?;
+    std::fs::write(setup.home().join("folders/of-another-client"), &folder)?;
+    let mut person = Person::at(&server, &folder).await?;
     person.create().await?;
     assert_eq!(person.list(false).await?.len(), 1);
     let forged = json!({"type": "session:open", "sessionId": "claude-code:of-another-client"});

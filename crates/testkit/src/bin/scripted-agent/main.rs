@@ -2,8 +2,8 @@
 //!
 //! It writes the protocol by hand, so that it can also violate it. The environment variable `SCRIPTED_AGENT`
 //! holds start options separated by spaces. If set, `SCRIPTED_AGENT_MEMORY` is the folder in which it keeps its
-//! sessions for `session/load` (its process id is in `agent.pid` beside the folder), and `SCRIPTED_AGENT_LOG` is
-//! the file in which it logs every request.
+//! sessions for `session/load` (beside it are its process id in `agent.pid`, and the folder of each session in
+//! `folders`), and `SCRIPTED_AGENT_LOG` is the file in which it logs every request and the end of its input.
 //!
 //! | start option | effect |
 //! |---|---|
@@ -21,6 +21,7 @@
 //! | `slow-load:MS` | waits before it replays and answers |
 //! | `exit-in-load:FILE` | if the file is missing at a `session/load`: waits for it, then exits without a replay |
 //! | `more-ways` | offers three more methods: a command in the older format, a web page, an environment variable |
+//! | `log-params` | logs the parameters of requests |
 //! | `untrusted:METHOD` | refuses that method with an internal error that has its reason in `data` |
 //!
 //! The argument `login` starts it as its own login command for a terminal: the code is
@@ -143,10 +144,16 @@ fn main() {
         }
         agent.receive(message);
     }
+    agent.note("end of input\n");
 }
 
 fn signed_in_file(memory: &std::path::Path) -> std::path::PathBuf {
     memory.with_file_name("signed-in")
+}
+
+/// The file with the folder of a session.
+fn folder_file(memory: &std::path::Path, session: &str) -> std::path::PathBuf {
+    memory.with_file_name("folders").join(session)
 }
 
 /// Asks for the sign-in code in a terminal.
@@ -225,12 +232,21 @@ impl Agent {
         self.start.iter().find_map(|start| start.strip_prefix(word))
     }
 
+    fn note(&self, line: &str) {
+        if let Some(log) = &self.log {
+            log.lock().unwrap().write_all(line.as_bytes()).unwrap();
+        }
+    }
+
     fn receive(self: &Arc<Self>, message: Value) {
         let (id, params) = (message["id"].clone(), message["params"].clone());
-        if let (Some(log), Some(method)) = (&self.log, message["method"].as_str()) {
+        if let Some(method) = message["method"].as_str() {
             let text = params["prompt"][0]["text"].as_str().unwrap_or_default();
-            let line = format!("{method} {} {text:?}\n", params["sessionId"]);
-            log.lock().unwrap().write_all(line.as_bytes()).unwrap();
+            let line = match self.starts_with("log-params") {
+                Some(_) => format!("{method} {params}\n"),
+                None => format!("{method} {} {text:?}\n", params["sessionId"]),
+            };
+            self.note(&line);
         }
         match message["method"].as_str() {
             None => {
@@ -277,6 +293,9 @@ impl Agent {
                 let session = format!("s{:x}-{number}", now.as_nanos());
                 if let Some(memory) = &self.memory {
                     append_to(memory.join(&session));
+                    let folder = params["cwd"].as_str().unwrap_or_default();
+                    std::fs::create_dir_all(memory.with_file_name("folders")).unwrap();
+                    std::fs::write(folder_file(memory, &session), folder).unwrap();
                 }
                 let mut opened = self.opened();
                 opened["sessionId"] = json!(session);
@@ -711,9 +730,13 @@ impl Agent {
             let entry = entry.unwrap();
             let modified = entry.metadata().unwrap().modified().unwrap();
             let modified = jiff::Timestamp::try_from(modified).unwrap();
+            let name = entry.file_name();
+            let session = name.to_str().unwrap();
+            let memory = self.memory.as_ref().unwrap();
+            let folder = std::fs::read_to_string(folder_file(memory, session));
             json!({
-                "sessionId": entry.file_name().to_str().unwrap(),
-                "cwd": "/",
+                "sessionId": session,
+                "cwd": folder.unwrap_or_else(|_| "/".to_owned()),
                 "updatedAt": modified.to_string(),
             })
         };
