@@ -131,6 +131,40 @@ async fn new_session_and_its_title_are_announced_to_every_window() -> Result<()>
 }
 
 #[tokio::test]
+async fn completed_turn_updates_the_last_activity_and_one_title_is_sent() -> Result<()> {
+    let setup = setup("")?;
+    let server = setup.start().await?;
+    let mut other = server.connect().await?;
+    let mut person = Person::at(&server, &setup.folder("app")?).await?;
+    let mut conversation = person.begin().await?;
+    for text in ["one", "two"] {
+        let prompt = format!("sleep 20\nsay {text}");
+        person.turn(&mut conversation, &prompt).await?;
+    }
+    let (mut titles, mut times) = (0, vec![]);
+    // Each turn is running, then idle.
+    while times.len() < 4 {
+        let message = other.next().await?;
+        match message["type"].as_str() {
+            Some("session:title-updated") => titles += 1,
+            Some("session:state") => {
+                let at = message["lastActiveAt"].as_str().context("no time")?;
+                times.push((message["state"].clone(), at.to_owned()));
+            }
+            _ => {}
+        }
+    }
+    assert_eq!(titles, 1);
+    let states: Vec<_> = times.iter().map(|(state, _)| state.clone()).collect();
+    assert_eq!(states, ["running", "idle", "running", "idle"]);
+    assert!(times.is_sorted_by(|a, b| a.1 <= b.1), "{times:?}");
+    for turn in times.chunks(2) {
+        assert!(turn[0].1 < turn[1].1, "{times:?}");
+    }
+    Ok(())
+}
+
+#[tokio::test]
 async fn tc_2_2f_failed_session_creation_leaves_no_files() -> Result<()> {
     let setup = setup("refuse-new")?;
     let server = setup.start().await?;

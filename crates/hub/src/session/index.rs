@@ -210,6 +210,8 @@ impl Index {
         let mut named: Vec<Named> = file
             .sessions
             .iter()
+            // Of sessions created in one millisecond, the later one first.
+            .rev()
             .filter_map(|meta| {
                 let project = projects.iter().find(|project| meta.belongs_to(project))?;
                 Some(Named::new(meta, &project.id, pending.get(&meta.id)))

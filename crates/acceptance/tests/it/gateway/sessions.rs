@@ -60,6 +60,47 @@ async fn sessions_and_chat_history_survive_a_restart() -> Result<()> {
 }
 
 #[tokio::test]
+async fn sessions_list_has_the_newest_session_first() -> Result<()> {
+    let setup = setup()?;
+    let server = setup.start().await?;
+    let mut program = Program::at(&server).await?;
+    let first = program.create(&setup).await?;
+    let second = program.create(&setup).await?;
+    let listed = async |program: &mut Program| -> Result<Vec<String>> {
+        let listed = program.result("sessions.list", json!({})).await?;
+        let sessions = listed["sessions"].as_array().context("no sessions")?;
+        let keys = sessions
+            .iter()
+            .filter_map(|session| session["key"].as_str());
+        Ok(keys.map(str::to_owned).collect())
+    };
+    assert_eq!(listed(&mut program).await?, [&*second, &*first]);
+    // By creation: activity does not change the order.
+    program.say(&first, "say hi").await?;
+    assert_eq!(listed(&mut program).await?, [second, first]);
+    Ok(())
+}
+
+#[tokio::test]
+async fn personas_are_listed_first_and_sessions_are_created_with_them() -> Result<()> {
+    let setup = setup()?;
+    std::fs::create_dir_all(setup.data_dir().join("workspace"))?;
+    let personas = "## reviewer\nFinds faults in a change.\n\n## tester\nWrites tests.\n";
+    std::fs::write(setup.data_dir().join("workspace/AGENTS.md"), personas)?;
+    let server = setup.start().await?;
+    let mut program = Program::at(&server).await?;
+    let listed = program.result("agents.list", json!({})).await?;
+    assert_eq!(listed["agents"][0]["id"], "reviewer");
+    assert_eq!(listed["agents"][1]["id"], "tester");
+    let params = json!({"agentId": "tester", "cwd": setup.folder("app")?});
+    let created = program.result("sessions.create", params).await?;
+    assert_eq!(created["session"]["agentId"], "tester");
+    let unknown = json!({"agentId": "poet", "cwd": setup.folder("app")?});
+    assert_eq!(program.code("sessions.create", unknown).await?, -32602);
+    Ok(())
+}
+
+#[tokio::test]
 async fn sessions_are_renamed_archived_and_deleted() -> Result<()> {
     let setup = setup()?;
     let server = setup.start().await?;
