@@ -6,6 +6,7 @@
 mod grouped;
 mod index;
 mod reconcile;
+mod recovery;
 mod state;
 mod task;
 mod title;
