@@ -6,47 +6,117 @@
 //! repaired from the transcripts.
 
 use std::collections::HashMap;
+use std::ops::Deref;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use jiff::Timestamp;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, Serializer};
 use wire::{Project, SessionListItem, SessionState};
 
 use super::grouped::Grouped;
 use super::recovery::repair;
+use super::title::UNTITLED;
 use crate::error::HubError;
 use crate::events::{Events, Origin, What};
 use durable::{create_private_dir, ownership};
-use store::transcript::{Header, live_path};
+use store::transcript::{Header, SessionIdentity, live_path};
 use store::{DataDir, Document, Versioned, migrations, names};
 
 /// Maximum deleted sessions that can be restored.
 const DELETED_MAX: usize = 1000;
 
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
+/// A session in the list. Its identity is reached through `Deref`, because that is what most callers need.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(from = "MetaRecord<String>")]
 pub(crate) struct SessionMeta {
-    /// Canonical id: `{cliType}:{id of the agent session}`.
-    pub(crate) id: String,
-    /// Name of the session's files, and its id in the gateway API.
-    pub(crate) key: String,
-    pub(crate) project_id: String,
-    pub(crate) project_path: String,
-    pub(crate) cli_type: String,
-    /// Name of the agent given by the program that created the session, if it differs from `cli_type`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) agent_id: Option<String>,
+    pub(crate) identity: SessionIdentity,
     pub(crate) archived: bool,
     pub(crate) title: String,
     pub(crate) last_active_at: String,
-    pub(crate) created_at: String,
     /// Whether the last turn failed or was interrupted.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) failed: bool,
 }
 
+impl Deref for SessionMeta {
+    type Target = SessionIdentity;
+
+    fn deref(&self) -> &SessionIdentity {
+        &self.identity
+    }
+}
+
+/// A session as it is in `sessions.json`, owned after reading and borrowed for writing. The names and the order are
+/// those of version 1.
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct MetaRecord<T> {
+    id: T,
+    key: T,
+    project_id: T,
+    project_path: T,
+    cli_type: T,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    agent_id: Option<T>,
+    archived: bool,
+    title: T,
+    last_active_at: T,
+    created_at: T,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    failed: bool,
+}
+
+impl From<MetaRecord<String>> for SessionMeta {
+    fn from(record: MetaRecord<String>) -> Self {
+        Self {
+            identity: SessionIdentity {
+                id: record.id,
+                key: record.key,
+                project_id: record.project_id,
+                project_path: record.project_path,
+                cli_type: record.cli_type,
+                agent_id: record.agent_id,
+                created_at: record.created_at,
+            },
+            archived: record.archived,
+            title: record.title,
+            last_active_at: record.last_active_at,
+            failed: record.failed,
+        }
+    }
+}
+
+impl Serialize for SessionMeta {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let record = MetaRecord {
+            id: self.id.as_str(),
+            key: &self.key,
+            project_id: &self.project_id,
+            project_path: &self.project_path,
+            cli_type: &self.cli_type,
+            agent_id: self.agent_id.as_deref(),
+            archived: self.archived,
+            title: &self.title,
+            last_active_at: &self.last_active_at,
+            created_at: &self.created_at,
+            failed: self.failed,
+        };
+        record.serialize(serializer)
+    }
+}
+
 impl SessionMeta {
+    /// A session without messages.
+    pub(crate) fn new(identity: SessionIdentity) -> Self {
+        Self {
+            last_active_at: identity.created_at.clone(),
+            identity,
+            archived: false,
+            title: UNTITLED.to_owned(),
+            failed: false,
+        }
+    }
+
     /// Id of the agent session.
     pub(crate) fn agent_session_id(&self) -> &str {
         self.id
@@ -58,14 +128,8 @@ impl SessionMeta {
     pub(crate) fn header(&self) -> Header {
         Header {
             version: 1,
+            identity: self.identity.clone(),
             edition: 0,
-            key: self.key.clone(),
-            session: self.id.clone(),
-            cli_type: self.cli_type.clone(),
-            agent_id: self.agent_id.clone(),
-            project_id: self.project_id.clone(),
-            project_path: self.project_path.clone(),
-            created_at: self.created_at.clone(),
         }
     }
 
@@ -503,5 +567,26 @@ fn move_file(from: &Path, to: &Path) -> std::io::Result<()> {
             durable::rename_new(from, to)
         }
         renamed => renamed,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sessions_json_of_version_1_is_read_and_written_with_the_same_bytes() {
+        let file = concat!(
+            r#"{"sessions":[{"id":"codex:1","key":"k","projectId":"p","projectPath":"/p","cliType":"codex","#,
+            r#""archived":false,"title":"Hello","lastActiveAt":"2026-01-02T03:04:06Z","#,
+            r#""createdAt":"2026-01-02T03:04:05Z"}],"#,
+            r#""deleted":[{"id":"codex:2","key":"l","projectId":"p","projectPath":"/p","cliType":"codex","#,
+            r#""agentId":"mine","archived":true,"title":"Bye","lastActiveAt":"2026-01-02T03:04:06Z","#,
+            r#""createdAt":"2026-01-02T03:04:05Z","failed":true}]}"#,
+        );
+        let read: SessionsFile = serde_json::from_str(file).unwrap();
+        assert_eq!(serde_json::to_string(&read).unwrap(), file);
+        assert_eq!(read.deleted[0].identity.agent_id.as_deref(), Some("mine"));
+        assert!(read.deleted[0].failed);
     }
 }

@@ -38,7 +38,7 @@ use crate::error::HubError;
 use crate::events::{Events, Origin};
 use crate::stream::Feed;
 use agents::{Agents, Auditor, HostSetup, Keepers, TerminalOutput};
-use store::transcript::Transcript;
+use store::transcript::{SessionIdentity, Transcript};
 use store::{Audit, DataDir, Uploads};
 
 /// Maximum title length.
@@ -153,20 +153,15 @@ impl Sessions {
         if self.index.find(&id).is_some() {
             return Err(HubError::SessionDuplicate(id));
         }
-        let now = state::stamp(Timestamp::now());
-        let meta = Arc::new(index::SessionMeta {
+        let meta = Arc::new(index::SessionMeta::new(SessionIdentity {
             id: id.clone(),
             key: Uuid::new_v4().to_string(),
             project_id: project.id.clone(),
             project_path: project.path.clone(),
             cli_type: cli_type.to_owned(),
             agent_id,
-            archived: false,
-            title: title::UNTITLED.to_owned(),
-            last_active_at: now.clone(),
-            created_at: now,
-            failed: false,
-        });
+            created_at: state::stamp(Timestamp::now()),
+        }));
         let (path, header) = (self.index.path(&meta), meta.header());
         let created = tokio::task::spawn_blocking(move || Transcript::create(&path, &header));
         let transcript = created

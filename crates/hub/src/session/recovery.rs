@@ -112,7 +112,9 @@ pub(super) fn repair(
                 let same = |known: &&mut Arc<SessionMeta>| known.id == meta.id;
                 match file.sessions.iter_mut().find(same) {
                     // The index lists the session under a key without a file: a byte of the key was damaged.
-                    Some(known) if !is_there(&known.key) => Arc::make_mut(known).key = meta.key,
+                    Some(known) if !is_there(&known.key) => {
+                        Arc::make_mut(known).identity.key = meta.identity.key;
+                    }
                     _ => file.sessions.push(Arc::new(meta)),
                 }
                 restored += 1;
@@ -166,19 +168,7 @@ fn from_transcript(path: &Path, known: Option<&SessionMeta>) -> Option<SessionMe
     let (transcript, found) = Transcript::open(path).ok()?;
     let mut meta = match (known, found.header) {
         (Some(known), _) => known.clone(),
-        (None, Some(header)) => SessionMeta {
-            id: header.session,
-            key: header.key,
-            project_id: header.project_id,
-            project_path: header.project_path,
-            cli_type: header.cli_type,
-            agent_id: header.agent_id,
-            archived: false,
-            title: UNTITLED.to_owned(),
-            last_active_at: header.created_at.clone(),
-            created_at: header.created_at,
-            failed: false,
-        },
+        (None, Some(header)) => SessionMeta::new(header.identity),
         (None, None) => return None,
     };
     let Note {

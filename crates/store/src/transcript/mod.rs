@@ -10,6 +10,7 @@
 //!
 //! Invariant: entries are numbered from 1 without gaps, and their ids are `e` followed by their number.
 
+mod header;
 mod live;
 mod live_log;
 
@@ -23,6 +24,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use wire::{ChatEntry, NoticeSeverity, PermissionPolicy, QueuedMessage};
 
+pub use self::header::{Header, SessionIdentity};
 use self::live::Live;
 use self::live_log::LiveLog;
 pub use self::live_log::live_path;
@@ -41,30 +43,6 @@ const ID_WITHIN: usize = 80;
 
 /// Beginning of every line with an entry.
 const ENTRY_BEGINS: &[u8] = b"{\"n\":";
-
-/// The first line of a transcript: enough to list the session if the index is lost.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct Header {
-    pub version: u64,
-    pub key: String,
-    /// Canonical id of the session.
-    pub session: String,
-    pub cli_type: String,
-    /// The name of the agent given by the program that created the session, if it differs from `cli_type`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub agent_id: Option<String>,
-    pub project_id: String,
-    pub project_path: String,
-    pub created_at: String,
-    /// How often the conversation was replaced by the agent's replay. Entry numbers are valid within one edition.
-    #[serde(default, skip_serializing_if = "is_zero")]
-    pub edition: u64,
-}
-
-fn is_zero(number: &u64) -> bool {
-    *number == 0
-}
 
 /// A change of a session's properties. Absent fields are unchanged.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]

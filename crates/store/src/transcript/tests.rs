@@ -18,13 +18,15 @@ fn numbered(texts: &[&str]) -> BTreeMap<u64, ChatEntry> {
 fn header() -> Header {
     Header {
         version: VERSION,
-        key: "key".to_owned(),
-        session: "codex:1".to_owned(),
-        cli_type: "codex".to_owned(),
-        agent_id: None,
-        project_id: "p".to_owned(),
-        project_path: "/p".to_owned(),
-        created_at: String::new(),
+        identity: SessionIdentity {
+            id: "codex:1".to_owned(),
+            key: "key".to_owned(),
+            project_id: "p".to_owned(),
+            project_path: "/p".to_owned(),
+            cli_type: "codex".to_owned(),
+            agent_id: None,
+            created_at: String::new(),
+        },
         edition: 0,
     }
 }

@@ -138,7 +138,7 @@ async fn read(path: PathBuf, header: Header) -> Result<Read, String> {
         let (transcript, found) = match Transcript::open(&path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 tracing::warn!(
-                    session = header.session,
+                    session = header.identity.id,
                     "transcript is missing; created an empty one"
                 );
                 (Transcript::create(&path, &header)?, Found::default())
