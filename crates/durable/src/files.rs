@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use crate::ownership;
 
 const PRIVATE_FILE: u32 = 0o600;
+/// Mode of a directory that only its owner may use.
 pub const PRIVATE_DIRECTORY: u32 = 0o700;
 /// Suffix of a temporary file that is about to replace another file.
 pub const TEMPORARY: &str = ".tmp";
@@ -46,7 +47,7 @@ pub fn replace(path: &Path, content: &[u8]) -> io::Result<()> {
     // If the directory is replaced after this check, the rename fails because the temporary file is missing.
     ownership::check(path)?;
     let temporary = beside(path, TEMPORARY);
-    let written = write_new(&temporary, content).and_then(|()| fs::rename(&temporary, path));
+    let written = write_synced(&temporary, content).and_then(|()| fs::rename(&temporary, path));
     if written.is_err() {
         let _ = fs::remove_file(&temporary);
     }
@@ -54,7 +55,8 @@ pub fn replace(path: &Path, content: &[u8]) -> io::Result<()> {
     sync_directory_of(path)
 }
 
-fn write_new(path: &Path, content: &[u8]) -> io::Result<()> {
+/// Writes a private file and syncs its content, but not its name. An existing file is truncated first.
+pub fn write_synced(path: &Path, content: &[u8]) -> io::Result<()> {
     let mut file = OpenOptions::new()
         .write(true)
         .create(true)

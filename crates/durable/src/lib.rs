@@ -9,5 +9,5 @@ pub mod ownership;
 
 pub use files::{
     PRIVATE_DIRECTORY, SET_ASIDE, TEMPORARY, create_private_dir, keep_beside, make_private,
-    open_private, rename_new, replace, set_aside, sync_directory_of,
+    open_private, rename_new, replace, set_aside, sync_directory_of, write_synced,
 };

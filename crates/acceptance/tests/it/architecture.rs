@@ -65,7 +65,7 @@ fn users_of(text: &str, folder: &str, ending: &str) -> Vec<String> {
 /// Each crate with those of ours that it may use.
 const CRATES: [Rule; 15] = [
     ("acceptance", &[]),
-    ("agent", &[]),
+    ("agent", &["durable"]),
     (
         "agents",
         &["conversation", "durable", "sensitive_paths", "wire"],

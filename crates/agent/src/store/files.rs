@@ -12,7 +12,7 @@
 //! file locks, so they end with their process.
 
 use std::fs::{self, DirBuilder, File, OpenOptions, Permissions, TryLockError};
-use std::io::{self, ErrorKind, Read, Seek, SeekFrom, Write};
+use std::io::{self, ErrorKind, Read, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -21,19 +21,20 @@ use std::time::{Duration, SystemTime};
 use super::{Hold, META_VERSION, Meta, State, Store, StoreError, Writer};
 use crate::history::{History, Record};
 use crate::session_id::SessionId;
+use durable::{PRIVATE_DIRECTORY, lines};
 
 const META: &str = "meta.json";
 const HISTORY: &str = "history.jsonl";
 const LOCK: &str = "lock";
 const UNFINISHED: &str = ".new-";
 const PRIVATE_FILE: u32 = 0o600;
-const PRIVATE_DIRECTORY: u32 = 0o700;
 /// Age from which a modification time is trusted: far longer than the timestamp resolution of any file
 /// system.
 const SETTLED_AFTER: Duration = Duration::from_secs(2);
 /// Age from which an incomplete session is removed. Creating a session never takes this long.
 const ABANDONED_AFTER: Duration = Duration::from_secs(3600);
 
+/// A store on disk, which several processes may use at once.
 pub struct FileStore {
     sessions: PathBuf,
     expired: PathBuf,
@@ -102,9 +103,9 @@ impl Store for FileStore {
             .create(&unfinished)
             .and_then(|()| {
                 fs::set_permissions(&unfinished, Permissions::from_mode(PRIVATE_DIRECTORY))?;
-                write_new(&unfinished.join(META), &to_json(meta)?)?;
-                write_new(&unfinished.join(HISTORY), b"")?;
-                write_new(&unfinished.join(LOCK), b"")?;
+                durable::write_synced(&unfinished.join(META), &to_json(meta)?)?;
+                durable::write_synced(&unfinished.join(HISTORY), b"")?;
+                durable::write_synced(&unfinished.join(LOCK), b"")?;
                 File::open(&unfinished)?.sync_all()
             })
             // Fails if the session exists, because its directory is not empty.
@@ -143,8 +144,9 @@ impl Store for FileStore {
 
     fn write_meta(&self, meta: &Meta) -> Result<(), StoreError> {
         let directory = self.directory(meta.session_id);
+        // Not `durable::replace`: several processes write this file, so each needs a temporary file of its own.
         let temporary = directory.join(format!("{META}.{}.tmp", std::process::id()));
-        let written = write_new(&temporary, &to_json(meta)?)
+        let written = durable::write_synced(&temporary, &to_json(meta)?)
             .and_then(|()| fs::rename(&temporary, directory.join(META)));
         match written {
             Ok(()) => Ok(File::open(&directory)?.sync_all()?),
@@ -176,7 +178,8 @@ impl Store for FileStore {
     fn open_history(&self, id: SessionId) -> Result<Box<dyn Writer>, StoreError> {
         let mut file = self.open_file(id, HISTORY, OpenOptions::new().read(true).append(true))?;
         lock(file.try_lock())?;
-        end_torn_line(&mut file)?;
+        // The next record must not continue a line torn by a crash or a full disk.
+        lines::seal(&mut file)?;
         Ok(Box::new(Appending { file }))
     }
 
@@ -287,19 +290,6 @@ impl Writer for Appending {
     }
 }
 
-/// Ends a torn last line left by a crash or a full disk, so that the next record starts a new line.
-fn end_torn_line(file: &mut File) -> io::Result<()> {
-    let mut last = [b'\n'];
-    if file.seek(SeekFrom::End(0))? > 0 {
-        file.seek(SeekFrom::End(-1))?;
-        file.read_exact(&mut last)?;
-    }
-    match last {
-        [b'\n'] => Ok(()),
-        _ => file.write_all(b"\n"),
-    }
-}
-
 fn lock(taken: Result<(), TryLockError>) -> Result<(), StoreError> {
     match taken {
         Ok(()) => Ok(()),
@@ -314,17 +304,4 @@ fn damaged(file: &str, reason: impl std::fmt::Display) -> StoreError {
 
 fn to_json(value: &impl serde::Serialize) -> io::Result<Vec<u8>> {
     serde_json::to_vec(value).map_err(io::Error::other)
-}
-
-fn write_new(path: &Path, content: &[u8]) -> io::Result<()> {
-    let mut file = OpenOptions::new()
-        .write(true)
-        .create(true)
-        .truncate(true)
-        .mode(PRIVATE_FILE)
-        .open(path)?;
-    // The umask may have reduced the mode given above.
-    file.set_permissions(Permissions::from_mode(PRIVATE_FILE))?;
-    file.write_all(content)?;
-    file.sync_all()
 }
