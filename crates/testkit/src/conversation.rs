@@ -23,6 +23,7 @@ pub struct Conversation {
 }
 
 impl Conversation {
+    /// A session of which nothing was received yet.
     pub fn new(session_id: &str) -> Self {
         Self {
             session_id: session_id.to_owned(),
@@ -158,6 +159,7 @@ impl Conversation {
         self.entries.iter().map(brief).collect()
     }
 
+    /// Whether the server reports a running turn.
     pub fn is_running(&self) -> bool {
         self.info["turn"].is_object()
     }

@@ -8,6 +8,7 @@ use tokio::net::TcpStream;
 
 use crate::HANG_GUARD;
 
+/// The response to an HTTP request.
 #[derive(Debug)]
 pub struct HttpResponse {
     pub status: u16,
@@ -17,11 +18,13 @@ pub struct HttpResponse {
 }
 
 impl HttpResponse {
+    /// The value of a header, by its name in lower case.
     pub fn header(&self, name: &str) -> Option<&str> {
         let found = self.headers.iter().find(|(header, _)| header == name);
         found.map(|(_, value)| value.as_str())
     }
 
+    /// The body as text.
     pub fn text(&self) -> String {
         String::from_utf8_lossy(&self.body).into_owned()
     }

@@ -10,6 +10,7 @@ pub mod model;
 mod person;
 mod program;
 mod programs;
+mod scene;
 mod server;
 mod socket;
 
@@ -22,6 +23,7 @@ pub use http::{HttpResponse, http};
 pub use person::{Person, count_turns};
 pub use program::{Program, ends, heard_text};
 pub use programs::{liminal, scripted_agent};
+pub use scene::Scene;
 pub use server::{Server, ServerSetup};
 pub use socket::{Refused, Socket};
 

@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 
 use crate::{Conversation, Server, Socket};
 
+/// A browser window with a selected project.
 pub struct Person {
     pub socket: Socket,
     pub project_id: String,
@@ -26,12 +27,14 @@ impl Person {
         Ok(Self { socket, project_id })
     }
 
+    /// Asks for a session with this agent and returns the response, possibly an error.
     pub async fn ask_to_create(&mut self, cli_type: &str) -> Result<Value> {
         let create =
             json!({"type": "session:create", "projectId": self.project_id, "cliType": cli_type});
         self.socket.ask(create).await
     }
 
+    /// Creates a session and returns its id.
     pub async fn create(&mut self) -> Result<String> {
         let created = self.ask_to_create("claude-code").await?;
         ensure!(created["type"] == "session:created", "{created}");
@@ -47,6 +50,7 @@ impl Person {
         self.open(&id).await
     }
 
+    /// Opens a session and returns it as the server shows it.
     pub async fn open(&mut self, session_id: &str) -> Result<Conversation> {
         let open = json!({"type": "session:open", "sessionId": session_id});
         let mut talk = Conversation::new(session_id);
@@ -63,11 +67,13 @@ impl Person {
         Ok(answer)
     }
 
+    /// Sends a message without waiting for its turn.
     pub async fn send(&mut self, talk: &Conversation, content: &str) -> Result<()> {
         let id = unique("send");
         self.send_as(talk, content, &id).await
     }
 
+    /// Sends a message with this request id.
     pub async fn send_as(
         &mut self,
         talk: &Conversation,
@@ -149,6 +155,7 @@ impl Person {
         Ok(())
     }
 
+    /// The sessions of the project, either the archived ones or all others.
     pub async fn list(&mut self, archived: bool) -> Result<Vec<Value>> {
         let list =
             json!({"type": "session:list", "projectId": self.project_id, "archived": archived});
@@ -159,6 +166,7 @@ impl Person {
             .clone())
     }
 
+    /// The titles of the sessions that are not archived, in the order of the list.
     pub async fn titles(&mut self) -> Result<Vec<String>> {
         let sessions = self.list(false).await?;
         let title = |session: &Value| Some(session["title"].as_str()?.to_owned());
@@ -166,6 +174,7 @@ impl Person {
     }
 }
 
+/// Number of ended turns.
 pub fn count_turns(talk: &Conversation) -> usize {
     let is_turn = |entry: &&Value| entry["type"] == "turn";
     talk.entries.iter().filter(is_turn).count()

@@ -15,6 +15,7 @@ pub struct Program {
 }
 
 impl Program {
+    /// Connects to the gateway and authenticates.
     pub async fn at(server: &Server) -> Result<Self> {
         let mut socket = server.knock().await?;
         let hello = json!({"type": "auth", "token": server.token});
@@ -53,12 +54,14 @@ impl Program {
         }
     }
 
+    /// Calls a method that must succeed, and returns its result.
     pub async fn result(&mut self, method: &str, params: Value) -> Result<Value> {
         let answer = self.call(method, params).await?;
         ensure!(answer.get("error").is_none(), "{answer}");
         Ok(answer["result"].clone())
     }
 
+    /// Calls a method that must fail, and returns the code of its error.
     pub async fn code(&mut self, method: &str, params: Value) -> Result<i64> {
         let answer = self.call(method, params).await?;
         answer["error"]["code"]
@@ -66,6 +69,7 @@ impl Program {
             .with_context(|| format!("expected an error: {answer}"))
     }
 
+    /// Returns the next event.
     pub async fn event(&mut self) -> Result<Value> {
         match self.events.pop_front() {
             Some(event) => Ok(event),

@@ -6,6 +6,7 @@ use std::net::SocketAddr;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{ExitStatus, Stdio};
+use std::sync::Arc;
 
 use anyhow::{Context, bail};
 use tempfile::TempDir;
@@ -18,7 +19,7 @@ use crate::{HANG_GUARD, HttpResponse, http};
 /// How to start the binary: with its own home directory, a clean environment, on any free port.
 pub struct ServerSetup {
     program: PathBuf,
-    home: TempDir,
+    home: Arc<TempDir>,
     args: Vec<OsString>,
     env: Vec<(String, OsString)>,
 }
@@ -29,21 +30,28 @@ impl ServerSetup {
         Self::of(&crate::liminal()?)
     }
 
+    /// A server of the binary of this build, with the scripted agent.
+    pub fn scripted(script: &str) -> anyhow::Result<Self> {
+        Self::new()?.with_scripted_agent(script)
+    }
+
     /// A server of this program.
     pub fn of(program: &str) -> anyhow::Result<Self> {
         Ok(Self {
             program: program.into(),
-            home: tempfile::tempdir()?,
+            home: Arc::new(tempfile::tempdir()?),
             args: vec![],
             env: vec![],
         })
     }
 
+    /// Adds an argument to the command line of every server.
     pub fn arg(mut self, arg: impl Into<OsString>) -> Self {
         self.args.push(arg.into());
         self
     }
 
+    /// Sets an environment variable of every server.
     pub fn env(mut self, name: &str, value: impl Into<OsString>) -> Self {
         self.env.push((name.to_owned(), value.into()));
         self
@@ -79,11 +87,12 @@ impl ServerSetup {
         asked.iter().filter(|line| line.starts_with(method)).count()
     }
 
-    /// The home directory. It stays until the setup is dropped, after all servers started from it.
+    /// The home directory. It stays until the setup and all servers started from it are dropped.
     pub fn home(&self) -> &Path {
         self.home.path()
     }
 
+    /// The data directory of the servers.
     pub fn data_dir(&self) -> PathBuf {
         self.home.path().join(".liminal-builder")
     }
@@ -202,18 +211,23 @@ impl ServerSetup {
             stdout,
             address,
             token: token.to_owned(),
+            _home: self.home.clone(),
         })
     }
 }
 
+/// A running server. Dropping it kills the process.
 pub struct Server {
     child: Child,
     stdout: BufReader<tokio::process::ChildStdout>,
     pub address: SocketAddr,
     pub token: String,
+    // Last, because the home directory must outlive the server.
+    _home: Arc<TempDir>,
 }
 
 impl Server {
+    /// The process id, 0 after the exit.
     pub fn id(&self) -> u32 {
         self.child.id().unwrap_or_default()
     }
@@ -255,6 +269,7 @@ impl Server {
         Ok(cookie.split(';').next().unwrap_or_default().to_owned())
     }
 
+    /// Sends a GET request with these header lines.
     pub async fn get(&self, path: &str, headers: &[&str]) -> anyhow::Result<HttpResponse> {
         let mut head = vec![
             format!("GET {path} HTTP/1.1"),

@@ -15,6 +15,7 @@ use tokio_tungstenite::tungstenite::{self, Message};
 
 use crate::HANG_GUARD;
 
+/// A WebSocket connection that sends and receives JSON.
 pub struct Socket {
     stream: WebSocketStream<TcpStream>,
 }
@@ -35,6 +36,7 @@ impl std::fmt::Display for Refused {
 impl std::error::Error for Refused {}
 
 impl Socket {
+    /// Opens a connection with these headers.
     pub async fn open(
         address: SocketAddr,
         path: &str,
@@ -72,18 +74,22 @@ impl Socket {
         }
     }
 
+    /// Sends a message as text.
     pub async fn send(&mut self, message: Value) -> anyhow::Result<()> {
         self.send_text(&message.to_string()).await
     }
 
+    /// Sends a text frame, which may be invalid JSON.
     pub async fn send_text(&mut self, text: &str) -> anyhow::Result<()> {
         self.send_raw(Message::text(text)).await
     }
 
+    /// Sends a binary frame.
     pub async fn send_bytes(&mut self, bytes: &[u8]) -> anyhow::Result<()> {
         self.send_raw(Message::binary(bytes.to_vec())).await
     }
 
+    /// Sends a ping frame.
     pub async fn ping(&mut self) -> anyhow::Result<()> {
         self.send_raw(Message::Ping("there?".into())).await
     }

@@ -4,18 +4,12 @@ use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
 use anyhow::Result;
-use testkit::{Program, Server, ServerSetup, Socket, http};
+use testkit::{Program, ServerSetup, Socket, http};
 use tokio::task::JoinHandle;
-
-async fn start() -> Result<(ServerSetup, Server)> {
-    let setup = ServerSetup::new()?;
-    let server = setup.start().await?;
-    Ok((setup, server))
-}
 
 #[tokio::test]
 async fn socket_opens_only_for_a_valid_host_origin_and_credential() -> Result<()> {
-    let (_setup, server) = start().await?;
+    let server = ServerSetup::new()?.start().await?;
     let port = server.address.port();
     let cookie = server.log_in().await?;
     let bearer = format!("Bearer {}", server.token);
@@ -95,7 +89,7 @@ async fn socket_opens_only_for_a_valid_host_origin_and_credential() -> Result<()
 
 #[tokio::test]
 async fn wrong_or_truncated_token_is_rejected() -> Result<()> {
-    let (_setup, server) = start().await?;
+    let server = ServerSetup::new()?.start().await?;
     let host = server.address.to_string();
     for token in [
         "",
@@ -126,7 +120,7 @@ async fn wrong_or_truncated_token_is_rejected() -> Result<()> {
 
 #[tokio::test]
 async fn token_in_the_url_is_rejected_even_when_correct() -> Result<()> {
-    let (_setup, server) = start().await?;
+    let server = ServerSetup::new()?.start().await?;
     let bearer = format!("Authorization: Bearer {}", server.token);
     for path in ["/", "/ws", "/auth", "/health", "/styles/theme.css"] {
         let answer = server
@@ -140,7 +134,7 @@ async fn token_in_the_url_is_rejected_even_when_correct() -> Result<()> {
 
 #[tokio::test]
 async fn login_sets_a_cookie_only_for_own_origin_with_the_right_token() -> Result<()> {
-    let (_setup, server) = start().await?;
+    let server = ServerSetup::new()?.start().await?;
     let address = server.address;
     let ours = format!("Origin: http://{address}");
     let json = "Content-Type: application/json".to_owned();
@@ -221,7 +215,8 @@ async fn login_sets_a_cookie_only_for_own_origin_with_the_right_token() -> Resul
 
 #[tokio::test]
 async fn cookie_survives_a_restart_and_ends_with_its_token() -> Result<()> {
-    let (setup, server) = start().await?;
+    let setup = ServerSetup::new()?;
+    let server = setup.start().await?;
     let port = server.address.port();
     let cookie = format!("Cookie: a=b; {}; c=d", server.log_in().await?);
     server.signal("TERM").await?;
@@ -241,7 +236,7 @@ async fn cookie_survives_a_restart_and_ends_with_its_token() -> Result<()> {
 
 #[tokio::test]
 async fn every_response_has_the_security_headers() -> Result<()> {
-    let (_setup, server) = start().await?;
+    let server = ServerSetup::new()?.start().await?;
     let cookie = format!("Cookie: {}", server.log_in().await?);
     let wrong_host = ["GET / HTTP/1.1".to_owned(), "Host: evil.example".to_owned()];
     let mut answers = vec![http(server.address, &wrong_host, "").await?];
@@ -278,7 +273,7 @@ async fn every_response_has_the_security_headers() -> Result<()> {
 
 #[tokio::test]
 async fn session_page_is_framed_by_own_origin_only_and_has_no_network() -> Result<()> {
-    let (_setup, server) = start().await?;
+    let server = ServerSetup::new()?.start().await?;
     let cookie = format!("Cookie: {}", server.log_in().await?);
     let portlet = server.get("/portlet.html", &[]).await?;
     assert_eq!(portlet.status, 200);
@@ -320,7 +315,7 @@ async fn session_page_is_framed_by_own_origin_only_and_has_no_network() -> Resul
 
 #[tokio::test]
 async fn health_needs_no_token_and_reveals_only_its_status() -> Result<()> {
-    let (_setup, server) = start().await?;
+    let server = ServerSetup::new()?.start().await?;
     let health = server.get("/health", &[]).await?;
     assert_eq!(
         (health.status, health.text().as_str()),
@@ -331,7 +326,7 @@ async fn health_needs_no_token_and_reveals_only_its_status() -> Result<()> {
 
 #[tokio::test]
 async fn assets_are_revalidated_by_etag_and_readable_by_sandboxed_frames() -> Result<()> {
-    let (_setup, server) = start().await?;
+    let server = ServerSetup::new()?.start().await?;
     let first = server.get("/styles/theme.css", &[]).await?;
     assert_eq!(first.status, 200);
     assert_eq!(
@@ -383,7 +378,7 @@ fn guess(address: SocketAddr, count: usize) -> Vec<JoinHandle<Result<u16>>> {
 
 #[tokio::test]
 async fn token_guesses_share_one_rate_limit_and_do_not_delay_the_cookie() -> Result<()> {
-    let (_setup, server) = start().await?;
+    let server = ServerSetup::new()?.start().await?;
     let cookie = format!("Cookie: {}", server.log_in().await?);
     let address = server.address;
     let guesses = guess(address, 100);
@@ -407,7 +402,7 @@ async fn token_guesses_share_one_rate_limit_and_do_not_delay_the_cookie() -> Res
 
 #[tokio::test]
 async fn unsupported_http_methods_are_rejected() -> Result<()> {
-    let (_setup, server) = start().await?;
+    let server = ServerSetup::new()?.start().await?;
     for (method, path) in [
         ("DELETE", "/"),
         ("PUT", "/health"),
@@ -429,7 +424,7 @@ async fn unsupported_http_methods_are_rejected() -> Result<()> {
 
 #[tokio::test]
 async fn token_guesses_do_not_delay_the_right_token() -> Result<()> {
-    let (_setup, server) = start().await?;
+    let server = ServerSetup::new()?.start().await?;
     let address = server.address;
     let guesses = guess(address, 60);
     let right = format!("Authorization: Bearer {}", server.token);
@@ -446,7 +441,7 @@ async fn token_guesses_do_not_delay_the_right_token() -> Result<()> {
 async fn unfinished_requests_do_not_block_other_clients() -> Result<()> {
     use tokio::io::AsyncWriteExt;
 
-    let (_setup, server) = start().await?;
+    let server = ServerSetup::new()?.start().await?;
     let address = server.address;
     let mut stuck = vec![];
     for _ in 0..256 {
@@ -469,7 +464,7 @@ const SERVED_WITHIN: Duration = Duration::from_secs(1);
 async fn clients_are_served_at_once_while_a_thousand_connections_wait() -> Result<()> {
     use tokio::io::AsyncWriteExt;
 
-    let (_setup, server) = start().await?;
+    let server = ServerSetup::new()?.start().await?;
     let address = server.address;
     let cookie = server.log_in().await?;
     let mut waiting = vec![];
@@ -501,7 +496,7 @@ async fn clients_are_served_at_once_while_a_thousand_connections_wait() -> Resul
 
 #[tokio::test]
 async fn login_from_a_foreign_origin_is_rejected_before_its_body_is_read() -> Result<()> {
-    let (_setup, server) = start().await?;
+    let server = ServerSetup::new()?.start().await?;
     let address = server.address;
     let head = [
         "POST /login HTTP/1.1".to_owned(),

@@ -3,11 +3,7 @@
 
 use anyhow::{Context, Result};
 use serde_json::{Value, json};
-use testkit::{Conversation, Person, ServerSetup, Socket};
-
-fn setup(script: &str) -> Result<ServerSetup> {
-    ServerSetup::new()?.with_scripted_agent(script)
-}
+use testkit::{Conversation, Person, Scene, ServerSetup, Socket};
 
 /// The next `count` status changes of Claude Code that a window receives.
 async fn states(socket: &mut Socket, count: usize) -> Result<Vec<Value>> {
@@ -22,7 +18,7 @@ async fn states(socket: &mut Socket, count: usize) -> Result<Vec<Value>> {
 
 #[tokio::test]
 async fn tc_5_1a_first_session_starts_the_agent_and_tc_5_2a_shows_connected() -> Result<()> {
-    let setup = setup("")?;
+    let setup = ServerSetup::scripted("")?;
     let server = setup.start().await?;
     let mut window = server.connect().await?;
     let mut person = Person::at(&server, &setup.folder("app")?).await?;
@@ -73,7 +69,7 @@ async fn initialize_and_session_new_send_what_the_client_supports() -> Result<()
 
 #[tokio::test]
 async fn tc_5_1b_second_session_uses_the_same_process() -> Result<()> {
-    let setup = setup("")?;
+    let setup = ServerSetup::scripted("")?;
     let server = setup.start().await?;
     let mut person = Person::at(&server, &setup.folder("app")?).await?;
     for _ in 0..3 {
@@ -86,12 +82,9 @@ async fn tc_5_1b_second_session_uses_the_same_process() -> Result<()> {
 
 #[tokio::test]
 async fn tc_5_2b_c_lost_agent_shows_disconnected_then_connected() -> Result<()> {
-    let setup = setup("")?;
-    let server = setup.start().await?;
-    let mut person = Person::at(&server, &setup.folder("app")?).await?;
-    let mut conversation = person.begin().await?;
-    let mut window = server.connect().await?;
-    person.turn(&mut conversation, "crash 1").await?;
+    let mut scene = Scene::new().await?;
+    let mut window = scene.server.connect().await?;
+    scene.turn("crash 1").await?;
     let seen = states(&mut window, 3).await?;
     assert_eq!(seen, ["disconnected", "reconnecting", "connected"]);
     Ok(())
@@ -99,29 +92,24 @@ async fn tc_5_2b_c_lost_agent_shows_disconnected_then_connected() -> Result<()> 
 
 #[tokio::test]
 async fn tc_5_2d_user_can_restart_the_agent_at_any_time() -> Result<()> {
-    let setup = setup("")?;
-    let server = setup.start().await?;
-    let mut person = Person::at(&server, &setup.folder("app")?).await?;
-    let mut conversation = person.begin().await?;
-    person.send(&conversation, "say stuck\nhang").await?;
-    person
-        .until_said(&mut conversation, "assistant: stuck")
-        .await?;
-    let mut window = server.connect().await?;
+    let mut scene = Scene::new().await?;
+    scene.send("say stuck\nhang").await?;
+    scene.until_said("assistant: stuck").await?;
+    let mut window = scene.server.connect().await?;
     let reconnect = json!({"type": "session:reconnect", "cliType": "claude-code"});
-    person.socket.send(reconnect).await?;
+    scene.user.socket.send(reconnect).await?;
     let seen = states(&mut window, 3).await?;
     assert_eq!(seen, ["disconnected", "reconnecting", "connected"]);
-    person.until_turns(&mut conversation, 1).await?;
+    scene.until_turns(1).await?;
     assert_eq!(
-        conversation.said()[1..],
+        scene.session.said()[1..],
         ["assistant: stuck", "turn interrupted"]
     );
-    person.turn(&mut conversation, "say fine").await?;
-    assert_eq!(conversation.said()[4], "assistant: fine");
+    scene.turn("say fine").await?;
+    assert_eq!(scene.session.said()[4], "assistant: fine");
     let unknown = json!({"type": "session:reconnect", "cliType": "no-such-agent"});
     assert_eq!(
-        person.socket.ask(unknown).await?["code"],
+        scene.user.socket.ask(unknown).await?["code"],
         "AGENT_UNAVAILABLE"
     );
     Ok(())
@@ -143,31 +131,25 @@ fn processes_of(home: &std::path::Path) -> Vec<String> {
 #[tokio::test]
 async fn tc_5_3a_stopped_server_leaves_no_process() -> Result<()> {
     for signal in ["TERM", "INT", "KILL"] {
-        let setup = setup("")?;
+        let setup = ServerSetup::scripted("")?;
         let setup = setup.env("CODEX_ACP_CMD", testkit::scripted_agent()?);
-        let server = setup.start().await?;
-        let mut person = Person::at(&server, &setup.folder("app")?).await?;
-        let mut conversation = person.begin().await?;
-        person.ask_to_create("codex").await?;
-        person.turn(&mut conversation, "linger 60").await?;
-        person.send(&conversation, "terminal t1 sleep 60").await?;
-        person
-            .until_said(&mut conversation, "tool sleep 60")
+        let mut scene = Scene::of(setup).await?;
+        scene.user.ask_to_create("codex").await?;
+        scene.turn("linger 60").await?;
+        scene.send("terminal t1 sleep 60").await?;
+        scene.until_said("tool sleep 60").await?;
+        scene
+            .until(|seen| seen.entries[3]["content"][0]["terminalId"].is_string())
             .await?;
-        person
-            .until(&mut conversation, |seen| {
-                seen.entries[3]["content"][0]["terminalId"].is_string()
-            })
-            .await?;
-        assert!(processes_of(setup.home()).len() > 4);
-        server.signal(signal).await?;
+        assert!(processes_of(scene.setup.home()).len() > 4);
+        scene.server.signal(signal).await?;
         let deadline = std::time::Instant::now() + testkit::HANG_GUARD;
         // After SIGKILL of the server, its keepers end all processes themselves.
-        while !processes_of(setup.home()).is_empty() {
+        while !processes_of(scene.setup.home()).is_empty() {
             assert!(
                 std::time::Instant::now() < deadline,
                 "{:?}",
-                processes_of(setup.home())
+                processes_of(scene.setup.home())
             );
             tokio::time::sleep(std::time::Duration::from_millis(5)).await;
         }
@@ -193,7 +175,7 @@ async fn tc_5_5a_agent_that_is_not_installed_could_not_be_started() -> Result<()
 #[tokio::test]
 async fn tc_5_5b_agent_with_a_failed_handshake_could_not_connect() -> Result<()> {
     for script in ["exit-start", "hang-start", "version:7"] {
-        let setup = setup(script)?.env("ACP_START_TIMEOUT_MS", "700");
+        let setup = ServerSetup::scripted(script)?.env("ACP_START_TIMEOUT_MS", "700");
         let server = setup.start().await?;
         let mut window = server.connect().await?;
         let mut person = Person::at(&server, &setup.folder("app")?).await?;
@@ -210,28 +192,22 @@ async fn tc_5_5b_agent_with_a_failed_handshake_could_not_connect() -> Result<()>
 
 #[tokio::test]
 async fn tc_5_6b_agent_and_turn_survive_a_window_reload() -> Result<()> {
-    let setup = setup("")?;
-    let server = setup.start().await?;
-    let folder = setup.folder("app")?;
-    let mut person = Person::at(&server, &folder).await?;
-    let conversation = person.begin().await?;
-    person
-        .send(&conversation, "say before\nsleep 300\nsay  after")
-        .await?;
-    person.socket.next_of("session:update").await?;
-    drop(person);
-    let mut person = Person::at(&server, &folder).await?;
-    let mut again: Conversation = person.open(&conversation.session_id).await?;
+    let mut scene = Scene::new().await?;
+    scene.send("say before\nsleep 300\nsay  after").await?;
+    scene.user.socket.next_of("session:update").await?;
+    drop(scene.user);
+    let mut person = Person::at(&scene.server, &scene.setup.folder("app")?).await?;
+    let mut again: Conversation = person.open(&scene.session.session_id).await?;
     person.until_turns(&mut again, 1).await?;
     assert_eq!(again.said()[1..], ["assistant: before after", "turn ended"]);
-    assert_eq!(setup.count_asked("initialize"), 1);
-    assert_eq!(setup.count_asked("session/resume"), 0);
+    assert_eq!(scene.setup.count_asked("initialize"), 1);
+    assert_eq!(scene.setup.count_asked("session/resume"), 0);
     Ok(())
 }
 
 #[tokio::test]
 async fn user_signs_in_with_a_method_of_the_agent() -> Result<()> {
-    let setup = setup("auth")?;
+    let setup = ServerSetup::scripted("auth")?;
     let server = setup.start().await?;
     let mut person = Person::at(&server, &setup.folder("app")?).await?;
     let refused = person.ask_to_create("claude-code").await?;
@@ -253,7 +229,7 @@ async fn user_signs_in_with_a_method_of_the_agent() -> Result<()> {
 
 #[tokio::test]
 async fn last_used_agent_is_started_when_a_window_connects() -> Result<()> {
-    let setup = setup("")?.env("LIMINAL_WARM_START", "true");
+    let setup = ServerSetup::scripted("")?.env("LIMINAL_WARM_START", "true");
     let server = setup.start().await?;
     let mut person = Person::at(&server, &setup.folder("app")?).await?;
     assert_eq!(setup.count_asked("initialize"), 0, "no agent was used yet");
@@ -281,20 +257,16 @@ async fn last_used_agent_is_started_when_a_window_connects() -> Result<()> {
 
 #[tokio::test]
 async fn idle_agent_sleeps_and_its_sessions_continue_unchanged() -> Result<()> {
-    let setup = setup("")?.env("ACP_IDLE_TIMEOUT_MS", "300");
-    let server = setup.start().await?;
-    let mut person = Person::at(&server, &setup.folder("app")?).await?;
-    let mut conversation = person.begin().await?;
+    let setup = ServerSetup::scripted("")?.env("ACP_IDLE_TIMEOUT_MS", "300");
+    let mut scene = Scene::of(setup).await?;
     for _ in 0..3 {
-        until_asleep(&server).await?;
-        let started = setup.count_asked("initialize");
+        until_asleep(&scene.server).await?;
+        let started = scene.setup.count_asked("initialize");
         // Longer than the idle timeout: an agent with a running turn is not idle.
-        person
-            .turn(&mut conversation, "say one\nsleep 700\nsay two")
-            .await?;
-        assert_eq!(setup.count_asked("initialize"), started + 1);
+        scene.turn("say one\nsleep 700\nsay two").await?;
+        assert_eq!(scene.setup.count_asked("initialize"), started + 1);
     }
-    let lines = conversation.said();
+    let lines = scene.session.said();
     let ended = lines.iter().filter(|line| *line == "turn ended").count();
     assert_eq!(ended, 3, "{lines:?}");
     assert_eq!(lines.len(), 9, "three entries per turn: {lines:?}");
@@ -303,21 +275,19 @@ async fn idle_agent_sleeps_and_its_sessions_continue_unchanged() -> Result<()> {
 
 #[tokio::test]
 async fn message_sent_while_the_agent_falls_asleep_is_answered() -> Result<()> {
-    let setup = setup("")?.env("ACP_IDLE_TIMEOUT_MS", "20");
-    let server = setup.start().await?;
-    let mut person = Person::at(&server, &setup.folder("app")?).await?;
-    let mut conversation = person.begin().await?;
+    let setup = ServerSetup::scripted("")?.env("ACP_IDLE_TIMEOUT_MS", "20");
+    let mut scene = Scene::of(setup).await?;
     for turn in 0..40 {
         // Close to the idle timeout of 20 ms.
         let pause = std::time::Duration::from_micros(19_000 + 50 * turn);
         tokio::time::sleep(pause).await;
-        person.turn(&mut conversation, "say here").await?;
+        scene.turn("say here").await?;
     }
-    for turn in conversation.said().chunks(3) {
+    for turn in scene.session.said().chunks(3) {
         assert_eq!(turn, ["user: say here", "assistant: here", "turn ended"]);
     }
     assert!(
-        setup.count_asked("initialize") > 1,
+        scene.setup.count_asked("initialize") > 1,
         "the agent was never stopped"
     );
     Ok(())
@@ -325,36 +295,34 @@ async fn message_sent_while_the_agent_falls_asleep_is_answered() -> Result<()> {
 
 #[tokio::test]
 async fn config_choices_are_restored_when_the_agent_restarts() -> Result<()> {
-    let setup = setup("")?.env("ACP_IDLE_TIMEOUT_MS", "300");
-    let mut server = setup.start().await?;
-    let mut person = Person::at(&server, &setup.folder("app")?).await?;
-    let mut conversation = person.begin().await?;
-    person.turn(&mut conversation, "say first").await?;
-    until_asleep(&server).await?;
+    let setup = ServerSetup::scripted("")?.env("ACP_IDLE_TIMEOUT_MS", "300");
+    let mut scene = Scene::of(setup).await?;
+    scene.turn("say first").await?;
+    until_asleep(&scene.server).await?;
     // The first choice starts the agent again.
     let mode = json!({"type": "session:set-mode", "modeId": "plan"});
     let option = json!({"type": "session:set-option", "optionId": "model", "value": "deep"});
     for choice in [mode, option] {
-        let done = person.ask(&mut conversation, choice).await?;
+        let done = scene.ask(choice).await?;
         assert_eq!(done["type"], "session:done", "{done}");
     }
     let config_requests = |setup: &ServerSetup| {
         let methods = ["session/set_mode", "session/set_config_option"];
         methods.map(|method| setup.count_asked(method))
     };
-    assert_eq!(config_requests(&setup), [1, 1]);
-    until_asleep(&server).await?;
-    person.turn(&mut conversation, "model").await?;
-    server.signal("KILL").await?;
-    server = setup.start().await?;
-    let mut person = Person::at(&server, &setup.folder("app")?).await?;
-    let mut again = person.open(&conversation.session_id).await?;
+    assert_eq!(config_requests(&scene.setup), [1, 1]);
+    until_asleep(&scene.server).await?;
+    scene.turn("model").await?;
+    scene.server.signal("KILL").await?;
+    scene.server = scene.setup.start().await?;
+    let mut person = scene.another_window().await?;
+    let mut again = person.open(&scene.session.session_id).await?;
     person.turn(&mut again, "crash 1").await?;
     person.turn(&mut again, "model").await?;
     assert_eq!(again.info["modes"]["current"], "plan");
     assert_eq!(again.info["options"][0]["currentValue"], "deep");
     assert_eq!(
-        config_requests(&setup),
+        config_requests(&scene.setup),
         [4, 4],
         "sent again after the sleep, the restart and the crash"
     );

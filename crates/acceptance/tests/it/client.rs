@@ -9,8 +9,9 @@ use serde_json::Value;
 use testkit::ServerSetup;
 use tokio::io::AsyncWriteExt;
 
-fn setup() -> Result<ServerSetup> {
-    let setup = ServerSetup::new()?.with_scripted_agent("")?;
+/// A setup of servers without a gateway.
+fn setup_without_gateway() -> Result<ServerSetup> {
+    let setup = ServerSetup::scripted("")?;
     // Also applies to servers that a command starts itself.
     Ok(setup.env("LIMINAL_GATEWAY_PORT", "off"))
 }
@@ -32,7 +33,7 @@ async fn key(setup: &ServerSetup) -> Result<String> {
 
 #[tokio::test]
 async fn send_prints_only_the_answer_on_stdout() -> Result<()> {
-    let setup = setup()?;
+    let setup = setup_without_gateway()?;
     let _server = setup.start().await?;
     let folder = setup.folder("app")?;
     let script = "say Hello \ntool t1 read Look\ntool-done t1 found\nsay there.";
@@ -61,7 +62,7 @@ async fn send_prints_only_the_answer_on_stdout() -> Result<()> {
 
 #[tokio::test]
 async fn send_without_a_server_starts_one_that_ends_with_the_command() -> Result<()> {
-    let setup = setup()?;
+    let setup = setup_without_gateway()?;
     let sent = setup
         .run(&["send", "--agent", "assistant", "/help"])
         .await?;
@@ -86,7 +87,7 @@ async fn send_without_a_server_starts_one_that_ends_with_the_command() -> Result
 
 #[tokio::test]
 async fn exit_code_of_send_reflects_how_the_turn_ended() -> Result<()> {
-    let setup = setup()?;
+    let setup = setup_without_gateway()?;
     let _server = setup.start().await?;
     let folder = setup.folder("app")?;
     let to = ["send", "--agent", "claude-code", "--cwd", &folder];
@@ -118,7 +119,7 @@ async fn exit_code_of_send_reflects_how_the_turn_ended() -> Result<()> {
 
 #[tokio::test]
 async fn send_reads_a_message_from_stdin_and_ctrl_c_cancels_the_turn() -> Result<()> {
-    let setup = setup()?;
+    let setup = setup_without_gateway()?;
     let folder = setup.folder("app")?;
     let mut command = setup.command();
     command
@@ -156,7 +157,7 @@ async fn send_reads_a_message_from_stdin_and_ctrl_c_cancels_the_turn() -> Result
 
 #[tokio::test]
 async fn completions_and_man_pages_cover_all_commands() -> Result<()> {
-    let setup = setup()?;
+    let setup = setup_without_gateway()?;
     for shell in ["bash", "zsh", "fish"] {
         assert!(out(&setup.run(&["completions", shell]).await?).contains("sessions"));
     }
@@ -186,7 +187,7 @@ async fn completions_and_man_pages_cover_all_commands() -> Result<()> {
 
 #[tokio::test]
 async fn invalid_message_is_rejected_before_a_server_starts() -> Result<()> {
-    let setup = setup()?;
+    let setup = setup_without_gateway()?;
     let long = "x".repeat(32_001);
     for (words, why) in [
         (
@@ -230,7 +231,7 @@ async fn invalid_message_is_rejected_before_a_server_starts() -> Result<()> {
 
 #[tokio::test]
 async fn working_directory_that_is_not_utf8_is_rejected() -> Result<()> {
-    let setup = setup()?;
+    let setup = setup_without_gateway()?;
     let folder = setup.home().join(OsStr::from_bytes(b"\xff"));
     std::fs::create_dir(&folder)?;
     let mut command = setup.command();
@@ -247,7 +248,7 @@ async fn working_directory_that_is_not_utf8_is_rejected() -> Result<()> {
 
 #[tokio::test]
 async fn control_characters_in_a_title_are_replaced_in_the_list() -> Result<()> {
-    let setup = setup()?;
+    let setup = setup_without_gateway()?;
     let _server = setup.start().await?;
     let folder = setup.folder("app")?;
     let script = "say \u{1b}[2J\u{202e}x";
@@ -263,7 +264,7 @@ async fn control_characters_in_a_title_are_replaced_in_the_list() -> Result<()> 
 
 #[tokio::test]
 async fn server_started_by_send_ends_when_send_is_killed() -> Result<()> {
-    let setup = setup()?;
+    let setup = setup_without_gateway()?;
     let folder = setup.folder("app")?;
     let mut command = setup.command();
     command.args(["send", "--agent", "claude-code", "--cwd", &folder]);
@@ -296,7 +297,7 @@ async fn server_started_by_send_ends_when_send_is_killed() -> Result<()> {
 
 #[tokio::test]
 async fn concurrent_sends_share_one_server_until_the_last_ends() -> Result<()> {
-    let setup = setup()?;
+    let setup = setup_without_gateway()?;
     let folder = setup.folder("app")?;
     let go_on = |number: usize| setup.home().join(format!("go-on-{number}"));
     let send = |message: &str| {
@@ -338,7 +339,7 @@ async fn concurrent_sends_share_one_server_until_the_last_ends() -> Result<()> {
 
 #[tokio::test]
 async fn command_fails_when_the_server_does_not_answer() -> Result<()> {
-    let setup = setup()?;
+    let setup = setup_without_gateway()?;
     let silent = std::net::TcpListener::bind("127.0.0.1:0")?;
     std::fs::create_dir_all(setup.data_dir())?;
     let holder = format!(r#"{{"pid":1,"url":"http://{}"}}"#, silent.local_addr()?);

@@ -6,11 +6,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
-use testkit::{Person, ServerSetup};
-
-fn setup() -> Result<ServerSetup> {
-    ServerSetup::new()
-}
+use testkit::{Scene, ServerSetup};
 
 /// Runs the command and returns its error: one line on stderr, nothing on stdout, exit code 1.
 async fn run_expecting_error(setup: &ServerSetup, args: &[&str]) -> Result<String> {
@@ -31,7 +27,7 @@ async fn run_expecting_error(setup: &ServerSetup, args: &[&str]) -> Result<Strin
 
 #[tokio::test]
 async fn stdout_has_only_the_ready_line_and_logs_go_to_stderr() -> Result<()> {
-    let setup = setup()?.env("LIMINAL_LOG", "debug");
+    let setup = ServerSetup::new()?.env("LIMINAL_LOG", "debug");
     let server = setup.start().await?;
     server.connect().await?;
     let token = server.token.clone();
@@ -48,7 +44,7 @@ async fn stdout_has_only_the_ready_line_and_logs_go_to_stderr() -> Result<()> {
 #[tokio::test]
 async fn sigint_and_sigterm_end_the_server_cleanly_within_a_second() -> Result<()> {
     for name in ["INT", "TERM"] {
-        let setup = setup()?;
+        let setup = ServerSetup::new()?;
         let server = setup.start().await?;
         let _open = server.connect().await?;
         let ended = server.signal(name).await?;
@@ -62,7 +58,7 @@ async fn sigint_and_sigterm_end_the_server_cleanly_within_a_second() -> Result<(
 async fn port_in_use_is_reported_with_the_remedy() -> Result<()> {
     let taken = std::net::TcpListener::bind("127.0.0.1:0")?;
     let port = taken.local_addr()?.port().to_string();
-    let error = run_expecting_error(&setup()?, &["--port", &port]).await?;
+    let error = run_expecting_error(&ServerSetup::new()?, &["--port", &port]).await?;
     assert!(
         error.contains(&format!("Port {port} on 127.0.0.1 is taken.")) && error.contains("--port"),
         "{error}"
@@ -72,7 +68,11 @@ async fn port_in_use_is_reported_with_the_remedy() -> Result<()> {
 
 #[tokio::test]
 async fn foreign_listen_address_is_reported_with_the_remedy() -> Result<()> {
-    let error = run_expecting_error(&setup()?, &["--port", "0", "--host", "192.0.2.1"]).await?;
+    let error = run_expecting_error(
+        &ServerSetup::new()?,
+        &["--port", "0", "--host", "192.0.2.1"],
+    )
+    .await?;
     assert!(
         error.contains("192.0.2.1 is not an address of this machine") && error.contains("--host"),
         "{error}"
@@ -82,7 +82,7 @@ async fn foreign_listen_address_is_reported_with_the_remedy() -> Result<()> {
 
 #[tokio::test]
 async fn data_directory_in_use_error_names_the_running_server() -> Result<()> {
-    let setup = setup()?;
+    let setup = ServerSetup::new()?;
     let server = setup.start().await?;
     let error = run_expecting_error(&setup, &["--port", "0"]).await?;
     let holder = format!("(process {}, http://{})", server.id(), server.address);
@@ -95,7 +95,7 @@ async fn data_directory_in_use_error_names_the_running_server() -> Result<()> {
 
 #[tokio::test]
 async fn unusable_data_directory_is_reported_with_the_remedy() -> Result<()> {
-    let setup = setup()?;
+    let setup = ServerSetup::new()?;
     std::fs::write(setup.home().join("file"), "")?;
     std::fs::create_dir(setup.home().join("thesis"))?;
     std::fs::write(setup.home().join("thesis/chapter.tex"), "")?;
@@ -120,7 +120,7 @@ async fn unusable_data_directory_is_reported_with_the_remedy() -> Result<()> {
 
 #[tokio::test]
 async fn invalid_setting_is_reported_with_its_source() -> Result<()> {
-    let setup = setup()?;
+    let setup = ServerSetup::new()?;
     std::fs::create_dir(setup.data_dir())?;
     std::fs::write(
         setup.data_dir().join("config.toml"),
@@ -131,13 +131,13 @@ async fn invalid_setting_is_reported_with_its_source() -> Result<()> {
         error.contains("config.toml, line 3: unknown field `prot`"),
         "{error}"
     );
-    let setup = self::setup()?.env("LIMINAL_PERMISSIONS", "sometimes");
+    let setup = ServerSetup::new()?.env("LIMINAL_PERMISSIONS", "sometimes");
     let error = run_expecting_error(&setup, &[]).await?;
     assert!(
         error.contains("LIMINAL_PERMISSIONS is `sometimes`: it must be `allow` or `ask`."),
         "{error}"
     );
-    let setup = self::setup()?.env("LIMINAL_TOKEN", "short");
+    let setup = ServerSetup::new()?.env("LIMINAL_TOKEN", "short");
     let error = run_expecting_error(&setup, &["--port", "0"]).await?;
     assert!(error.contains("LIMINAL_TOKEN must be"), "{error}");
     Ok(())
@@ -145,7 +145,7 @@ async fn invalid_setting_is_reported_with_its_source() -> Result<()> {
 
 #[tokio::test]
 async fn store_of_a_newer_version_stops_the_start_unchanged() -> Result<()> {
-    let setup = setup()?;
+    let setup = ServerSetup::new()?;
     std::fs::create_dir(setup.data_dir())?;
     let file = setup.data_dir().join("projects.json");
     std::fs::write(&file, r#"{"version":2,"projects":[],"future":true}"#)?;
@@ -163,7 +163,7 @@ async fn store_of_a_newer_version_stops_the_start_unchanged() -> Result<()> {
 
 #[tokio::test]
 async fn corrupt_store_is_set_aside_and_reported_to_every_window() -> Result<()> {
-    let setup = setup()?;
+    let setup = ServerSetup::new()?;
     std::fs::create_dir(setup.data_dir())?;
     std::fs::write(setup.data_dir().join("projects.json"), "{ torn")?;
     let server = setup.start().await?;
@@ -193,19 +193,13 @@ async fn data_directory_files_are_private_with_umask_000() -> Result<()> {
     )?;
     std::fs::set_permissions(&wrapper, Permissions::from_mode(0o755))?;
     let setup = ServerSetup::of(wrapper.to_str().context("no path")?)?.with_scripted_agent("")?;
-    let server = setup.start().await?;
-    let mut person = Person::at(&server, &setup.folder("app")?).await?;
-    let mut conversation = person.begin().await?;
-    person
-        .turn(&mut conversation, "permission t1 Look\nsay done")
-        .await?;
+    let mut scene = Scene::of(setup).await?;
+    scene.turn("permission t1 Look\nsay done").await?;
     // One turn is finished and one is running.
-    person.send(&conversation, "say more\nhang").await?;
-    person
-        .until_said(&mut conversation, "assistant: more")
-        .await?;
+    scene.send("say more\nhang").await?;
+    scene.until_said("assistant: more").await?;
     let mut seen = vec![];
-    let mut folders = vec![setup.data_dir()];
+    let mut folders = vec![scene.setup.data_dir()];
     while let Some(folder) = folders.pop() {
         assert_eq!(mode(&folder)?, 0o700, "{}", folder.display());
         for entry in std::fs::read_dir(folder)? {
@@ -245,7 +239,7 @@ fn mode(path: &Path) -> Result<u32> {
 
 #[tokio::test]
 async fn token_command_prints_the_token_of_the_server() -> Result<()> {
-    let setup = setup()?;
+    let setup = ServerSetup::new()?;
     let printed = String::from_utf8(setup.run(&["token"]).await?.stdout)?;
     let server = setup.start().await?;
     assert_eq!(printed, format!("{}\n", server.token));
@@ -259,7 +253,7 @@ async fn token_command_prints_the_token_of_the_server() -> Result<()> {
 
 #[tokio::test]
 async fn doctor_shows_what_is_set_found_and_missing_and_changes_nothing() -> Result<()> {
-    let setup = setup()?
+    let setup = ServerSetup::new()?
         .env("PATH", "/nonexistent")
         .env("LIMINAL_PERMISSIONS", "ask");
     let output = setup
@@ -279,7 +273,7 @@ async fn doctor_shows_what_is_set_found_and_missing_and_changes_nothing() -> Res
 
 #[tokio::test]
 async fn doctor_shows_an_agents_version_or_its_start_error() -> Result<()> {
-    let setup = setup()?.with_scripted_agent("")?;
+    let setup = ServerSetup::scripted("")?;
     let broken = setup.home().join("broken");
     std::fs::write(&broken, "#!/bin/sh\necho no licence >&2\nexit 3\n")?;
     std::fs::set_permissions(&broken, Permissions::from_mode(0o755))?;
@@ -295,7 +289,7 @@ async fn doctor_shows_an_agents_version_or_its_start_error() -> Result<()> {
 
 #[tokio::test]
 async fn doctor_names_the_running_server() -> Result<()> {
-    let setup = setup()?;
+    let setup = ServerSetup::new()?;
     let server = setup.start().await?;
     let port = server.address.port().to_string();
     let text = String::from_utf8(setup.run(&["doctor", "--port", &port]).await?.stdout)?;
@@ -314,14 +308,14 @@ async fn doctor_names_the_running_server() -> Result<()> {
 
 #[tokio::test]
 async fn help_teaches() -> Result<()> {
-    let output = setup()?.run(&["--help"]).await?;
+    let output = ServerSetup::new()?.run(&["--help"]).await?;
     insta::assert_snapshot!(String::from_utf8(output.stdout)?);
     Ok(())
 }
 
 #[tokio::test]
 async fn closed_stdout_pipe_is_not_an_error() -> Result<()> {
-    let setup = setup()?;
+    let setup = ServerSetup::new()?;
     let program = testkit::liminal()?;
     let mut shell = tokio::process::Command::new("sh");
     shell
@@ -343,7 +337,7 @@ async fn doctor_fails_with_the_reason_when_a_start_would_fail() -> Result<()> {
         ("token", "x", "Delete that file"),
     ];
     for (file, content, expected) in cases {
-        let setup = setup()?;
+        let setup = ServerSetup::new()?;
         std::fs::create_dir(setup.data_dir())?;
         std::fs::write(setup.data_dir().join(file), content)?;
         let output = setup.run(&["doctor", "--port", "0"]).await?;
@@ -360,7 +354,7 @@ async fn doctor_fails_with_the_reason_when_a_start_would_fail() -> Result<()> {
 
 #[tokio::test]
 async fn doctor_does_not_wait_for_a_hanging_tool() -> Result<()> {
-    let setup = setup()?;
+    let setup = ServerSetup::new()?;
     let bin = setup.folder("bin")?;
     let node = Path::new(&bin).join("node");
     std::fs::write(&node, "#!/bin/sh\nexec sleep 1000\n")?;
@@ -376,7 +370,7 @@ async fn doctor_does_not_wait_for_a_hanging_tool() -> Result<()> {
 
 #[tokio::test]
 async fn doctor_names_a_configured_command_that_is_missing() -> Result<()> {
-    let setup = setup()?.env("CLAUDE_ACP_CMD", "my-claude --flag");
+    let setup = ServerSetup::new()?.env("CLAUDE_ACP_CMD", "my-claude --flag");
     let text = String::from_utf8(setup.run(&["doctor", "--port", "0"]).await?.stdout)?;
     assert!(
         text.contains("not found: its configured command `my-claude --flag`"),
@@ -390,7 +384,7 @@ async fn environment_variable_that_is_not_utf8_is_rejected() -> Result<()> {
     use std::os::unix::ffi::OsStringExt;
 
     let odd = std::ffi::OsString::from_vec(vec![b'/', 0xff]);
-    let setup = setup()?.env("LIMINAL_DATA_DIR", odd);
+    let setup = ServerSetup::new()?.env("LIMINAL_DATA_DIR", odd);
     let error = run_expecting_error(&setup, &["--port", "0"]).await?;
     assert!(
         error.contains("LIMINAL_DATA_DIR is not valid UTF-8"),
@@ -401,7 +395,7 @@ async fn environment_variable_that_is_not_utf8_is_rejected() -> Result<()> {
 
 #[tokio::test]
 async fn full_stdout_device_is_an_error() -> Result<()> {
-    let setup = setup()?;
+    let setup = ServerSetup::new()?;
     let mut command = setup.command();
     command
         .arg("token")
@@ -412,7 +406,7 @@ async fn full_stdout_device_is_an_error() -> Result<()> {
 
 #[tokio::test]
 async fn blocked_disk_write_does_not_delay_a_stop() -> Result<()> {
-    let setup = setup()?;
+    let setup = ServerSetup::new()?;
     let server = setup.start().await?;
     let mut socket = server.connect().await?;
     // Opening a FIFO for writing blocks until a process opens it for reading; none does.
@@ -437,7 +431,7 @@ async fn blocked_disk_write_does_not_delay_a_stop() -> Result<()> {
 
 #[tokio::test]
 async fn printed_url_percent_encodes_the_token() -> Result<()> {
-    let setup = setup()?.env("LIMINAL_TOKEN", "abc+def/ghi==XYZ");
+    let setup = ServerSetup::new()?.env("LIMINAL_TOKEN", "abc+def/ghi==XYZ");
     let server = setup.start().await?;
     assert_eq!(server.token, "abc%2Bdef%2Fghi%3D%3DXYZ");
     Ok(())
@@ -446,7 +440,7 @@ async fn printed_url_percent_encodes_the_token() -> Result<()> {
 #[tokio::test]
 async fn closed_stderr_pipe_does_not_stop_the_server() -> Result<()> {
     use tokio::io::{AsyncBufReadExt as _, BufReader};
-    let setup = setup()?.env("LIMINAL_LOG", "trace");
+    let setup = ServerSetup::new()?.env("LIMINAL_LOG", "trace");
     let mut command = setup.command();
     let mut server = command.args(["--port", "0", "--no-open"]).spawn()?;
     let mut ready = String::new();
@@ -475,7 +469,10 @@ async fn closed_stderr_pipe_does_not_stop_the_server() -> Result<()> {
 #[tokio::test]
 async fn full_stderr_pipe_does_not_block_requests() -> Result<()> {
     use tokio::io::AsyncWriteExt as _;
-    let server = setup()?.env("LIMINAL_LOG", "debug").start().await?;
+    let server = ServerSetup::new()?
+        .env("LIMINAL_LOG", "debug")
+        .start()
+        .await?;
     // Each connection logs a line, which `testkit` reads only at the end: far more output than a pipe holds.
     for _ in 0..1500 {
         let mut client = tokio::net::TcpStream::connect(server.address).await?;

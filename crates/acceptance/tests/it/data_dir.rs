@@ -5,11 +5,7 @@ use std::path::Path;
 
 use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
-use testkit::{Conversation, Person, ServerSetup};
-
-fn setup() -> Result<ServerSetup> {
-    ServerSetup::new()?.with_scripted_agent("")
-}
+use testkit::{Conversation, Person, Scene, ServerSetup};
 
 async fn notices(person: &mut Person) -> Result<Vec<String>> {
     let message = person.socket.next_of("notices").await?;
@@ -31,41 +27,35 @@ fn text(bytes: &[u8]) -> String {
 
 #[tokio::test]
 async fn second_server_is_refused_after_the_lock_file_was_removed() -> Result<()> {
-    let setup = setup()?;
-    let server = setup.start().await?;
-    let folder = setup.folder("app")?;
-    let mut person = Person::at(&server, &folder).await?;
-    let mut conversation = person.begin().await?;
-    let lock = setup.data_dir().join("lock");
+    let mut scene = Scene::new().await?;
+    let lock = scene.setup.data_dir().join("lock");
     let content = fs::read_to_string(&lock)?;
     for _ in 0..3 {
         fs::remove_file(&lock)?;
-        let refused = setup
+        let refused = scene
+            .setup
             .start()
             .await
             .err()
             .context("no second server started")?;
         ensure!(refused.to_string().contains("is using"), "{refused}");
-        let doctor = setup.run(&["doctor", "--port", "0"]).await?;
+        let doctor = scene.setup.run(&["doctor", "--port", "0"]).await?;
         let doctor = text(&doctor.stdout);
         ensure!(doctor.contains("in use by"), "{doctor}");
         // A command waits until the server has written the lock file again, and starts no server of its own.
-        let listed = setup.run(&["sessions"]).await?;
+        let listed = scene.setup.run(&["sessions"]).await?;
         ensure!(listed.status.success(), "{}", text(&listed.stderr));
         assert_eq!(fs::read_to_string(&lock)?, content);
     }
-    person.turn(&mut conversation, "say kept").await?;
-    server.signal("KILL").await?;
-    let server = setup.start().await?;
-    let mut person = Person::at(&server, &folder).await?;
-    let conversation = person.open(&conversation.session_id).await?;
-    assert_eq!(conversation.said()[1..], ["assistant: kept", "turn ended"]);
+    scene.turn("say kept").await?;
+    let scene = scene.restart("KILL").await?;
+    assert_eq!(scene.session.said()[1..], ["assistant: kept", "turn ended"]);
     Ok(())
 }
 
 #[tokio::test]
 async fn server_whose_directory_was_replaced_does_not_write_to_the_new_one() -> Result<()> {
-    let setup = setup()?;
+    let setup = ServerSetup::scripted("")?;
     let first = setup.start().await?;
     let folder = setup.folder("app")?;
     let mut person = Person::at(&first, &folder).await?;
@@ -153,35 +143,32 @@ async fn server_whose_directory_was_replaced_does_not_write_to_the_new_one() -> 
 
 #[tokio::test]
 async fn server_stops_writing_when_another_process_has_locked_its_lock_file() -> Result<()> {
-    let setup = setup()?;
-    let server = setup.start().await?;
-    let mut person = Person::at(&server, &setup.folder("app")?).await?;
-    let mut conversation = person.begin().await?;
+    let mut scene = Scene::new().await?;
     // Lock the file only, as a version does that does not lock the directory.
-    let path = setup.home().join("lock-of-another");
+    let path = scene.setup.home().join("lock-of-another");
     fs::write(&path, r#"{"pid":4711,"url":"http://127.0.0.1:1"}"#)?;
     let other = fs::File::open(&path)?;
     other.lock()?;
-    let lock = setup.data_dir().join("lock");
+    let lock = scene.setup.data_dir().join("lock");
     fs::rename(&path, &lock)?;
-    let before = tree(&setup.data_dir())?;
-    let refused = send(&mut person, &mut conversation, "say lost").await?;
+    let before = tree(&scene.setup.data_dir())?;
+    let refused = send(&mut scene.user, &mut scene.session, "say lost").await?;
     assert_eq!(refused["code"], "STORE_UNAVAILABLE", "{refused}");
     let why = refused["message"].as_str().context("no reason")?;
     ensure!(why.contains("(process 4711, http://127.0.0.1:1)"), "{why}");
     // The server still rejects changes after the other process has ended, which may have changed files.
     drop(other);
     fs::remove_file(&lock)?;
-    let messages = notices(&mut person).await?;
+    let messages = notices(&mut scene.user).await?;
     ensure!(
         messages[0].contains("has locked the data directory"),
         "{messages:?}"
     );
-    let refused = send(&mut person, &mut conversation, "say lost").await?;
+    let refused = send(&mut scene.user, &mut scene.session, "say lost").await?;
     assert_eq!(refused["code"], "STORE_UNAVAILABLE", "{refused}");
-    assert_eq!(conversation.said(), Vec::<String>::new());
+    assert_eq!(scene.session.said(), Vec::<String>::new());
     let is_not_lock = |(path, _): &(String, Vec<u8>)| path != "lock";
-    let after: Vec<_> = tree(&setup.data_dir())?
+    let after: Vec<_> = tree(&scene.setup.data_dir())?
         .into_iter()
         .filter(is_not_lock)
         .collect();
@@ -212,7 +199,7 @@ fn tree(dir: &Path) -> Result<Vec<(String, Vec<u8>)>> {
 
 /// Data directory with most of the files that a server creates at its top level, and the content of its lock file.
 async fn used_data_dir() -> Result<(ServerSetup, String)> {
-    let setup = setup()?;
+    let setup = ServerSetup::scripted("")?;
     let server = setup.start().await?;
     let mut person = Person::at(&server, &setup.folder("app")?).await?;
     for after in ["session:archive", "session:delete"] {
@@ -301,7 +288,7 @@ async fn lock_file_truncated_at_any_length_does_not_prevent_a_start() -> Result<
 #[cfg(target_os = "linux")]
 #[tokio::test]
 async fn new_directories_are_fsynced_before_the_server_is_ready() -> Result<()> {
-    let setup = setup()?;
+    let setup = ServerSetup::scripted("")?;
     let log = setup.home().join("strace.log");
     let mut by: Vec<std::ffi::OsString> = ["strace", "-D", "-f", "-y", "-qq", "-o"]
         .map(Into::into)

@@ -2,15 +2,7 @@
 
 use anyhow::{Context, Result};
 use serde_json::{Value, json};
-use testkit::{Conversation, Person, Server, ServerSetup};
-
-async fn one() -> Result<(ServerSetup, Server, Person, Conversation)> {
-    let setup = ServerSetup::new()?.with_scripted_agent("")?;
-    let server = setup.start().await?;
-    let mut person = Person::at(&server, &setup.folder("app")?).await?;
-    let conversation = person.begin().await?;
-    Ok((setup, server, person, conversation))
-}
+use testkit::{Conversation, Person, Scene};
 
 /// A form with every kind of field, in an order that is not alphabetical.
 fn schema() -> Value {
@@ -42,11 +34,11 @@ fn link(url: &str) -> String {
 }
 
 /// Reads messages until a question is open, and returns its id.
-async fn open_question(person: &mut Person, conversation: &mut Conversation) -> Result<String> {
-    person
-        .until(conversation, |seen| seen.info["questions"][0].is_object())
+async fn open_question(scene: &mut Scene) -> Result<String> {
+    scene
+        .until(|seen| seen.info["questions"][0].is_object())
         .await?;
-    let id = conversation.info["questions"][0]["questionId"].as_str();
+    let id = scene.session.info["questions"][0]["questionId"].as_str();
     Ok(id.context("no id")?.to_owned())
 }
 
@@ -75,10 +67,10 @@ fn question(conversation: &Conversation) -> Result<&Value> {
 
 #[tokio::test]
 async fn form_answers_reach_the_agent_and_every_window() -> Result<()> {
-    let (setup, server, mut person, mut conversation) = one().await?;
-    person.send(&conversation, &ask_form(&schema())).await?;
-    let id = open_question(&mut person, &mut conversation).await?;
-    let entry = question(&conversation)?.clone();
+    let mut scene = Scene::new().await?;
+    scene.send(&ask_form(&schema())).await?;
+    let id = open_question(&mut scene).await?;
+    let entry = question(&scene.session)?.clone();
     assert_eq!(entry["message"], "Who are you?");
     assert_eq!(entry["outcome"], Value::Null);
     let names: Vec<&str> = entry["ask"]["fields"]
@@ -90,38 +82,38 @@ async fn form_answers_reach_the_agent_and_every_window() -> Result<()> {
     let schema_order = ["name", "mail", "count", "share", "agree", "colour", "days"];
     assert_eq!(names, schema_order);
     assert_eq!(entry["ask"]["fields"][0]["required"], true);
-    assert_eq!(conversation.info["state"], "waiting");
+    assert_eq!(scene.session.info["state"], "waiting");
 
-    let mut other = Person::at(&server, &setup.folder("app")?).await?;
-    let mut other_conversation = other.open(&conversation.session_id).await?;
+    let mut other = scene.another_window().await?;
+    let mut other_conversation = other.open(&scene.session.session_id).await?;
     assert_eq!(
         other_conversation.info["questions"],
-        conversation.info["questions"]
+        scene.session.info["questions"]
     );
     assert_eq!(other.list(false).await?[0]["state"], "waiting");
 
     let filled =
         json!({"name": "Ada", "count": 4.0, "agree": false, "colour": "b", "days": ["Mon", "Wed"]});
     answer(&mut other, &mut other_conversation, &id, "accept", filled).await?;
-    person.until_turns(&mut conversation, 1).await?;
-    let lines = conversation.said();
+    scene.until_turns(1).await?;
+    let lines = scene.session.said();
     assert_eq!(lines[1], "question accepted: Who are you?");
     let response: Value = serde_json::from_str(lines[2].trim_start_matches("assistant: "))?;
     let content =
         json!({"name": "Ada", "count": 4, "agree": false, "colour": "b", "days": ["Mon", "Wed"]});
     assert_eq!(response, json!({"action": "accept", "content": content}));
-    assert_eq!(question(&conversation)?["answers"]["name"], "Ada");
+    assert_eq!(question(&scene.session)?["answers"]["name"], "Ada");
     other.until_turns(&mut other_conversation, 1).await?;
-    assert_eq!(other_conversation.entries, conversation.entries);
-    assert_eq!(conversation.info["questions"], json!([]));
+    assert_eq!(other_conversation.entries, scene.session.entries);
+    assert_eq!(scene.session.info["questions"], json!([]));
     Ok(())
 }
 
 #[tokio::test]
 async fn answer_that_does_not_fit_the_form_is_rejected_and_form_stays_open() -> Result<()> {
-    let (_setup, _server, mut person, mut conversation) = one().await?;
-    person.send(&conversation, &ask_form(&schema())).await?;
-    let id = open_question(&mut person, &mut conversation).await?;
+    let mut scene = Scene::new().await?;
+    scene.send(&ask_form(&schema())).await?;
+    let id = open_question(&mut scene).await?;
     let with = |field: &str, value: Value| {
         let mut filled = json!({"name": "Ada", "colour": "r"});
         filled[field] = value;
@@ -148,27 +140,41 @@ async fn answer_that_does_not_fit_the_form_is_rejected_and_form_stays_open() -> 
         (with("days", json!(["Mon", "Mon"])), "some of its options"),
         (with("spy", json!("x")), "has no field “spy”"),
     ] {
-        let refused = answer(&mut person, &mut conversation, &id, "accept", content).await?;
+        let refused = answer(&mut scene.user, &mut scene.session, &id, "accept", content).await?;
         assert_eq!(refused["code"], "INVALID_MESSAGE", "{refused}");
         let message = refused["message"].as_str().unwrap_or_default();
         assert!(message.contains(reason), "{message} / {reason}");
     }
-    assert_eq!(conversation.said()[1..], ["question open: Who are you?"]);
-    answer(&mut person, &mut conversation, &id, "decline", Value::Null).await?;
-    person.until_turns(&mut conversation, 1).await?;
+    assert_eq!(scene.session.said()[1..], ["question open: Who are you?"]);
+    answer(
+        &mut scene.user,
+        &mut scene.session,
+        &id,
+        "decline",
+        Value::Null,
+    )
+    .await?;
+    scene.until_turns(1).await?;
     let lines = r#"assistant: {"action":"decline"}"#;
     assert_eq!(
-        conversation.said()[1..3],
+        scene.session.said()[1..3],
         ["question declined: Who are you?", lines]
     );
-    let late = answer(&mut person, &mut conversation, &id, "accept", json!({})).await?;
+    let late = answer(
+        &mut scene.user,
+        &mut scene.session,
+        &id,
+        "accept",
+        json!({}),
+    )
+    .await?;
     assert_eq!(late["code"], "SESSION_BUSY");
     Ok(())
 }
 
 #[tokio::test]
 async fn unsupported_form_is_rejected_with_a_reason_and_the_turn_continues() -> Result<()> {
-    let (_setup, _server, mut person, mut conversation) = one().await?;
+    let mut scene = Scene::new().await?;
     let of = |properties: Value| json!({"type": "object", "properties": properties});
     let many: serde_json::Map<String, Value> = (0..65)
         .map(|number| (format!("f{number}"), json!({"type": "string"})))
@@ -203,8 +209,8 @@ async fn unsupported_form_is_rejected_with_a_reason_and_the_turn_continues() -> 
             "too large",
         ),
     ] {
-        person.turn(&mut conversation, &ask_form(&schema)).await?;
-        let lines = conversation.said();
+        scene.turn(&ask_form(&schema)).await?;
+        let lines = scene.session.said();
         let response = &lines[lines.len() - 2];
         assert!(
             response.starts_with("assistant: error -32602: "),
@@ -215,8 +221,8 @@ async fn unsupported_form_is_rejected_with_a_reason_and_the_turn_continues() -> 
     }
     for url in ["javascript:alert(1)", "file:///etc/passwd", "https://a b"] {
         let ask = format!("ask elicitation/create {}", link(url));
-        person.turn(&mut conversation, &ask).await?;
-        let lines = conversation.said();
+        scene.turn(&ask).await?;
+        let lines = scene.session.said();
         let response = &lines[lines.len() - 2];
         assert!(
             response.contains("must be an http or https address"),
@@ -228,15 +234,15 @@ async fn unsupported_form_is_rejected_with_a_reason_and_the_turn_continues() -> 
 
 #[tokio::test]
 async fn invalid_default_of_a_form_field_is_dropped() -> Result<()> {
-    let (_setup, _server, mut person, mut conversation) = one().await?;
+    let mut scene = Scene::new().await?;
     let schema = json!({"type": "object", "properties": {
         "good": {"type": "integer", "minimum": 1, "default": 2},
         "bad": {"type": "integer", "minimum": 5, "default": 2},
         "other": {"type": "string", "enum": ["x"], "default": "y"},
     }});
-    person.send(&conversation, &ask_form(&schema)).await?;
-    open_question(&mut person, &mut conversation).await?;
-    let fields = &question(&conversation)?["ask"]["fields"];
+    scene.send(&ask_form(&schema)).await?;
+    open_question(&mut scene).await?;
+    let fields = &question(&scene.session)?["ask"]["fields"];
     assert_eq!(fields[0]["input"]["default"], 2.0);
     assert_eq!(fields[1]["input"]["default"], Value::Null);
     assert_eq!(fields[2]["input"]["default"], Value::Null);
@@ -245,100 +251,84 @@ async fn invalid_default_of_a_form_field_is_dropped() -> Result<()> {
 
 #[tokio::test]
 async fn cancelled_turn_cancels_its_open_form() -> Result<()> {
-    let (_setup, _server, mut person, mut conversation) = one().await?;
-    person.send(&conversation, &ask_form(&schema())).await?;
-    open_question(&mut person, &mut conversation).await?;
+    let mut scene = Scene::new().await?;
+    scene.send(&ask_form(&schema())).await?;
+    open_question(&mut scene).await?;
     let stop = json!({"type": "session:cancel"});
-    person.ask(&mut conversation, stop).await?;
-    person.until_turns(&mut conversation, 1).await?;
+    scene.ask(stop).await?;
+    scene.until_turns(1).await?;
     let lines = r#"assistant: {"action":"cancel"}"#;
     let all = ["question cancelled: Who are you?", lines, "turn cancelled"];
-    assert_eq!(conversation.said()[1..], all);
+    assert_eq!(scene.session.said()[1..], all);
     Ok(())
 }
 
 #[tokio::test]
 async fn agent_exit_during_a_turn_interrupts_its_form() -> Result<()> {
-    let (_setup, _server, mut person, mut conversation) = one().await?;
+    let mut scene = Scene::new().await?;
     let text = format!(
         "ask-on elicitation/create {}\ncrash 1",
         form("Who?", &schema())
     );
-    person.send(&conversation, &text).await?;
-    person.until_turns(&mut conversation, 1).await?;
+    scene.send(&text).await?;
+    scene.until_turns(1).await?;
     assert_eq!(
-        conversation.said()[1..],
+        scene.session.said()[1..],
         ["question interrupted: Who?", "turn interrupted"]
     );
-    assert_eq!(conversation.info["questions"], json!([]));
-    person.turn(&mut conversation, "say on").await?;
-    assert_eq!(conversation.said()[4..], ["assistant: on", "turn ended"]);
+    assert_eq!(scene.session.info["questions"], json!([]));
+    scene.turn("say on").await?;
+    assert_eq!(scene.session.said()[4..], ["assistant: on", "turn ended"]);
     Ok(())
 }
 
 #[tokio::test]
 async fn agent_exit_after_the_turn_interrupts_its_form() -> Result<()> {
-    let (_setup, _server, mut person, mut conversation) = one().await?;
+    let mut scene = Scene::new().await?;
     let ask = format!("late-ask elicitation/create {}", form("And?", &schema()));
-    person.send(&conversation, &ask).await?;
-    open_question(&mut person, &mut conversation).await?;
-    let other = person.begin().await?;
-    person.send(&other, "crash 1").await?;
-    person
-        .until_said(&mut conversation, "question interrupted: And?")
-        .await?;
-    person
-        .until(&mut conversation, |seen| {
-            seen.info["questions"] == json!([])
-        })
+    scene.send(&ask).await?;
+    open_question(&mut scene).await?;
+    let other = scene.user.begin().await?;
+    scene.user.send(&other, "crash 1").await?;
+    scene.until_said("question interrupted: And?").await?;
+    scene
+        .until(|seen| seen.info["questions"] == json!([]))
         .await
 }
 
 #[tokio::test]
 async fn form_open_when_the_server_was_killed_is_interrupted() -> Result<()> {
-    let (setup, server, mut person, mut conversation) = one().await?;
-    person.turn(&mut conversation, "say first").await?;
-    person.send(&conversation, &ask_form(&schema())).await?;
-    open_question(&mut person, &mut conversation).await?;
-    server.signal("KILL").await?;
-    let server = setup.start().await?;
-    let mut person = Person::at(&server, &setup.folder("app")?).await?;
-    let conversation = person.open(&conversation.session_id).await?;
+    let mut scene = Scene::new().await?;
+    scene.turn("say first").await?;
+    scene.send(&ask_form(&schema())).await?;
+    open_question(&mut scene).await?;
+    let scene = scene.restart("KILL").await?;
     let last = ["question interrupted: Who are you?", "turn interrupted"];
-    assert_eq!(conversation.said()[4..], last);
-    assert_eq!(conversation.info["questions"], json!([]));
+    assert_eq!(scene.session.said()[4..], last);
+    assert_eq!(scene.session.info["questions"], json!([]));
     Ok(())
 }
 
 #[tokio::test]
 async fn form_sent_after_the_turn_can_be_answered_or_is_interrupted_by_a_kill() -> Result<()> {
-    let (setup, server, mut person, mut conversation) = one().await?;
+    let mut scene = Scene::new().await?;
     let ask = format!(
         "say first\nlate-ask elicitation/create {}",
         form("And?", &schema())
     );
-    person.send(&conversation, &ask).await?;
-    let id = open_question(&mut person, &mut conversation).await?;
-    assert_eq!(conversation.info["state"], "waiting");
+    scene.send(&ask).await?;
+    let id = open_question(&mut scene).await?;
+    assert_eq!(scene.session.info["state"], "waiting");
     let filled = json!({"name": "Ada", "colour": "r"});
-    answer(&mut person, &mut conversation, &id, "accept", filled).await?;
-    person
-        .until_said(&mut conversation, "question accepted")
-        .await?;
-    person
-        .until_said(&mut conversation, r#"assistant: {"action":"accept""#)
-        .await?;
-    person
-        .until(&mut conversation, |seen| seen.info["state"] == "idle")
-        .await?;
+    answer(&mut scene.user, &mut scene.session, &id, "accept", filled).await?;
+    scene.until_said("question accepted").await?;
+    scene.until_said(r#"assistant: {"action":"accept""#).await?;
+    scene.until(|seen| seen.info["state"] == "idle").await?;
 
-    person.send(&conversation, &ask).await?;
-    open_question(&mut person, &mut conversation).await?;
-    server.signal("KILL").await?;
-    let server = setup.start().await?;
-    let mut person = Person::at(&server, &setup.folder("app")?).await?;
-    let conversation = person.open(&conversation.session_id).await?;
-    let lines = conversation.said();
+    scene.send(&ask).await?;
+    open_question(&mut scene).await?;
+    let scene = scene.restart("KILL").await?;
+    let lines = scene.session.said();
     assert_eq!(
         lines.last().map(String::as_str),
         Some("question interrupted: And?")
@@ -348,45 +338,57 @@ async fn form_sent_after_the_turn_can_be_answered_or_is_interrupted_by_a_kill() 
 
 #[tokio::test]
 async fn form_cancelled_by_the_agent_is_closed() -> Result<()> {
-    let (_setup, _server, mut person, mut conversation) = one().await?;
+    let mut scene = Scene::new().await?;
     let text = format!(
         "ask-on elicitation/create {}\nuntil {{}}\nwithdraw\nhang",
         form("Who?", &schema())
     );
-    let go = _setup.home().join("go");
+    let go = scene.setup.home().join("go");
     let text = text.replace("{}", go.to_str().context("no path")?);
-    person.send(&conversation, &text).await?;
-    let id = open_question(&mut person, &mut conversation).await?;
+    scene.send(&text).await?;
+    let id = open_question(&mut scene).await?;
     std::fs::write(go, "")?;
-    person
-        .until_said(&mut conversation, "question cancelled: Who?")
-        .await?;
-    assert!(conversation.is_running());
-    let late = answer(&mut person, &mut conversation, &id, "accept", json!({})).await?;
+    scene.until_said("question cancelled: Who?").await?;
+    assert!(scene.session.is_running());
+    let late = answer(
+        &mut scene.user,
+        &mut scene.session,
+        &id,
+        "accept",
+        json!({}),
+    )
+    .await?;
     assert_eq!(late["code"], "SESSION_BUSY");
     Ok(())
 }
 
 #[tokio::test]
 async fn accepted_link_is_finished_when_the_agent_reports_completion() -> Result<()> {
-    let (_setup, _server, mut person, mut conversation) = one().await?;
+    let mut scene = Scene::new().await?;
     let done = json!({"jsonrpc": "2.0", "method": "elicitation/complete", "params": {"elicitationId": "v1"}});
     let text = format!(
         "ask elicitation/create {}\nraw {done}\nsay on",
         link("https://example.com/login?code=1")
     );
-    person.send(&conversation, &text).await?;
-    let id = open_question(&mut person, &mut conversation).await?;
+    scene.send(&text).await?;
+    let id = open_question(&mut scene).await?;
     assert_eq!(
-        question(&conversation)?["ask"],
+        question(&scene.session)?["ask"],
         json!({"type": "link", "url": "https://example.com/login?code=1"})
     );
-    answer(&mut person, &mut conversation, &id, "accept", Value::Null).await?;
-    person.until_turns(&mut conversation, 1).await?;
-    assert_eq!(question(&conversation)?["outcome"], "accepted");
-    assert_eq!(question(&conversation)?["ask"]["finished"], true);
+    answer(
+        &mut scene.user,
+        &mut scene.session,
+        &id,
+        "accept",
+        Value::Null,
+    )
+    .await?;
+    scene.until_turns(1).await?;
+    assert_eq!(question(&scene.session)?["outcome"], "accepted");
+    assert_eq!(question(&scene.session)?["ask"]["finished"], true);
     assert_eq!(
-        conversation.said()[2],
+        scene.session.said()[2],
         r#"assistant: {"action":"accept"}on"#
     );
     Ok(())
@@ -394,14 +396,14 @@ async fn accepted_link_is_finished_when_the_agent_reports_completion() -> Result
 
 #[tokio::test]
 async fn link_completed_before_an_answer_counts_as_accepted() -> Result<()> {
-    let (_setup, _server, mut person, mut conversation) = one().await?;
+    let mut scene = Scene::new().await?;
     let done = json!({"jsonrpc": "2.0", "method": "elicitation/complete", "params": {"elicitationId": "v1"}});
     let text = format!(
         "ask-on elicitation/create {}\nraw {done}\nsleep 50",
         link("https://example.com/")
     );
-    person.turn(&mut conversation, &text).await?;
-    assert_eq!(question(&conversation)?["outcome"], "accepted");
-    assert_eq!(question(&conversation)?["ask"]["finished"], true);
+    scene.turn(&text).await?;
+    assert_eq!(question(&scene.session)?["outcome"], "accepted");
+    assert_eq!(question(&scene.session)?["ask"]["finished"], true);
     Ok(())
 }

@@ -355,7 +355,7 @@ async fn agents_command_lists_refreshes_and_installs() -> Result<()> {
 
 #[tokio::test]
 async fn agent_readiness_shows_a_needed_sign_in_or_a_failed_start() -> Result<()> {
-    let setup = ServerSetup::new()?.with_scripted_agent("auth")?.env(
+    let setup = ServerSetup::scripted("auth")?.env(
         "CODEX_ACP_CMD",
         "/bin/sh -c 'echo its last words >&2; exit 1'",
     );
@@ -394,7 +394,7 @@ async fn agent_readiness_shows_a_needed_sign_in_or_a_failed_start() -> Result<()
 
 #[tokio::test]
 async fn memory_of_an_agent_and_its_children_is_shown_in_window_and_doctor() -> Result<()> {
-    let setup = ServerSetup::new()?.with_scripted_agent("")?;
+    let setup = ServerSetup::scripted("")?;
     let server = setup.start().await?;
     let mut person = Person::at(&server, &setup.folder("app")?).await?;
     let none = person.socket.ask(json!({"type": "agent:memory"})).await?;

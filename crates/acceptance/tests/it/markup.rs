@@ -2,7 +2,7 @@
 
 use anyhow::{Context, Result};
 use serde_json::{Value, json};
-use testkit::{Person, Server, ServerSetup, Socket};
+use testkit::{Scene, Server, Socket};
 
 async fn reader(server: &Server) -> Result<Socket> {
     let (bearer, host) = (
@@ -44,20 +44,14 @@ impl Element {
 
 #[tokio::test]
 async fn streamed_html_equals_history_html_also_after_a_resume() -> Result<()> {
-    let setup = ServerSetup::new()?.with_scripted_agent("")?;
-    let server = setup.start().await?;
-    let mut person = Person::at(&server, &setup.folder("app")?).await?;
-    let mut conversation = person.begin().await?;
-    let mut socket = reader(&server).await?;
-    let id = conversation.session_id.clone();
+    let mut scene = Scene::new().await?;
+    let mut socket = reader(&scene.server).await?;
+    let id = scene.session.session_id.clone();
     let open =
         |after: Option<Value>| json!({"type": "session:open", "sessionId": id, "after": after});
     let history = socket.ask(open(None)).await?;
-    person
-        .send(
-            &conversation,
-            "say Hello *wor\nsleep 60\nsay ld* <b>\nsleep 60\nsay  and `code`.",
-        )
+    scene
+        .send("say Hello *wor\nsleep 60\nsay ld* <b>\nsleep 60\nsay  and `code`.")
         .await?;
     let mut element = Element::default();
     let mut seq = 0;
@@ -73,7 +67,7 @@ async fn streamed_html_equals_history_html_also_after_a_resume() -> Result<()> {
                 chunks += 1;
                 // Reconnect in the middle of the text.
                 let boot_id = history["bootId"].clone();
-                socket = reader(&server).await?;
+                socket = reader(&scene.server).await?;
                 let resumed = socket
                     .ask(open(Some(json!({"bootId": boot_id, "seq": seq}))))
                     .await?;
@@ -84,8 +78,8 @@ async fn streamed_html_equals_history_html_also_after_a_resume() -> Result<()> {
         }
     }
     assert!(chunks > 0);
-    person.until_turns(&mut conversation, 1).await?;
-    let later = reader(&server).await?.ask(open(None)).await?;
+    scene.until_turns(1).await?;
+    let later = reader(&scene.server).await?.ask(open(None)).await?;
     let whole = later["html"]["e2"]["finished"][0]["html"]
         .as_str()
         .context("HTML")?;
@@ -95,30 +89,25 @@ async fn streamed_html_equals_history_html_also_after_a_resume() -> Result<()> {
         "{whole}"
     );
     assert_eq!(
-        person.open(&conversation.session_id).await?.entries,
-        conversation.entries
+        scene.user.open(&scene.session.session_id).await?.entries,
+        scene.session.entries
     );
-    let plain = person.socket.ask(open(None)).await?;
+    let plain = scene.user.socket.ask(open(None)).await?;
     assert_eq!(plain.get("html"), None);
     Ok(())
 }
 
 #[tokio::test]
 async fn finished_entries_have_the_same_html_in_history_and_pages() -> Result<()> {
-    let setup = ServerSetup::new()?.with_scripted_agent("")?;
-    let server = setup.start().await?;
-    let mut person = Person::at(&server, &setup.folder("app")?).await?;
-    let mut conversation = person.begin().await?;
-    person.send(&conversation, "say # *One* `two`").await?;
-    person.until_turns(&mut conversation, 1).await?;
-    person
-        .send(&conversation, "think [a](javascript:b)")
-        .await?;
-    person.until_turns(&mut conversation, 2).await?;
-    let id = conversation.session_id.clone();
+    let mut scene = Scene::new().await?;
+    scene.send("say # *One* `two`").await?;
+    scene.until_turns(1).await?;
+    scene.send("think [a](javascript:b)").await?;
+    scene.until_turns(2).await?;
+    let id = scene.session.session_id.clone();
     let mut seen = vec![];
     for _ in 0..2 {
-        let mut socket = reader(&server).await?;
+        let mut socket = reader(&scene.server).await?;
         let history = socket
             .ask(json!({"type": "session:open", "sessionId": id}))
             .await?;
@@ -143,20 +132,17 @@ async fn finished_entries_have_the_same_html_in_history_and_pages() -> Result<()
 
 #[tokio::test]
 async fn text_that_grows_after_its_turn_is_sent_with_its_whole_html() -> Result<()> {
-    let setup = ServerSetup::new()?.with_scripted_agent("")?;
-    let server = setup.start().await?;
-    let mut person = Person::at(&server, &setup.folder("app")?).await?;
-    let conversation = person.begin().await?;
-    let mut socket = reader(&server).await?;
+    let mut scene = Scene::new().await?;
+    let mut socket = reader(&scene.server).await?;
     socket
-        .ask(json!({"type": "session:open", "sessionId": conversation.session_id}))
+        .ask(json!({"type": "session:open", "sessionId": scene.session.session_id}))
         .await?;
     let chunk = |text: &str| {
         let content = json!({"type": "text", "text": text});
         json!({"sessionUpdate": "agent_message_chunk", "messageId": "m1", "content": content})
     };
     let script = format!("update {}\nlate-update {}", chunk("one *wo"), chunk("rd*"));
-    person.send(&conversation, &script).await?;
+    scene.send(&script).await?;
     let late = loop {
         let message = socket.next_of("session:update").await?;
         if message["entry"]["content"] == "one *word*" {

@@ -81,7 +81,7 @@ impl Environment {
     async fn new(number: usize) -> Result<Self> {
         let seconds = format!("97{number}.{}", std::process::id());
         let agent = testkit::scripted_agent()?.display().to_string();
-        let setup = ServerSetup::new()?.with_scripted_agent("no-resume")?;
+        let setup = ServerSetup::scripted("no-resume")?;
         let bin = setup.home().join("bin");
         std::fs::create_dir(&bin)?;
         let escaping = format!("setsid -f env -i sleep {seconds}; sleep {seconds}");

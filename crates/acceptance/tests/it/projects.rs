@@ -4,10 +4,6 @@ use anyhow::Result;
 use serde_json::{Value, json};
 use testkit::{ServerSetup, Socket};
 
-fn setup() -> Result<ServerSetup> {
-    ServerSetup::new()
-}
-
 async fn add(socket: &mut Socket, path: &str) -> Result<Value> {
     socket
         .ask(json!({"type": "project:add", "path": path}))
@@ -28,7 +24,7 @@ fn names(projects: &[Value]) -> Vec<&str> {
 
 #[tokio::test]
 async fn tc_1_1a_projects_are_listed_in_the_order_they_were_added() -> Result<()> {
-    let setup = setup()?;
+    let setup = ServerSetup::new()?;
     let server = setup.start().await?;
     let mut socket = server.connect().await?;
     for name in ["zebra", "apple", "mango"] {
@@ -51,14 +47,14 @@ async fn tc_1_1a_projects_are_listed_in_the_order_they_were_added() -> Result<()
 
 #[tokio::test]
 async fn tc_1_1b_first_run_has_no_projects() -> Result<()> {
-    let server = setup()?.start().await?;
+    let server = ServerSetup::new()?.start().await?;
     assert!(list(&mut server.connect().await?).await?.is_empty());
     Ok(())
 }
 
 #[tokio::test]
 async fn tc_1_2a_valid_directory_is_added_and_announced_to_every_window() -> Result<()> {
-    let setup = setup()?;
+    let setup = ServerSetup::new()?;
     let path = setup.folder("app")?;
     let server = setup.start().await?;
     let mut mine = server.connect().await?;
@@ -81,7 +77,7 @@ async fn tc_1_2a_valid_directory_is_added_and_announced_to_every_window() -> Res
 
 #[tokio::test]
 async fn tc_1_2b_unusable_path_is_rejected_and_not_added() -> Result<()> {
-    let setup = setup()?;
+    let setup = ServerSetup::new()?;
     setup.folder("app")?;
     std::fs::write(setup.home().join("file.txt"), "")?;
     let server = setup.start().await?;
@@ -120,7 +116,7 @@ async fn tc_1_2b_unusable_path_is_rejected_and_not_added() -> Result<()> {
 
 #[tokio::test]
 async fn tc_1_2d_directory_is_added_once_for_all_spellings_of_its_path() -> Result<()> {
-    let setup = setup()?;
+    let setup = ServerSetup::new()?;
     let path = setup.folder("code/app")?;
     std::os::unix::fs::symlink(&path, setup.home().join("shortcut"))?;
     let server = setup.start().await?;
@@ -145,7 +141,7 @@ async fn tc_1_2d_directory_is_added_once_for_all_spellings_of_its_path() -> Resu
 
 #[tokio::test]
 async fn directory_added_by_twenty_windows_at_once_is_added_once() -> Result<()> {
-    let setup = setup()?;
+    let setup = ServerSetup::new()?;
     let path = setup.folder("app")?;
     let server = setup.start().await?;
     let mut sockets = vec![];
@@ -174,7 +170,7 @@ async fn directory_added_by_twenty_windows_at_once_is_added_once() -> Result<()>
 
 #[tokio::test]
 async fn tc_1_3a_removed_project_keeps_its_files_and_its_id_when_added_again() -> Result<()> {
-    let setup = setup()?;
+    let setup = ServerSetup::new()?;
     let path = setup.folder("app")?;
     std::fs::write(format!("{path}/main.rs"), "fn main() {}")?;
     let server = setup.start().await?;
@@ -206,7 +202,7 @@ async fn tc_1_3a_removed_project_keeps_its_files_and_its_id_when_added_again() -
 
 #[tokio::test]
 async fn restored_project_returns_to_its_position() -> Result<()> {
-    let setup = setup()?;
+    let setup = ServerSetup::new()?;
     let server = setup.start().await?;
     let mut socket = server.connect().await?;
     let mut ids = vec![];
@@ -232,7 +228,7 @@ async fn restored_project_returns_to_its_position() -> Result<()> {
 
 #[tokio::test]
 async fn tc_1_3b_removal_is_announced_to_every_window() -> Result<()> {
-    let setup = setup()?;
+    let setup = ServerSetup::new()?;
     let server = setup.start().await?;
     let mut mine = server.connect().await?;
     let mut other = server.connect().await?;
@@ -245,7 +241,7 @@ async fn tc_1_3b_removal_is_announced_to_every_window() -> Result<()> {
 
 #[tokio::test]
 async fn removal_of_an_unknown_project_is_rejected() -> Result<()> {
-    let server = setup()?.start().await?;
+    let server = ServerSetup::new()?.start().await?;
     let mut socket = server.connect().await?;
     for id in ["", "nope", "../../etc/passwd"] {
         let error = socket
@@ -258,7 +254,7 @@ async fn removal_of_an_unknown_project_is_rejected() -> Result<()> {
 
 #[tokio::test]
 async fn folder_completion_lists_matching_folders_of_the_server() -> Result<()> {
-    let setup = setup()?;
+    let setup = ServerSetup::new()?;
     for name in ["code/alpha", "code/alpine", "code/beta"] {
         setup.folder(name)?;
     }
@@ -280,7 +276,7 @@ async fn folder_completion_lists_matching_folders_of_the_server() -> Result<()> 
 
 #[tokio::test]
 async fn acknowledged_project_survives_sigkill() -> Result<()> {
-    let setup = setup()?;
+    let setup = ServerSetup::new()?;
     let mut expected = vec![];
     for round in 0..10 {
         let server = setup.start().await?;
@@ -298,7 +294,7 @@ async fn acknowledged_project_survives_sigkill() -> Result<()> {
 async fn unreadable_directory_is_rejected() -> Result<()> {
     use std::os::unix::fs::{MetadataExt, PermissionsExt};
 
-    let setup = setup()?;
+    let setup = ServerSetup::new()?;
     let path = setup.folder("secret")?;
     std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o000))?;
     let root = std::fs::metadata("/proc/self")?.uid() == 0;
@@ -319,7 +315,7 @@ async fn unreadable_directory_is_rejected() -> Result<()> {
 
 #[tokio::test]
 async fn file_search_matches_part_of_a_path_inside_the_project_only() -> Result<()> {
-    let setup = setup()?;
+    let setup = ServerSetup::new()?;
     let server = setup.start().await?;
     let mut socket = server.connect().await?;
     let folder = setup.folder("app")?;
@@ -354,7 +350,7 @@ async fn file_search_matches_part_of_a_path_inside_the_project_only() -> Result<
 
 #[tokio::test]
 async fn file_search_superseded_by_the_next_is_still_answered() -> Result<()> {
-    let setup = setup()?;
+    let setup = ServerSetup::new()?;
     let server = setup.start().await?;
     let mut socket = server.connect().await?;
     let folder = setup.folder("app")?;

@@ -5,35 +5,11 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 use serde_json::{Value, json};
-use testkit::{Conversation, HANG_GUARD, Person, Server, ServerSetup};
+use testkit::{Conversation, HANG_GUARD, Person, Scene, ServerSetup};
 
-fn setup(script: &str) -> Result<ServerSetup> {
-    ServerSetup::new()?.with_scripted_agent(script)
-}
-
-async fn begin(setup: &ServerSetup) -> Result<(Server, Person, Conversation)> {
-    let server = setup.start().await?;
-    let mut person = Person::at(&server, &setup.folder("app")?).await?;
-    let conversation = person.begin().await?;
-    Ok((server, person, conversation))
-}
-
-/// Restarts the server and the agent and opens the session again.
-async fn reopened(
-    setup: &ServerSetup,
-    server: Server,
-    id: &str,
-) -> Result<(Server, Person, Conversation)> {
-    server.signal("TERM").await?;
-    let server = setup.start().await?;
-    let mut person = Person::at(&server, &setup.folder("app")?).await?;
-    let conversation = person.open(id).await?;
-    Ok((server, person, conversation))
-}
-
-async fn attached(person: &mut Person, conversation: &mut Conversation) -> Result<()> {
-    person
-        .until(conversation, |seen| seen.info["attachment"] == "attached")
+async fn attached(scene: &mut Scene) -> Result<()> {
+    scene
+        .until(|seen| seen.info["attachment"] == "attached")
         .await
 }
 
@@ -65,32 +41,21 @@ fn chunk(kind: &str, text: &str) -> String {
 
 #[tokio::test]
 async fn session_update_after_a_turn_or_cancel_changes_no_entries() -> Result<()> {
-    let setup = setup("")?;
-    let (_server, mut person, mut conversation) = begin(&setup).await?;
+    let mut scene = Scene::new().await?;
     let info = json!({"sessionUpdate": "session_info_update", "title": "From the agent", "updatedAt": "2026-11-16T09:00:00Z"});
     let usage = json!({"sessionUpdate": "usage_update", "used": 7, "size": 9});
     let late = format!("late-update {info}\nlate-update {usage}");
-    person
-        .send(&conversation, &format!("{late}\nsay partial\nhang"))
-        .await?;
-    person
-        .until_said(&mut conversation, "assistant: partial")
-        .await?;
-    person
-        .ask(&mut conversation, json!({"type": "session:cancel"}))
-        .await?;
+    scene.send(&format!("{late}\nsay partial\nhang")).await?;
+    scene.until_said("assistant: partial").await?;
+    scene.ask(json!({"type": "session:cancel"})).await?;
     // The updates after the end of the turn arrive.
-    person
-        .until(&mut conversation, |seen| seen.info["usage"]["used"] == 7)
-        .await?;
-    person
-        .turn(&mut conversation, &format!("say next\n{late}"))
-        .await?;
-    let lines = conversation.said();
+    scene.until(|seen| seen.info["usage"]["used"] == 7).await?;
+    scene.turn(&format!("say next\n{late}")).await?;
+    let lines = scene.session.said();
     assert_eq!(lines[1..3], ["assistant: partial", "turn cancelled"]);
     assert_eq!(lines[4..], ["assistant: next", "turn ended"]);
-    assert!(!conversation.is_running());
-    let titles = person.titles().await?;
+    assert!(!scene.session.is_running());
+    let titles = scene.user.titles().await?;
     assert!(titles[0].starts_with("late-update"), "{titles:?}");
     Ok(())
 }
@@ -98,32 +63,32 @@ async fn session_update_after_a_turn_or_cancel_changes_no_entries() -> Result<()
 #[tokio::test]
 async fn commands_are_known_after_session_new_resume_and_load() -> Result<()> {
     for script in ["", "no-resume"] {
-        let setup = setup(script)?;
-        let (server, mut person, mut conversation) = begin(&setup).await?;
+        let mut scene = Scene::with_script(script).await?;
         let known = |seen: &Conversation| seen.info["commands"][0]["name"] == "dance";
-        person.until(&mut conversation, known).await?;
-        person.turn(&mut conversation, "say first").await?;
-        let (_server, mut person, mut reopened_conversation) =
-            reopened(&setup, server, &conversation.session_id).await?;
-        person.until(&mut reopened_conversation, known).await?;
-        assert_eq!(reopened_conversation.said(), conversation.said());
+        scene.until(known).await?;
+        scene.turn("say first").await?;
+        let before = scene.session.clone();
+        let mut scene = scene.restart("TERM").await?;
+        scene.until(known).await?;
+        assert_eq!(scene.session.said(), before.said());
     }
     Ok(())
 }
 
 #[tokio::test]
 async fn updates_before_the_session_exists_are_ignored() -> Result<()> {
-    let setup = setup("status-first")?;
-    let (_server, mut person, mut conversation) = begin(&setup).await?;
-    person.turn(&mut conversation, "say hello").await?;
-    assert_eq!(conversation.said()[1..], ["assistant: hello", "turn ended"]);
+    let mut scene = Scene::with_script("status-first").await?;
+    scene.turn("say hello").await?;
+    assert_eq!(
+        scene.session.said()[1..],
+        ["assistant: hello", "turn ended"]
+    );
     Ok(())
 }
 
 #[tokio::test]
 async fn unannounced_tool_call_is_shown_and_empty_content_keeps_its_output() -> Result<()> {
-    let setup = setup("")?;
-    let (_server, mut person, mut conversation) = begin(&setup).await?;
+    let mut scene = Scene::new().await?;
     let text = |text: &str| json!([{"type": "content", "content": {"type": "text", "text": text}}]);
     let script = [
         update(
@@ -133,8 +98,8 @@ async fn unannounced_tool_call_is_shown_and_empty_content_keeps_its_output() -> 
             json!({"sessionUpdate": "tool_call_update", "toolCallId": "t1", "status": "completed", "content": []}),
         ),
     ];
-    person.turn(&mut conversation, &script.join("\n")).await?;
-    let call = call(&conversation, "t1")?;
+    scene.turn(&script.join("\n")).await?;
+    let call = call(&scene.session, "t1")?;
     assert_eq!(call["name"], "Read it");
     assert_eq!(call["status"], "complete");
     assert_eq!(call["result"], "output");
@@ -143,8 +108,7 @@ async fn unannounced_tool_call_is_shown_and_empty_content_keeps_its_output() -> 
 
 #[tokio::test]
 async fn terminal_call_takes_title_and_output_from_later_updates() -> Result<()> {
-    let setup = setup("")?;
-    let (_server, mut person, mut conversation) = begin(&setup).await?;
+    let mut scene = Scene::new().await?;
     let patch = |more: Value| {
         let mut patch = json!({"sessionUpdate": "tool_call_update", "toolCallId": "t1"});
         for (name, value) in more.as_object().into_iter().flatten() {
@@ -164,8 +128,8 @@ async fn terminal_call_takes_title_and_output_from_later_updates() -> Result<()>
             json!({"status": "completed", "_meta": {"terminal_exit": {"terminal_id": "t1", "exit_code": 2, "signal": null}}}),
         ),
     ];
-    person.turn(&mut conversation, &script.join("\n")).await?;
-    let call = call(&conversation, "t1")?;
+    scene.turn(&script.join("\n")).await?;
+    let call = call(&scene.session, "t1")?;
     assert_eq!(call["name"], "make test");
     assert_eq!(call["content"][0]["output"], "one\ntwo\n");
     // The agent reported `completed` although the exit code is not 0.
@@ -176,24 +140,17 @@ async fn terminal_call_takes_title_and_output_from_later_updates() -> Result<()>
 
 #[tokio::test]
 async fn tool_call_with_a_cancelled_permission_ends() -> Result<()> {
-    let setup = setup("")?.env("LIMINAL_PERMISSIONS", "ask");
-    let (_server, mut person, mut conversation) = begin(&setup).await?;
-    person
-        .send(
-            &conversation,
-            "tool t1 execute Delete it\npermission t1 Delete it",
-        )
+    let setup = ServerSetup::scripted("")?.env("LIMINAL_PERMISSIONS", "ask");
+    let mut scene = Scene::of(setup).await?;
+    scene
+        .send("tool t1 execute Delete it\npermission t1 Delete it")
         .await?;
-    person
-        .until(&mut conversation, |seen| {
-            seen.info["permissions"][0].is_object()
-        })
+    scene
+        .until(|seen| seen.info["permissions"][0].is_object())
         .await?;
-    person
-        .ask(&mut conversation, json!({"type": "session:cancel"}))
-        .await?;
-    person.until_turns(&mut conversation, 1).await?;
-    let call = call(&conversation, "t1")?;
+    scene.ask(json!({"type": "session:cancel"})).await?;
+    scene.until_turns(1).await?;
+    let call = call(&scene.session, "t1")?;
     assert_eq!(call["status"], "error");
     assert_eq!(call["error"], "Stopped before it ended");
     Ok(())
@@ -201,24 +158,20 @@ async fn tool_call_with_a_cancelled_permission_ends() -> Result<()> {
 
 #[tokio::test]
 async fn echoed_user_message_is_not_shown_twice() -> Result<()> {
-    let setup = setup("")?;
-    let (_server, mut person, mut conversation) = begin(&setup).await?;
-    person
-        .turn(&mut conversation, "echo hello\nsay hi\necho hello")
-        .await?;
+    let mut scene = Scene::new().await?;
+    scene.turn("echo hello\nsay hi\necho hello").await?;
     let expected = [
         "user: echo hello\nsay hi\necho hello",
         "assistant: hi",
         "turn ended",
     ];
-    assert_eq!(conversation.said(), expected);
+    assert_eq!(scene.session.said(), expected);
     Ok(())
 }
 
 #[tokio::test]
 async fn thought_and_answer_with_one_message_id_stay_separate_entries() -> Result<()> {
-    let setup = setup("")?;
-    let (_server, mut person, mut conversation) = begin(&setup).await?;
+    let mut scene = Scene::new().await?;
     let chunk_of = |kind: &str, text: &str| {
         update(
             json!({"sessionUpdate": kind, "messageId": "m1", "content": {"type": "text", "text": text}}),
@@ -231,7 +184,7 @@ async fn thought_and_answer_with_one_message_id_stay_separate_entries() -> Resul
         "say and".to_owned(),
         "say  so on".to_owned(),
     ];
-    person.turn(&mut conversation, &script.join("\n")).await?;
+    scene.turn(&script.join("\n")).await?;
     let expected = [
         "thinking: hm",
         "assistant: so",
@@ -239,31 +192,23 @@ async fn thought_and_answer_with_one_message_id_stay_separate_entries() -> Resul
         "assistant: and so on",
         "turn ended",
     ];
-    assert_eq!(conversation.said()[1..], expected);
+    assert_eq!(scene.session.said()[1..], expected);
     Ok(())
 }
 
 #[tokio::test]
 async fn shorter_replay_removes_no_entries_and_interrupt_marks_are_skipped() -> Result<()> {
-    let setup = setup("no-resume")?;
-    let (server, mut person, mut conversation) = begin(&setup).await?;
-    person
-        .turn(
-            &mut conversation,
-            "say first\ntool t1 read Read\ntool-done t1 text",
-        )
+    let mut scene = Scene::with_script("no-resume").await?;
+    scene
+        .turn("say first\ntool t1 read Read\ntool-done t1 text")
         .await?;
-    person.send(&conversation, "say partial\nhang").await?;
-    person
-        .until_said(&mut conversation, "assistant: partial")
-        .await?;
-    person
-        .ask(&mut conversation, json!({"type": "session:cancel"}))
-        .await?;
-    person.until_turns(&mut conversation, 2).await?;
+    scene.send("say partial\nhang").await?;
+    scene.until_said("assistant: partial").await?;
+    scene.ask(json!({"type": "session:cancel"})).await?;
+    scene.until_turns(2).await?;
 
     // Memory without tool calls and partial text, with an interrupt mark as a message of the user.
-    let memory = memory(&setup, &conversation)?;
+    let memory = memory(&scene.setup, &scene.session)?;
     let content = std::fs::read_to_string(&memory)?;
     let kept = content
         .lines()
@@ -271,10 +216,10 @@ async fn shorter_replay_removes_no_entries_and_interrupt_marks_are_skipped() -> 
     let interrupted = chunk("user_message_chunk", "[Request interrupted by user]");
     let shorter: Vec<&str> = kept.chain([interrupted.as_str()]).collect();
     std::fs::write(&memory, format!("{}\n", shorter.join("\n")))?;
-    let (server, mut person, mut reopened_conversation) =
-        reopened(&setup, server, &conversation.session_id).await?;
-    attached(&mut person, &mut reopened_conversation).await?;
-    assert_eq!(reopened_conversation.entries, conversation.entries);
+    let before = scene.session.clone();
+    let mut scene = scene.restart("TERM").await?;
+    attached(&mut scene).await?;
+    assert_eq!(scene.session.entries, before.entries);
 
     // Messages added by another client are taken over, without the interrupt mark.
     let more = [
@@ -285,44 +230,30 @@ async fn shorter_replay_removes_no_entries_and_interrupt_marks_are_skipped() -> 
     ];
     let content = std::fs::read_to_string(&memory)?;
     std::fs::write(&memory, format!("{content}{}\n", more.join("\n")))?;
-    let (_server, mut person, mut reopened_conversation) =
-        reopened(&setup, server, &conversation.session_id).await?;
-    person
-        .until_said(&mut reopened_conversation, "assistant: cut")
-        .await?;
-    assert_eq!(
-        reopened_conversation.said()[..conversation.said().len()],
-        conversation.said()
-    );
+    let mut scene = scene.restart("TERM").await?;
+    scene.until_said("assistant: cut").await?;
+    assert_eq!(scene.session.said()[..before.said().len()], before.said());
     let new = ["user: elsewhere", "assistant: there", "assistant: cut"];
-    assert_eq!(
-        reopened_conversation.said()[conversation.said().len()..],
-        new
-    );
+    assert_eq!(scene.session.said()[before.said().len()..], new);
     Ok(())
 }
 
 #[tokio::test]
 async fn session_the_agent_cannot_load_yet_is_readable_and_can_be_retried() -> Result<()> {
-    let setup = setup("young")?;
-    let (server, mut person, mut conversation) = begin(&setup).await?;
-    person.turn(&mut conversation, "say first").await?;
-    let (_server, mut person, mut reopened_conversation) =
-        reopened(&setup, server, &conversation.session_id).await?;
-    assert_eq!(reopened_conversation.said(), conversation.said());
+    let mut scene = Scene::with_script("young").await?;
+    scene.turn("say first").await?;
+    let before = scene.session.clone();
+    let mut scene = scene.restart("TERM").await?;
+    assert_eq!(scene.session.said(), before.said());
     // Opening the session makes the agent load it; the agent rejects the load.
     for attachment in ["attaching", "detached"] {
-        person
-            .until(&mut reopened_conversation, |seen| {
-                seen.info["attachment"] == attachment
-            })
+        scene
+            .until(|seen| seen.info["attachment"] == attachment)
             .await?;
     }
-    person
-        .turn(&mut reopened_conversation, "say second")
-        .await?;
+    scene.turn("say second").await?;
     assert_eq!(
-        reopened_conversation.said()[3..],
+        scene.session.said()[3..],
         ["user: say second", "assistant: second", "turn ended"]
     );
     Ok(())
@@ -330,8 +261,7 @@ async fn session_the_agent_cannot_load_yet_is_readable_and_can_be_retried() -> R
 
 #[tokio::test]
 async fn provider_error_of_any_shape_is_shown_as_text() -> Result<()> {
-    let setup = setup("")?;
-    let (_server, mut person, mut conversation) = begin(&setup).await?;
+    let mut scene = Scene::new().await?;
     let nested = json!({"type": "error", "error": {"type": "invalid_request_error", "message": "no such model"}});
     for (fail, expected) in [
         (format!("fail 400 {nested}"), "no such model"),
@@ -361,14 +291,12 @@ async fn provider_error_of_any_shape_is_shown_as_text() -> Result<()> {
             "no such model",
         ),
     ] {
-        person
-            .turn(&mut conversation, &format!("say half\n{fail}"))
-            .await?;
-        let turn = conversation.entries.last().context("no end")?;
+        scene.turn(&format!("say half\n{fail}")).await?;
+        let turn = scene.session.entries.last().context("no end")?;
         assert_eq!(turn["outcome"], "failed");
         assert_eq!(turn["message"], expected);
     }
-    person.turn(&mut conversation, "say on").await?;
+    scene.turn("say on").await?;
     Ok(())
 }
 
@@ -379,41 +307,32 @@ async fn refusal_carries_the_reason_from_the_error_data() -> Result<()> {
         let message = answer["message"].as_str().unwrap_or_default();
         assert!(message.ends_with(REASON), "{answer}");
     };
-    let refused = setup("untrusted:session/new")?;
+    let refused = ServerSetup::scripted("untrusted:session/new")?;
     let server = refused.start().await?;
     let mut person = Person::at(&server, &refused.folder("app")?).await?;
     carries(&person.ask_to_create("claude-code").await?);
 
-    let refused = setup("untrusted:session/set_mode")?;
-    let (_server, mut person, mut conversation) = begin(&refused).await?;
+    let mut scene = Scene::with_script("untrusted:session/set_mode").await?;
     let mode = json!({"type": "session:set-mode", "modeId": "plan"});
-    carries(&person.ask(&mut conversation, mode).await?);
+    carries(&scene.ask(mode).await?);
 
-    let refused = setup("untrusted:session/set_config_option")?;
-    let (_server, mut person, mut conversation) = begin(&refused).await?;
+    let mut scene = Scene::with_script("untrusted:session/set_config_option").await?;
     let option = json!({"type": "session:set-option", "optionId": "model", "value": "deep"});
-    carries(&person.ask(&mut conversation, option).await?);
+    carries(&scene.ask(option).await?);
 
-    let refused = setup("untrusted:session/load no-resume")?;
-    let (server, mut person, mut conversation) = begin(&refused).await?;
-    person.turn(&mut conversation, "say hello").await?;
-    let (_server, mut person, mut reopened_conversation) =
-        reopened(&refused, server, &conversation.session_id).await?;
-    person
-        .until(&mut reopened_conversation, |seen| {
-            seen.info["problem"].is_object()
-        })
-        .await?;
-    carries(&reopened_conversation.info["problem"]);
+    let mut scene = Scene::with_script("untrusted:session/load no-resume").await?;
+    scene.turn("say hello").await?;
+    let mut scene = scene.restart("TERM").await?;
+    scene.until(|seen| seen.info["problem"].is_object()).await?;
+    carries(&scene.session.info["problem"]);
     Ok(())
 }
 
 #[tokio::test]
 async fn line_of_600_kb_is_accepted() -> Result<()> {
-    let setup = setup("")?;
-    let (_server, mut person, mut conversation) = begin(&setup).await?;
-    person.turn(&mut conversation, "huge 600000\nsay !").await?;
-    let text = conversation.entries[1]["content"]
+    let mut scene = Scene::new().await?;
+    scene.turn("huge 600000\nsay !").await?;
+    let text = scene.session.entries[1]["content"]
         .as_str()
         .context("no text")?;
     assert_eq!(text.len(), 600_001);
@@ -422,21 +341,18 @@ async fn line_of_600_kb_is_accepted() -> Result<()> {
 
 #[tokio::test]
 async fn models_in_the_older_protocol_form_are_shown_and_set() -> Result<()> {
-    let setup = setup("old-models")?;
-    let (_server, mut person, mut conversation) = begin(&setup).await?;
-    let option = conversation.info["options"][0].clone();
+    let mut scene = Scene::with_script("old-models").await?;
+    let option = scene.session.info["options"][0].clone();
     assert_eq!(option["category"], "model");
     assert_eq!(option["currentValue"], "fast");
     assert_eq!(option["options"][1]["name"], "DEEP");
     let set = json!({"type": "session:set-option", "optionId": option["id"], "value": "deep"});
-    person.ask(&mut conversation, set).await?;
-    person
-        .until(&mut conversation, |seen| {
-            seen.info["options"][0]["currentValue"] == "deep"
-        })
+    scene.ask(set).await?;
+    scene
+        .until(|seen| seen.info["options"][0]["currentValue"] == "deep")
         .await?;
-    person.turn(&mut conversation, "model").await?;
-    assert_eq!(conversation.said()[1], "assistant: deep");
+    scene.turn("model").await?;
+    assert_eq!(scene.session.said()[1], "assistant: deep");
     Ok(())
 }
 
@@ -452,39 +368,34 @@ async fn until_requested(setup: &ServerSetup, method: &str, times: usize) -> Res
 
 #[tokio::test]
 async fn replay_after_the_load_response_is_not_shown_as_output() -> Result<()> {
-    let setup = setup("no-resume load-answer-first:20")?;
-    let (server, mut person, mut conversation) = begin(&setup).await?;
-    person
-        .turn(
-            &mut conversation,
-            "say first\ntool t1 read Read\ntool-done t1 text",
-        )
+    let mut scene = Scene::with_script("no-resume load-answer-first:20").await?;
+    scene
+        .turn("say first\ntool t1 read Read\ntool-done t1 text")
         .await?;
-    let (server, mut person, mut reopened_conversation) =
-        reopened(&setup, server, &conversation.session_id).await?;
+    let before = scene.session.clone();
+    let mut scene = scene.restart("TERM").await?;
     // The prompt waits until the replay has ended.
     let second = "sleep 80\nsay second";
-    person.turn(&mut reopened_conversation, second).await?;
+    scene.turn(second).await?;
     let user = format!("user: {second}");
     let expected = [
-        &conversation.said()[..],
+        &before.said()[..],
         &[user.as_str(), "assistant: second", "turn ended"].map(str::to_owned),
     ];
-    assert_eq!(reopened_conversation.said(), expected.concat());
+    assert_eq!(scene.session.said(), expected.concat());
     // Messages added by another client are still taken over.
-    let memory = memory(&setup, &conversation)?;
+    let memory = memory(&scene.setup, &before)?;
     let more = [
         chunk("user_message_chunk", "elsewhere"),
         chunk("agent_message_chunk", "there"),
     ];
     let known = std::fs::read_to_string(&memory)?;
     std::fs::write(&memory, format!("{known}{}\n", more.join("\n")))?;
-    let (_server, mut person, mut reopened_conversation) =
-        reopened(&setup, server, &conversation.session_id).await?;
-    attached(&mut person, &mut reopened_conversation).await?;
+    let mut scene = scene.restart("TERM").await?;
+    attached(&mut scene).await?;
     let more = ["user: elsewhere", "assistant: there"].map(str::to_owned);
     assert_eq!(
-        reopened_conversation.said(),
+        scene.session.said(),
         [&expected.concat()[..], &more].concat()
     );
     Ok(())
@@ -496,36 +407,28 @@ async fn attach_retry_while_the_agent_exits_in_a_load_shows_nothing_twice() -> R
     let die = setup.home().join("die");
     let script = format!("no-resume exit-in-load:{}", die.display());
     let setup = setup.with_scripted_agent(&script)?;
-    let (server, mut person, mut conversation) = begin(&setup).await?;
-    person.turn(&mut conversation, "say first").await?;
-    let (_server, mut person, mut reopened_conversation) =
-        reopened(&setup, server, &conversation.session_id).await?;
-    until_requested(&setup, "session/load", 1).await?;
-    person
-        .ask(
-            &mut reopened_conversation,
-            json!({"type": "session:attach"}),
-        )
-        .await?;
+    let mut scene = Scene::of(setup).await?;
+    scene.turn("say first").await?;
+    let before = scene.session.clone();
+    let mut scene = scene.restart("TERM").await?;
+    until_requested(&scene.setup, "session/load", 1).await?;
+    scene.ask(json!({"type": "session:attach"})).await?;
     std::fs::write(&die, "")?;
-    attached(&mut person, &mut reopened_conversation).await?;
-    assert_eq!(setup.count_asked("session/load"), 2);
-    person
-        .turn(&mut reopened_conversation, "say second")
-        .await?;
+    attached(&mut scene).await?;
+    assert_eq!(scene.setup.count_asked("session/load"), 2);
+    scene.turn("say second").await?;
     let expected = ["user: say second", "assistant: second", "turn ended"].map(str::to_owned);
     assert_eq!(
-        reopened_conversation.said(),
-        [&conversation.said()[..], &expected].concat()
+        scene.session.said(),
+        [&before.said()[..], &expected].concat()
     );
     Ok(())
 }
 
 #[tokio::test]
 async fn late_updates_with_known_ids_stay_in_their_own_turn() -> Result<()> {
-    let setup = setup("")?;
-    let (server, mut person, mut conversation) = begin(&setup).await?;
-    let go = setup.home().join("go");
+    let mut scene = Scene::new().await?;
+    let go = scene.setup.home().join("go");
     let chunk_of = |text: &str| {
         let content = json!({"type": "text", "text": text});
         json!({"sessionUpdate": "agent_message_chunk", "messageId": "m1", "content": content})
@@ -539,16 +442,16 @@ async fn late_updates_with_known_ids_stay_in_their_own_turn() -> Result<()> {
         format!("late-update {}", chunk_of(" more")),
         format!("late-update {done}"),
     ];
-    person.send(&conversation, &first.join("\n")).await?;
-    person.until_said(&mut conversation, "tool First").await?;
+    scene.send(&first.join("\n")).await?;
+    scene.until_said("tool First").await?;
     // The next turn starts at once and reuses the id of the tool call.
     let second = "sleep 50\nsay two\ntool t1 read Second\ntool-done t1 other";
-    person.send(&conversation, second).await?;
-    person
-        .until(&mut conversation, |seen| seen.info["queue"][0].is_object())
+    scene.send(second).await?;
+    scene
+        .until(|seen| seen.info["queue"][0].is_object())
         .await?;
     std::fs::write(&go, "")?;
-    person.until_turns(&mut conversation, 2).await?;
+    scene.until_turns(2).await?;
     let expected = [
         "assistant: one more",
         "tool First complete",
@@ -558,39 +461,33 @@ async fn late_updates_with_known_ids_stay_in_their_own_turn() -> Result<()> {
         "tool Second complete",
         "turn ended",
     ];
-    assert_eq!(conversation.said()[1..], expected);
-    assert_eq!(conversation.entries[2]["result"], "result");
-    assert_eq!(conversation.entries[6]["result"], "other");
+    assert_eq!(scene.session.said()[1..], expected);
+    assert_eq!(scene.session.entries[2]["result"], "result");
+    assert_eq!(scene.session.entries[6]["result"], "other");
     // Without a running turn, the entry is shown with its whole text.
     let third = format!("late-update {}", chunk_of(" and more"));
-    person.turn(&mut conversation, &third).await?;
-    person
-        .until_said(&mut conversation, "assistant: one more and more")
-        .await?;
-    assert_eq!(conversation.said().len(), 10);
-    server.signal("KILL").await?;
-    let server = setup.start().await?;
-    let mut person = Person::at(&server, &setup.folder("app")?).await?;
+    scene.turn(&third).await?;
+    scene.until_said("assistant: one more and more").await?;
+    assert_eq!(scene.session.said().len(), 10);
+    scene.server.signal("KILL").await?;
+    let server = scene.setup.start().await?;
+    let mut user = Person::at(&server, &scene.setup.folder("app")?).await?;
     assert_eq!(
-        person.open(&conversation.session_id).await?.entries,
-        conversation.entries
+        user.open(&scene.session.session_id).await?.entries,
+        scene.session.entries
     );
     Ok(())
 }
 
 #[tokio::test]
 async fn torn_last_line_in_the_agents_memory_is_skipped() -> Result<()> {
-    let setup = setup("no-resume")?;
-    let (server, mut person, mut conversation) = begin(&setup).await?;
-    person.turn(&mut conversation, "say first").await?;
-    let memory = memory(&setup, &conversation)?;
+    let mut scene = Scene::with_script("no-resume").await?;
+    scene.turn("say first").await?;
+    let memory = memory(&scene.setup, &scene.session)?;
     let known = std::fs::read_to_string(&memory)?;
     std::fs::write(&memory, format!("{known}{{\"sessionUpdate\":\"agent"))?;
-    let (_server, mut person, mut reopened_conversation) =
-        reopened(&setup, server, &conversation.session_id).await?;
-    person
-        .turn(&mut reopened_conversation, "say second")
-        .await?;
+    let mut scene = scene.restart("TERM").await?;
+    scene.turn("say second").await?;
     let kept = std::fs::read_to_string(&memory)?;
     assert_eq!(kept.lines().count(), known.lines().count() + 3);
     Ok(())

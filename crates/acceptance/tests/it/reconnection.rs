@@ -10,50 +10,38 @@ use anyhow::{Context, Result, ensure};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestCaseError, TestRunner};
 use serde_json::{Value, json};
-use testkit::{Conversation, HANG_GUARD, Person, Server, ServerSetup, Socket, count_turns};
+use testkit::{
+    Conversation, HANG_GUARD, Person, Scene, Server, ServerSetup, Socket, count_turns,
+};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::net::{TcpListener, TcpSocket};
 use tokio::sync::watch;
 
-fn setup(script: &str) -> Result<ServerSetup> {
-    ServerSetup::new()?.with_scripted_agent(script)
-}
-
-async fn one() -> Result<(ServerSetup, Server, Person, Conversation)> {
-    let setup = setup("")?;
-    let server = setup.start().await?;
-    let mut person = Person::at(&server, &setup.folder("app")?).await?;
-    let conversation = person.begin().await?;
-    Ok((setup, server, person, conversation))
-}
-
 #[tokio::test]
 async fn reconnected_window_resumes_at_its_last_event() -> Result<()> {
-    let (setup, server, mut person, mut conversation) = one().await?;
-    let mut other = Person::at(&server, &setup.folder("app")?).await?;
-    let mut other_conversation = other.open(&conversation.session_id).await?;
-    person
-        .send(&conversation, "rate 300 10 600\nsay end")
-        .await?;
+    let mut scene = Scene::new().await?;
+    let mut other = scene.another_window().await?;
+    let mut other_conversation = other.open(&scene.session.session_id).await?;
+    scene.send("rate 300 10 600\nsay end").await?;
     for _ in 0..5 {
-        person
-            .until(&mut conversation, |seen| {
+        scene
+            .until(|seen| {
                 seen.entries
                     .last()
                     .is_some_and(|last| last["type"] == "assistant")
             })
             .await?;
         // The window disconnects without a close frame and reconnects.
-        person = Person::at(&server, &setup.folder("app")?).await?;
-        let answer = person.resume(&mut conversation).await?;
+        scene.user = scene.another_window().await?;
+        let answer = scene.user.resume(&mut scene.session).await?;
         assert_eq!(answer["type"], "session:resumed");
     }
-    person.until_turns(&mut conversation, 1).await?;
+    scene.until_turns(1).await?;
     other.until_turns(&mut other_conversation, 1).await?;
-    assert_eq!(conversation.entries, other_conversation.entries);
-    assert_eq!(conversation.seq, other_conversation.seq);
-    let text = conversation.entries[1]["content"]
+    assert_eq!(scene.session.entries, other_conversation.entries);
+    assert_eq!(scene.session.seq, other_conversation.seq);
+    let text = scene.session.entries[1]["content"]
         .as_str()
         .context("no text")?;
     assert_eq!(text, format!("{}end", "f".repeat(3000)));
@@ -62,56 +50,59 @@ async fn reconnected_window_resumes_at_its_last_event() -> Result<()> {
 
 #[tokio::test]
 async fn window_that_missed_too_much_or_a_restart_gets_a_full_snapshot() -> Result<()> {
-    let (setup, server, mut person, mut conversation) = one().await?;
-    person.turn(&mut conversation, "say one").await?;
-    let mut old = conversation.clone();
-    person.turn(&mut conversation, "huge 400000").await?;
-    let answer = person.resume(&mut old).await?;
+    let mut scene = Scene::new().await?;
+    scene.turn("say one").await?;
+    let mut old = scene.session.clone();
+    scene.turn("huge 400000").await?;
+    let answer = scene.user.resume(&mut old).await?;
     assert_eq!(answer["type"], "session:history");
-    assert_eq!(old.entries, conversation.entries);
-    let mut ahead = conversation.clone();
+    assert_eq!(old.entries, scene.session.entries);
+    let mut ahead = scene.session.clone();
     ahead.seq += 10;
-    assert_eq!(person.resume(&mut ahead).await?["type"], "session:history");
-    server.signal("TERM").await?;
-    let server = setup.start().await?;
-    let mut person = Person::at(&server, &setup.folder("app")?).await?;
-    let answer = person.resume(&mut conversation.clone()).await?;
+    assert_eq!(
+        scene.user.resume(&mut ahead).await?["type"],
+        "session:history"
+    );
+    scene.server.signal("TERM").await?;
+    let server = scene.setup.start().await?;
+    let mut user = Person::at(&server, &scene.setup.folder("app")?).await?;
+    let answer = user.resume(&mut scene.session.clone()).await?;
     assert_eq!(answer["type"], "session:history");
-    assert_eq!(answer["entries"], json!(conversation.entries));
+    assert_eq!(answer["entries"], json!(scene.session.entries));
     Ok(())
 }
 
 #[tokio::test]
 async fn five_windows_receive_identical_conversations() -> Result<()> {
-    let (setup, server, mut person, mut conversation) = one().await?;
+    let mut scene = Scene::new().await?;
     let mut windows = vec![];
     for _ in 0..5 {
-        let mut window = Person::at(&server, &setup.folder("app")?).await?;
-        let conversation = window.open(&conversation.session_id).await?;
+        let mut window = scene.another_window().await?;
+        let conversation = window.open(&scene.session.session_id).await?;
         windows.push((window, conversation));
     }
     let script = "think hm\nflood 2000 15\ntool t1 read Look\ntool-done t1 ok\nflood 2000 15";
-    person.turn(&mut conversation, script).await?;
+    scene.turn(script).await?;
     for (window, other_conversation) in &mut windows {
         window.until_turns(other_conversation, 1).await?;
-        assert_eq!(other_conversation.entries, conversation.entries);
-        assert_eq!(other_conversation.seq, conversation.seq);
+        assert_eq!(other_conversation.entries, scene.session.entries);
+        assert_eq!(other_conversation.seq, scene.session.seq);
     }
     Ok(())
 }
 
 #[tokio::test]
 async fn hello_includes_projects_and_sessions_when_lists_are_requested() -> Result<()> {
-    let (setup, server, mut person, conversation) = one().await?;
-    let second = setup.folder("second")?;
+    let mut scene = Scene::new().await?;
+    let second = scene.setup.folder("second")?;
     let add = json!({"type": "project:add", "path": second});
-    let second = person.socket.ask(add).await?["project"]["id"].clone();
+    let second = scene.user.socket.ask(add).await?["project"]["id"].clone();
     let (bearer, host) = (
-        format!("Bearer {}", server.token),
-        server.address.to_string(),
+        format!("Bearer {}", scene.server.token),
+        scene.server.address.to_string(),
     );
     let headers = [("host", host.as_str()), ("authorization", &bearer)];
-    let mut page = Socket::open(server.address, "/ws?batch=1&lists=1", &headers).await?;
+    let mut page = Socket::open(scene.server.address, "/ws?batch=1&lists=1", &headers).await?;
     let greeting = page.next().await?;
     let parts = greeting.as_array().context("not a batch of messages")?;
     let kinds: Vec<_> = parts
@@ -121,10 +112,10 @@ async fn hello_includes_projects_and_sessions_when_lists_are_requested() -> Resu
     let expected = ["hello", "project:list", "session:list", "session:list"];
     assert_eq!(kinds, expected);
     assert_eq!(parts[1]["projects"].as_array().map(Vec::len), Some(2));
-    assert_eq!(parts[2]["projectId"], person.project_id.as_str());
+    assert_eq!(parts[2]["projectId"], scene.user.project_id.as_str());
     assert_eq!(
         parts[2]["sessions"][0]["id"],
-        conversation.session_id.as_str()
+        scene.session.session_id.as_str()
     );
     assert_eq!(parts[3]["projectId"], second);
     assert_eq!(parts[3]["sessions"], json!([]));
@@ -133,22 +124,19 @@ async fn hello_includes_projects_and_sessions_when_lists_are_requested() -> Resu
 
 #[tokio::test]
 async fn pending_messages_share_one_frame_when_batching_is_requested() -> Result<()> {
-    let (_setup, server, mut person, mut conversation) = one().await?;
+    let mut scene = Scene::new().await?;
     let (bearer, host) = (
-        format!("Bearer {}", server.token),
-        server.address.to_string(),
+        format!("Bearer {}", scene.server.token),
+        scene.server.address.to_string(),
     );
     let headers = [("host", host.as_str()), ("authorization", &bearer)];
-    let mut batching = Socket::open(server.address, "/ws?batch=1", &headers).await?;
+    let mut batching = Socket::open(scene.server.address, "/ws?batch=1", &headers).await?;
     batching
-        .send(json!({"type": "session:open", "sessionId": conversation.session_id}))
+        .send(json!({"type": "session:open", "sessionId": scene.session.session_id}))
         .await?;
-    let mut other_conversation = Conversation::new(&conversation.session_id);
-    person
-        .turn(
-            &mut conversation,
-            "flood 5000 10\ntool t1 read A\nflood 5000 10\ntool t2 read B\nsay end",
-        )
+    let mut other_conversation = Conversation::new(&scene.session.session_id);
+    scene
+        .turn("flood 5000 10\ntool t1 read A\nflood 5000 10\ntool t2 read B\nsay end")
         .await?;
     let mut several = false;
     while count_turns(&other_conversation) == 0 {
@@ -164,7 +152,7 @@ async fn pending_messages_share_one_frame_when_batching_is_requested() -> Result
             other_conversation.apply(message)?;
         }
     }
-    assert_eq!(other_conversation.entries, conversation.entries);
+    assert_eq!(other_conversation.entries, scene.session.entries);
     assert!(several, "no frame had more than one message");
     Ok(())
 }
@@ -271,22 +259,25 @@ async fn send_large_output(person: &mut Person, conversation: &mut Conversation)
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn window_reading_one_byte_per_second_delays_no_other_and_loses_nothing() -> Result<()> {
-    let (setup, server, mut person, mut conversation) = one().await?;
-    let folder = setup.folder("app")?;
-    let mut neighbour = Person::at(&server, &folder).await?;
+    let mut scene = Scene::new().await?;
+    let folder = scene.setup.folder("app")?;
+    let mut neighbour = Person::at(&scene.server, &folder).await?;
     let neighbour_conversation = neighbour.begin().await?;
     let mut neighbour = (neighbour, neighbour_conversation);
-    let mut other = person.begin().await?;
-    let before =
-        turn_duration_during(&mut neighbour, send_large_output(&mut person, &mut other)).await?;
+    let mut other = scene.user.begin().await?;
+    let before = turn_duration_during(
+        &mut neighbour,
+        send_large_output(&mut scene.user, &mut other),
+    )
+    .await?;
 
-    let (proxy, mut slow) = ThrottledProxy::at(&server, &person.project_id).await?;
-    let mut slow_conversation = slow.open(&conversation.session_id).await?;
+    let (proxy, mut slow) = ThrottledProxy::at(&scene.server, &scene.user.project_id).await?;
+    let mut slow_conversation = slow.open(&scene.session.session_id).await?;
     proxy.throttle.send(true)?;
     let begun = Instant::now();
     let during = turn_duration_during(&mut neighbour, async {
-        send_large_output(&mut person, &mut conversation).await?;
-        send_large_output(&mut person, &mut conversation).await
+        send_large_output(&mut scene.user, &mut scene.session).await?;
+        send_large_output(&mut scene.user, &mut scene.session).await
     })
     .await?;
     // The proxy forwarded one byte per second and not more.
@@ -307,10 +298,10 @@ async fn window_reading_one_byte_per_second_delays_no_other_and_loses_nothing() 
         code == Some(4008) || (!in_time && code.is_none()),
         "{code:?}"
     );
-    let mut back = Person::at(&server, &folder).await?;
+    let mut back = Person::at(&scene.server, &folder).await?;
     back.resume(&mut slow_conversation).await?;
     ensure!(
-        slow_conversation.entries == conversation.entries,
+        slow_conversation.entries == scene.session.entries,
         "{:?}",
         slow_conversation.said()
     );
@@ -361,13 +352,13 @@ struct Environment {
 
 impl Environment {
     async fn new() -> Result<Self> {
-        let (setup, server, first, conversation) = one().await?;
-        let mut second = Person::at(&server, &setup.folder("app")?).await?;
-        let other_conversation = second.open(&conversation.session_id).await?;
+        let scene = Scene::new().await?;
+        let mut second = scene.another_window().await?;
+        let conversation = second.open(&scene.session.session_id).await?;
         Ok(Self {
-            setup,
-            server: Some(server),
-            windows: [(first, conversation), (second, other_conversation)],
+            setup: scene.setup,
+            server: Some(scene.server),
+            windows: [(scene.user, scene.session), (second, conversation)],
             sent: 0,
         })
     }

@@ -2,15 +2,11 @@
 
 use anyhow::{Context, Result, ensure};
 use serde_json::json;
-use testkit::{Conversation, Person, ServerSetup};
-
-fn setup(script: &str) -> Result<ServerSetup> {
-    ServerSetup::new()?.with_scripted_agent(script)
-}
+use testkit::{Conversation, Person, Scene, ServerSetup};
 
 #[tokio::test]
 async fn tc_2_1a_sessions_are_listed_with_metadata_without_asking_the_agent() -> Result<()> {
-    let setup = setup("")?;
+    let setup = ServerSetup::scripted("")?;
     let server = setup.start().await?;
     let folder = setup.folder("app")?;
     let mut person = Person::at(&server, &folder).await?;
@@ -42,25 +38,22 @@ async fn tc_2_1a_sessions_are_listed_with_metadata_without_asking_the_agent() ->
 
 #[tokio::test]
 async fn tc_2_1b_most_recently_active_session_comes_first() -> Result<()> {
-    let setup = setup("")?;
-    let server = setup.start().await?;
-    let mut person = Person::at(&server, &setup.folder("app")?).await?;
-    let mut first = person.begin().await?;
-    let mut second = person.begin().await?;
-    person.turn(&mut first, "say a").await?;
-    person.turn(&mut second, "say b").await?;
-    assert_eq!(person.titles().await?, ["say b", "say a"]);
+    let mut scene = Scene::new().await?;
+    let mut second = scene.user.begin().await?;
+    scene.turn("say a").await?;
+    scene.user.turn(&mut second, "say b").await?;
+    assert_eq!(scene.user.titles().await?, ["say b", "say a"]);
     // Opening a session does not count as activity; sending does.
-    person.open(&first.session_id).await?;
-    assert_eq!(person.titles().await?, ["say b", "say a"]);
-    person.turn(&mut first, "say again").await?;
-    assert_eq!(person.titles().await?, ["say a", "say b"]);
+    scene.user.open(&scene.session.session_id).await?;
+    assert_eq!(scene.user.titles().await?, ["say b", "say a"]);
+    scene.turn("say again").await?;
+    assert_eq!(scene.user.titles().await?, ["say a", "say b"]);
     Ok(())
 }
 
 #[tokio::test]
 async fn tc_2_1c_new_project_has_no_sessions() -> Result<()> {
-    let setup = setup("")?;
+    let setup = ServerSetup::scripted("")?;
     let server = setup.start().await?;
     let mut person = Person::at(&server, &setup.folder("app")?).await?;
     assert!(person.list(false).await?.is_empty());
@@ -69,33 +62,28 @@ async fn tc_2_1c_new_project_has_no_sessions() -> Result<()> {
 
 #[tokio::test]
 async fn tc_2_2a_new_session_is_listed_and_answers() -> Result<()> {
-    let setup = setup("")?;
-    let server = setup.start().await?;
-    let mut person = Person::at(&server, &setup.folder("app")?).await?;
-    let mut conversation = person.begin().await?;
+    let mut scene = Scene::new().await?;
     assert!(
-        conversation.session_id.starts_with("claude-code:s"),
+        scene.session.session_id.starts_with("claude-code:s"),
         "{}",
-        conversation.session_id
+        scene.session.session_id
     );
-    assert_eq!(person.titles().await?, ["New Session"]);
-    assert!(conversation.entries.is_empty());
-    person
-        .turn(&mut conversation, "say Hello\nsay , you.")
-        .await?;
+    assert_eq!(scene.user.titles().await?, ["New Session"]);
+    assert!(scene.session.entries.is_empty());
+    scene.turn("say Hello\nsay , you.").await?;
     let expected = [
         "user: say Hello\nsay , you.",
         "assistant: Hello, you.",
         "turn ended",
     ];
-    assert_eq!(conversation.said(), expected);
-    assert_eq!(conversation.complete, ["e2"]);
+    assert_eq!(scene.session.said(), expected);
+    assert_eq!(scene.session.complete, ["e2"]);
     Ok(())
 }
 
 #[tokio::test]
 async fn new_session_sends_events_to_its_creator_without_an_open() -> Result<()> {
-    let setup = setup("")?;
+    let setup = ServerSetup::scripted("")?;
     let server = setup.start().await?;
     let mut person = Person::at(&server, &setup.folder("app")?).await?;
     let id = person.create().await?;
@@ -110,7 +98,7 @@ async fn new_session_sends_events_to_its_creator_without_an_open() -> Result<()>
 
 #[tokio::test]
 async fn new_session_and_its_title_are_announced_to_every_window() -> Result<()> {
-    let setup = setup("")?;
+    let setup = ServerSetup::scripted("")?;
     let server = setup.start().await?;
     let mut other = server.connect().await?;
     let mut person = Person::at(&server, &setup.folder("app")?).await?;
@@ -166,7 +154,7 @@ async fn completed_turn_updates_the_last_activity_and_one_title_is_sent() -> Res
 
 #[tokio::test]
 async fn tc_2_2f_failed_session_creation_leaves_no_files() -> Result<()> {
-    let setup = setup("refuse-new")?;
+    let setup = ServerSetup::scripted("refuse-new")?;
     let server = setup.start().await?;
     let mut person = Person::at(&server, &setup.folder("app")?).await?;
     let refused = person.ask_to_create("claude-code").await?;
@@ -184,7 +172,7 @@ async fn tc_2_2f_failed_session_creation_leaves_no_files() -> Result<()> {
 
 #[tokio::test]
 async fn session_with_an_unknown_agent_or_project_is_rejected() -> Result<()> {
-    let setup = setup("")?;
+    let setup = ServerSetup::scripted("")?;
     let server = setup.start().await?;
     let mut person = Person::at(&server, &setup.folder("app")?).await?;
     let refused = person.ask_to_create("no-such-agent").await?;
@@ -197,7 +185,7 @@ async fn session_with_an_unknown_agent_or_project_is_rejected() -> Result<()> {
 
 #[tokio::test]
 async fn sign_in_error_names_the_agents_sign_in_methods() -> Result<()> {
-    let setup = setup("auth")?;
+    let setup = ServerSetup::scripted("auth")?;
     let server = setup.start().await?;
     let mut person = Person::at(&server, &setup.folder("app")?).await?;
     let refused = person.ask_to_create("claude-code").await?;
@@ -209,24 +197,15 @@ async fn sign_in_error_names_the_agents_sign_in_methods() -> Result<()> {
 
 #[tokio::test]
 async fn tc_2_3a_opened_session_shows_its_whole_history() -> Result<()> {
-    let setup = setup("")?;
-    let server = setup.start().await?;
-    let folder = setup.folder("app")?;
-    let mut person = Person::at(&server, &folder).await?;
-    let mut conversation = person.begin().await?;
-    person
-        .turn(
-            &mut conversation,
-            "think hm\nsay one\ntool t1 read Read it\ntool-done t1 fine\nsay two",
-        )
+    let mut scene = Scene::new().await?;
+    scene
+        .turn("think hm\nsay one\ntool t1 read Read it\ntool-done t1 fine\nsay two")
         .await?;
-    person
-        .turn(&mut conversation, "plan a|b\nsay three")
-        .await?;
-    let mut other = Person::at(&server, &folder).await?;
-    let seen = other.open(&conversation.session_id).await?;
-    assert_eq!(seen.entries, conversation.entries);
-    assert_eq!(seen.seq, conversation.seq);
+    scene.turn("plan a|b\nsay three").await?;
+    let mut other = scene.another_window().await?;
+    let seen = other.open(&scene.session.session_id).await?;
+    assert_eq!(seen.entries, scene.session.entries);
+    assert_eq!(seen.seq, scene.session.seq);
     let expected = [
         "user: think hm\nsay one\ntool t1 read Read it\ntool-done t1 fine\nsay two",
         "thinking: hm",
@@ -245,50 +224,38 @@ async fn tc_2_3a_opened_session_shows_its_whole_history() -> Result<()> {
 
 #[tokio::test]
 async fn tail_has_the_last_entries_and_pages_have_the_others() -> Result<()> {
-    let setup = setup("")?;
-    let server = setup.start().await?;
-    let mut person = Person::at(&server, &setup.folder("app")?).await?;
-    let mut conversation = person.begin().await?;
+    let mut scene = Scene::new().await?;
     for number in 0..5 {
-        person
-            .turn(&mut conversation, &format!("say {number}"))
-            .await?;
+        scene.turn(&format!("say {number}")).await?;
     }
     let open = json!({"type": "session:open", "tail": 4});
-    let tail = person.ask(&mut conversation.clone(), open).await?;
+    let tail = scene.user.ask(&mut scene.session.clone(), open).await?;
     assert_eq!((&tail["first"], &tail["total"]), (&json!(11), &json!(15)));
-    assert_eq!(tail["entries"], json!(conversation.entries[11..]));
+    assert_eq!(tail["entries"], json!(scene.session.entries[11..]));
     let page = json!({"type": "session:page", "before": 11, "limit": 6});
-    let page = person.ask(&mut conversation.clone(), page).await?;
+    let page = scene.user.ask(&mut scene.session.clone(), page).await?;
     assert_eq!(page["first"], 5);
-    assert_eq!(page["entries"], json!(conversation.entries[5..11]));
+    assert_eq!(page["entries"], json!(scene.session.entries[5..11]));
     Ok(())
 }
 
 #[tokio::test]
 async fn tc_2_4a_archived_session_leaves_the_list_until_unarchived() -> Result<()> {
-    let setup = setup("")?;
-    let server = setup.start().await?;
-    let mut person = Person::at(&server, &setup.folder("app")?).await?;
-    let mut conversation = person.begin().await?;
-    person.turn(&mut conversation, "say keep me").await?;
-    let archived = person
-        .ask(&mut conversation, json!({"type": "session:archive"}))
-        .await?;
+    let mut scene = Scene::new().await?;
+    scene.turn("say keep me").await?;
+    let archived = scene.ask(json!({"type": "session:archive"})).await?;
     assert_eq!(archived["type"], "session:archived");
-    assert!(person.list(false).await?.is_empty());
-    assert_eq!(person.list(true).await?[0]["title"], "say keep me");
-    let back = person
-        .ask(&mut conversation, json!({"type": "session:unarchive"}))
-        .await?;
+    assert!(scene.user.list(false).await?.is_empty());
+    assert_eq!(scene.user.list(true).await?[0]["title"], "say keep me");
+    let back = scene.ask(json!({"type": "session:unarchive"})).await?;
     assert_eq!(back["session"]["title"], "say keep me");
-    assert_eq!(person.titles().await?, ["say keep me"]);
+    assert_eq!(scene.user.titles().await?, ["say keep me"]);
     Ok(())
 }
 
 #[tokio::test]
 async fn tc_2_4c_sessions_created_by_other_clients_are_not_listed() -> Result<()> {
-    let setup = setup("")?;
+    let setup = ServerSetup::scripted("")?;
     let server = setup.start().await?;
     // A session of the agent in the same folder that this server did not create.
     let folder = setup.folder("app")?;
@@ -308,7 +275,7 @@ async fn tc_2_4c_sessions_created_by_other_clients_are_not_listed() -> Result<()
 
 #[tokio::test]
 async fn forged_session_ids_are_not_found() -> Result<()> {
-    let setup = setup("")?;
+    let setup = ServerSetup::scripted("")?;
     let server = setup.start().await?;
     let mut person = Person::at(&server, &setup.folder("app")?).await?;
     let long = "x".repeat(100_000);
@@ -335,7 +302,7 @@ async fn forged_session_ids_are_not_found() -> Result<()> {
 
 #[tokio::test]
 async fn tc_2_5a_sessions_and_their_archived_state_survive_a_restart() -> Result<()> {
-    let setup = setup("")?;
+    let setup = ServerSetup::scripted("")?;
     let server = setup.start().await?;
     let folder = setup.folder("app")?;
     let mut person = Person::at(&server, &folder).await?;
@@ -360,42 +327,33 @@ async fn tc_2_5a_sessions_and_their_archived_state_survive_a_restart() -> Result
 
 #[tokio::test]
 async fn tc_2_5b_history_survives_a_restart_and_the_agent_resumes_it() -> Result<()> {
-    let setup = setup("")?;
-    let server = setup.start().await?;
-    let folder = setup.folder("app")?;
-    let mut person = Person::at(&server, &folder).await?;
-    let mut conversation = person.begin().await?;
-    person.turn(&mut conversation, "say before").await?;
-    server.signal("TERM").await?;
-
-    let server = setup.start().await?;
-    let mut person = Person::at(&server, &folder).await?;
-    let mut again = person.open(&conversation.session_id).await?;
-    assert_eq!(again.entries, conversation.entries);
-    person.turn(&mut again, "say after").await?;
+    let mut scene = Scene::new().await?;
+    scene.turn("say before").await?;
+    let before = scene.session.clone();
+    let mut scene = scene.restart("TERM").await?;
+    assert_eq!(scene.session.entries, before.entries);
+    scene.turn("say after").await?;
     let expected = ["user: say after", "assistant: after", "turn ended"];
-    assert_eq!(again.said()[3..], expected);
-    assert_eq!(setup.count_asked("session/new"), 1);
-    assert_eq!(setup.count_asked("session/resume"), 1);
+    assert_eq!(scene.session.said()[3..], expected);
+    assert_eq!(scene.setup.count_asked("session/new"), 1);
+    assert_eq!(scene.setup.count_asked("session/resume"), 1);
     Ok(())
 }
 
 #[tokio::test]
 async fn messages_added_by_another_client_appear_after_a_restart() -> Result<()> {
-    let setup = setup("no-resume")?;
-    let server = setup.start().await?;
-    let folder = setup.folder("app")?;
-    let mut person = Person::at(&server, &folder).await?;
-    let mut conversation = person.begin().await?;
-    person.turn(&mut conversation, "say here").await?;
-    server.signal("TERM").await?;
+    let mut scene = Scene::with_script("no-resume").await?;
+    let folder = scene.setup.folder("app")?;
+    scene.turn("say here").await?;
+    scene.server.signal("TERM").await?;
 
     // Another client continues the same session.
-    let agent_id = conversation
+    let agent_id = scene
+        .session
         .session_id
         .strip_prefix("claude-code:")
         .context("not a session of Claude Code")?;
-    let memory = setup.home().join("agent-memory").join(agent_id);
+    let memory = scene.setup.home().join("agent-memory").join(agent_id);
     let chunk = |kind: &str, text: &str| {
         json!({"sessionUpdate": kind, "content": {"type": "text", "text": text}}).to_string()
     };
@@ -406,10 +364,10 @@ async fn messages_added_by_another_client_appear_after_a_restart() -> Result<()>
     remembered.push('\n');
     std::fs::write(&memory, remembered)?;
 
-    let server = setup.start().await?;
+    let server = scene.setup.start().await?;
     let mut person = Person::at(&server, &folder).await?;
-    let mut again = person.open(&conversation.session_id).await?;
-    assert_eq!(again.entries, conversation.entries);
+    let mut again = person.open(&scene.session.session_id).await?;
+    assert_eq!(again.entries, scene.session.entries);
     person
         .until_said(&mut again, "assistant: there too")
         .await?;
@@ -424,7 +382,7 @@ async fn messages_added_by_another_client_appear_after_a_restart() -> Result<()>
     person.turn(&mut again, "say and on").await?;
     let mut other = Person::at(&server, &folder).await?;
     assert_eq!(
-        other.open(&conversation.session_id).await?.entries,
+        other.open(&scene.session.session_id).await?.entries,
         again.entries
     );
     Ok(())
@@ -432,43 +390,36 @@ async fn messages_added_by_another_client_appear_after_a_restart() -> Result<()>
 
 #[tokio::test]
 async fn history_stays_readable_if_the_agent_cannot_load_sessions() -> Result<()> {
-    let setup = setup("no-load no-resume")?;
-    let server = setup.start().await?;
-    let folder = setup.folder("app")?;
-    let mut person = Person::at(&server, &folder).await?;
-    let mut conversation = person.begin().await?;
-    person.turn(&mut conversation, "say before").await?;
-    server.signal("TERM").await?;
-    let server = setup.start().await?;
-    let mut person = Person::at(&server, &folder).await?;
-    let mut again = person.open(&conversation.session_id).await?;
-    assert_eq!(again.entries, conversation.entries);
-    person.turn(&mut again, "say after").await?;
-    assert_eq!(again.said()[3..], ["user: say after", "turn failed"]);
-    let message = again.entries[4]["message"].as_str().context("no reason")?;
+    let mut scene = Scene::with_script("no-load no-resume").await?;
+    scene.turn("say before").await?;
+    let before = scene.session.clone();
+    let mut scene = scene.restart("TERM").await?;
+    assert_eq!(scene.session.entries, before.entries);
+    scene.turn("say after").await?;
+    assert_eq!(
+        scene.session.said()[3..],
+        ["user: say after", "turn failed"]
+    );
+    let message = scene.session.entries[4]["message"]
+        .as_str()
+        .context("no reason")?;
     assert!(message.contains("start a new session"), "{message}");
     Ok(())
 }
 
 #[tokio::test]
 async fn title_set_by_the_user_is_kept() -> Result<()> {
-    let setup = setup("")?;
-    let server = setup.start().await?;
-    let folder = setup.folder("app")?;
-    let mut person = Person::at(&server, &folder).await?;
-    let mut conversation = person.begin().await?;
+    let mut scene = Scene::new().await?;
+    let folder = scene.setup.folder("app")?;
     let rename = json!({"type": "session:rename", "title": "  My \n own  "});
-    let renamed = person.ask(&mut conversation, rename).await?;
+    let renamed = scene.ask(rename).await?;
     assert_eq!(renamed["title"], "My own");
-    person.turn(&mut conversation, "say hello").await?;
-    assert_eq!(person.titles().await?, ["My own"]);
+    scene.turn("say hello").await?;
+    assert_eq!(scene.user.titles().await?, ["My own"]);
     let empty = json!({"type": "session:rename", "title": " \n "});
-    assert_eq!(
-        person.ask(&mut conversation, empty).await?["code"],
-        "INVALID_MESSAGE"
-    );
-    server.signal("KILL").await?;
-    let server = setup.start().await?;
+    assert_eq!(scene.ask(empty).await?["code"], "INVALID_MESSAGE");
+    scene.server.signal("KILL").await?;
+    let server = scene.setup.start().await?;
     assert_eq!(
         Person::at(&server, &folder).await?.titles().await?,
         ["My own"]
@@ -478,63 +429,53 @@ async fn title_set_by_the_user_is_kept() -> Result<()> {
 
 #[tokio::test]
 async fn deleted_session_moves_to_the_trash_and_can_be_restored() -> Result<()> {
-    let setup = setup("")?;
-    let server = setup.start().await?;
-    let folder = setup.folder("app")?;
-    let mut person = Person::at(&server, &folder).await?;
-    let mut conversation = person.begin().await?;
-    person.turn(&mut conversation, "say precious").await?;
-    let deleted = person
-        .ask(&mut conversation, json!({"type": "session:delete"}))
-        .await?;
+    let mut scene = Scene::new().await?;
+    let folder = scene.setup.folder("app")?;
+    scene.turn("say precious").await?;
+    let deleted = scene.ask(json!({"type": "session:delete"})).await?;
     assert_eq!(deleted["type"], "session:deleted");
-    assert!(person.list(false).await?.is_empty());
+    assert!(scene.user.list(false).await?.is_empty());
     assert_eq!(
-        std::fs::read_dir(setup.data_dir().join("trash"))?.count(),
+        std::fs::read_dir(scene.setup.data_dir().join("trash"))?.count(),
         1
     );
-    let gone = person
-        .ask(&mut conversation, json!({"type": "session:open"}))
-        .await?;
+    let gone = scene.ask(json!({"type": "session:open"})).await?;
     assert_eq!(gone["code"], "SESSION_NOT_FOUND");
     // The agent receives `session/close`.
     let deadline = std::time::Instant::now() + testkit::HANG_GUARD;
-    while setup.count_asked("session/close") == 0 {
+    while scene.setup.count_asked("session/close") == 0 {
         assert!(std::time::Instant::now() < deadline);
         tokio::time::sleep(std::time::Duration::from_millis(5)).await;
     }
 
-    server.signal("TERM").await?;
-    let server = setup.start().await?;
+    scene.server.signal("TERM").await?;
+    let server = scene.setup.start().await?;
     let mut person = Person::at(&server, &folder).await?;
     assert!(person.list(false).await?.is_empty());
     let back = person
-        .ask(&mut conversation, json!({"type": "session:restore"}))
+        .ask(&mut scene.session, json!({"type": "session:restore"}))
         .await?;
     assert_eq!(back["session"]["title"], "say precious");
     assert_eq!(
-        person.open(&conversation.session_id).await?.entries,
-        conversation.entries
+        person.open(&scene.session.session_id).await?.entries,
+        scene.session.entries
     );
     Ok(())
 }
 
 #[tokio::test]
 async fn sessions_of_a_removed_project_return_when_it_is_added_again() -> Result<()> {
-    let setup = setup("")?;
-    let server = setup.start().await?;
-    let folder = setup.folder("app")?;
-    let mut person = Person::at(&server, &folder).await?;
-    let mut conversation = person.begin().await?;
-    person.turn(&mut conversation, "say hello").await?;
-    let remove = json!({"type": "project:remove", "projectId": person.project_id});
-    person.socket.ask(remove).await?;
-    let mut person = Person::at(&server, &folder).await?;
+    let mut scene = Scene::new().await?;
+    let folder = scene.setup.folder("app")?;
+    scene.turn("say hello").await?;
+    let remove = json!({"type": "project:remove", "projectId": scene.user.project_id});
+    scene.user.socket.ask(remove).await?;
+    let mut person = scene.another_window().await?;
     assert_eq!(person.titles().await?, ["say hello"]);
     // Also after the project list was lost: sessions belong to the folder.
-    server.signal("TERM").await?;
-    std::fs::remove_file(setup.data_dir().join("projects.json"))?;
-    let server = setup.start().await?;
+    scene.server.signal("TERM").await?;
+    std::fs::remove_file(scene.setup.data_dir().join("projects.json"))?;
+    let server = scene.setup.start().await?;
     let mut person = Person::at(&server, &folder).await?;
     assert_eq!(person.titles().await?, ["say hello"]);
     Ok(())
@@ -542,25 +483,23 @@ async fn sessions_of_a_removed_project_return_when_it_is_added_again() -> Result
 
 #[tokio::test]
 async fn lost_or_corrupt_index_is_rebuilt_from_transcripts_with_a_notice() -> Result<()> {
-    let setup = setup("")?;
-    let server = setup.start().await?;
-    let folder = setup.folder("app")?;
-    let mut person = Person::at(&server, &folder).await?;
-    let mut first = person.begin().await?;
-    person.turn(&mut first, "say one").await?;
-    let mut second = person.begin().await?;
-    person.turn(&mut second, "say two").await?;
-    person
+    let mut scene = Scene::new().await?;
+    let folder = scene.setup.folder("app")?;
+    scene.turn("say one").await?;
+    let mut second = scene.user.begin().await?;
+    scene.user.turn(&mut second, "say two").await?;
+    scene
+        .user
         .ask(&mut second, json!({"type": "session:archive"}))
         .await?;
-    server.signal("TERM").await?;
-    let index = setup.data_dir().join("sessions.json");
+    scene.server.signal("TERM").await?;
+    let index = scene.setup.data_dir().join("sessions.json");
     for broken in [None, Some("{\"version\":1,\"sessions\":[{\"id\"")] {
         match broken {
             None => std::fs::remove_file(&index)?,
             Some(text) => std::fs::write(&index, text)?,
         }
-        let server = setup.start().await?;
+        let server = scene.setup.start().await?;
         let mut socket = server.connect_unread().await?;
         let hello = socket.next_of("hello").await?;
         let notices = hello["notices"].to_string();
@@ -568,7 +507,10 @@ async fn lost_or_corrupt_index_is_rebuilt_from_transcripts_with_a_notice() -> Re
         let mut person = Person::at(&server, &folder).await?;
         assert_eq!(person.titles().await?, ["say one"]);
         assert_eq!(person.list(true).await?[0]["title"], "say two");
-        assert_eq!(person.open(&first.session_id).await?.entries, first.entries);
+        assert_eq!(
+            person.open(&scene.session.session_id).await?.entries,
+            scene.session.entries
+        );
         server.signal("TERM").await?;
     }
     Ok(())
@@ -576,18 +518,13 @@ async fn lost_or_corrupt_index_is_rebuilt_from_transcripts_with_a_notice() -> Re
 
 #[tokio::test]
 async fn session_without_a_saved_title_is_titled_by_its_first_message() -> Result<()> {
-    let setup = setup("")?;
-    let server = setup.start().await?;
-    let folder = setup.folder("app")?;
-    let mut person = Person::at(&server, &folder).await?;
-    let mut conversation = person.begin().await?;
-    person
-        .turn(&mut conversation, "say the first thing")
-        .await?;
-    server.signal("KILL").await?;
+    let mut scene = Scene::new().await?;
+    let folder = scene.setup.folder("app")?;
+    scene.turn("say the first thing").await?;
+    scene.server.signal("KILL").await?;
     // As after a kill between writing the message and writing the title.
-    std::fs::remove_file(setup.data_dir().join("sessions.json"))?;
-    for entry in std::fs::read_dir(setup.data_dir().join("sessions"))? {
+    std::fs::remove_file(scene.setup.data_dir().join("sessions.json"))?;
+    for entry in std::fs::read_dir(scene.setup.data_dir().join("sessions"))? {
         let path = entry?.path();
         let lines = std::fs::read_to_string(&path)?;
         let kept = lines
@@ -597,7 +534,7 @@ async fn session_without_a_saved_title_is_titled_by_its_first_message() -> Resul
         ensure!(kept.len() < lines.len(), "there was no title in {lines}");
         std::fs::write(&path, kept)?;
     }
-    let server = setup.start().await?;
+    let server = scene.setup.start().await?;
     let mut person = Person::at(&server, &folder).await?;
     assert_eq!(person.titles().await?, ["say the first thing"]);
     Ok(())
@@ -605,7 +542,7 @@ async fn session_without_a_saved_title_is_titled_by_its_first_message() -> Resul
 
 #[tokio::test]
 async fn ten_sessions_created_and_prompted_at_once_all_succeed() -> Result<()> {
-    let setup = setup("slow-start:200")?;
+    let setup = ServerSetup::scripted("slow-start:200")?;
     let server = setup.start().await?;
     let folder = setup.folder("app")?;
     Person::at(&server, &folder).await?;

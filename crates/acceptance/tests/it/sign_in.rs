@@ -6,10 +6,6 @@ use testkit::{Person, Server, ServerSetup};
 
 const AGENT: &str = "claude-code";
 
-fn setup(script: &str) -> Result<ServerSetup> {
-    ServerSetup::new()?.with_scripted_agent(script)
-}
-
 /// Starts a server whose agent rejects new sessions until the user signs in.
 async fn start_signed_out(setup: &ServerSetup) -> Result<(Server, Person)> {
     let server = setup.start().await?;
@@ -85,7 +81,7 @@ async fn until_logins(setup: &ServerSetup, count: usize) -> Result<()> {
 
 #[tokio::test]
 async fn agent_list_has_the_sign_in_methods_with_their_kinds() -> Result<()> {
-    let setup = setup("auth three-ways more-ways")?;
+    let setup = ServerSetup::scripted("auth three-ways more-ways")?;
     let (_server, mut person) = start_signed_out(&setup).await?;
     let list = person.socket.ask(json!({"type": "agent:list"})).await?;
     let agents = list["agents"].as_array().context("no list")?;
@@ -108,7 +104,7 @@ async fn agent_list_has_the_sign_in_methods_with_their_kinds() -> Result<()> {
 
 #[tokio::test]
 async fn terminal_sign_in_runs_the_agents_command_with_typed_input() -> Result<()> {
-    let setup = setup("auth three-ways")?;
+    let setup = ServerSetup::scripted("auth three-ways")?;
     let (_server, mut person) = start_signed_out(&setup).await?;
     begin(&mut person, "terminal").await?;
     let mut seen = String::new();
@@ -134,7 +130,7 @@ async fn terminal_sign_in_runs_the_agents_command_with_typed_input() -> Result<(
 
 #[tokio::test]
 async fn sign_in_command_in_the_older_form_runs_unchanged() -> Result<()> {
-    let setup = setup("auth more-ways")?;
+    let setup = ServerSetup::scripted("auth more-ways")?;
     let (_server, mut person) = start_signed_out(&setup).await?;
     begin(&mut person, "older").await?;
     let mut seen = String::new();
@@ -151,7 +147,7 @@ async fn sign_in_command_in_the_older_form_runs_unchanged() -> Result<()> {
 
 #[tokio::test]
 async fn sign_in_input_is_neither_logged_nor_stored() -> Result<()> {
-    let setup = setup("auth three-ways")?.env("LIMINAL_LOG", "trace");
+    let setup = ServerSetup::scripted("auth three-ways")?.env("LIMINAL_LOG", "trace");
     let (server, mut person) = start_signed_out(&setup).await?;
     begin(&mut person, "terminal").await?;
     let mut seen = String::new();
@@ -181,7 +177,7 @@ async fn sign_in_input_is_neither_logged_nor_stored() -> Result<()> {
 
 #[tokio::test]
 async fn failed_sign_in_command_is_reported_and_can_be_retried() -> Result<()> {
-    let setup = setup("auth three-ways")?;
+    let setup = ServerSetup::scripted("auth three-ways")?;
     let (_server, mut person) = start_signed_out(&setup).await?;
     for _ in 0..2 {
         begin(&mut person, "terminal").await?;
@@ -197,7 +193,7 @@ async fn failed_sign_in_command_is_reported_and_can_be_retried() -> Result<()> {
 
 #[tokio::test]
 async fn ctrl_c_stop_close_and_kill_end_the_sign_in_processes() -> Result<()> {
-    let setup = setup("auth three-ways")?;
+    let setup = ServerSetup::scripted("auth three-ways")?;
     let (server, mut person) = start_signed_out(&setup).await?;
     begin(&mut person, "terminal").await?;
     until_shown(&mut person, &mut String::new(), "Code: ").await?;
@@ -236,7 +232,7 @@ async fn ctrl_c_stop_close_and_kill_end_the_sign_in_processes() -> Result<()> {
 
 #[tokio::test]
 async fn new_sign_in_replaces_the_old_one_and_only_its_window_sees_it() -> Result<()> {
-    let setup = setup("auth three-ways")?;
+    let setup = ServerSetup::scripted("auth three-ways")?;
     let (server, mut first) = start_signed_out(&setup).await?;
     begin(&mut first, "terminal").await?;
     until_shown(&mut first, &mut String::new(), "Code: ").await?;
@@ -261,7 +257,7 @@ async fn new_sign_in_replaces_the_old_one_and_only_its_window_sees_it() -> Resul
 
 #[tokio::test]
 async fn sign_in_method_the_agent_does_not_offer_is_rejected() -> Result<()> {
-    let setup = setup("auth three-ways")?;
+    let setup = ServerSetup::scripted("auth three-ways")?;
     let (_server, mut person) = start_signed_out(&setup).await?;
     for method in ["sh -c id", "", "login --force"] {
         begin(&mut person, method).await?;
@@ -281,7 +277,7 @@ async fn sign_in_method_the_agent_does_not_offer_is_rejected() -> Result<()> {
 
 #[tokio::test]
 async fn sign_in_command_that_floods_output_still_accepts_input() -> Result<()> {
-    let setup = setup("auth three-ways")?;
+    let setup = ServerSetup::scripted("auth three-ways")?;
     let (_server, mut person) = start_signed_out(&setup).await?;
     begin(&mut person, "terminal").await?;
     let mut seen = String::new();
@@ -298,7 +294,7 @@ async fn sign_in_command_that_floods_output_still_accepts_input() -> Result<()> 
 
 #[tokio::test]
 async fn sign_in_command_that_does_not_read_input_can_be_stopped() -> Result<()> {
-    let setup = setup("auth three-ways")?;
+    let setup = ServerSetup::scripted("auth three-ways")?;
     let (_server, mut person) = start_signed_out(&setup).await?;
     begin(&mut person, "terminal").await?;
     let mut seen = String::new();
@@ -318,7 +314,7 @@ async fn sign_in_command_that_does_not_read_input_can_be_stopped() -> Result<()>
 
 #[tokio::test]
 async fn agent_may_show_a_link_during_sign_in() -> Result<()> {
-    let setup = setup("auth three-ways more-ways")?;
+    let setup = ServerSetup::scripted("auth three-ways more-ways")?;
     let (_server, mut person) = start_signed_out(&setup).await?;
     for (action, ended) in [("decline", "error"), ("accept", "agent:authenticated")] {
         begin(&mut person, "page").await?;
@@ -340,7 +336,7 @@ async fn agent_may_show_a_link_during_sign_in() -> Result<()> {
 
 #[tokio::test]
 async fn reopened_session_reports_a_needed_sign_in_and_continues_after_it() -> Result<()> {
-    let setup = setup("auth")?;
+    let setup = ServerSetup::scripted("auth")?;
     let (server, mut person) = start_signed_out(&setup).await?;
     begin(&mut person, "login").await?;
     assert_eq!(

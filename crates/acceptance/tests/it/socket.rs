@@ -2,17 +2,12 @@
 
 use anyhow::Result;
 use serde_json::{Value, json};
-use testkit::{Server, ServerSetup};
-
-async fn start() -> Result<(ServerSetup, Server)> {
-    let setup = ServerSetup::new()?;
-    let server = setup.start().await?;
-    Ok((setup, server))
-}
+use testkit::ServerSetup;
 
 #[tokio::test]
 async fn hello_reports_version_settings_and_boot_id() -> Result<()> {
-    let (setup, server) = start().await?;
+    let setup = ServerSetup::new()?;
+    let server = setup.start().await?;
     let hello = server.connect_unread().await?.next().await?;
     assert_eq!(hello["type"], "hello");
     assert_eq!(hello["version"], env!("CARGO_PKG_VERSION"));
@@ -37,7 +32,7 @@ async fn hello_reports_version_settings_and_boot_id() -> Result<()> {
 
 #[tokio::test]
 async fn malformed_messages_are_answered_and_the_socket_stays_open() -> Result<()> {
-    let (_setup, server) = start().await?;
+    let server = ServerSetup::new()?.start().await?;
     let mut socket = server.connect().await?;
     let deep = format!(
         r#"{{"type":"project:list","x":{}{}}}"#,
@@ -94,7 +89,7 @@ async fn malformed_messages_are_answered_and_the_socket_stays_open() -> Result<(
 
 #[tokio::test]
 async fn error_carries_the_request_id_of_the_failed_request() -> Result<()> {
-    let (_setup, server) = start().await?;
+    let server = ServerSetup::new()?.start().await?;
     let mut socket = server.connect().await?;
     socket
         .send(json!({"type": "project:fly", "requestId": "r-1"}))
@@ -113,7 +108,7 @@ async fn error_carries_the_request_id_of_the_failed_request() -> Result<()> {
 
 #[tokio::test]
 async fn frame_over_the_limit_closes_only_its_connection() -> Result<()> {
-    let (_setup, server) = start().await?;
+    let server = ServerSetup::new()?.start().await?;
     let mut calm = server.connect().await?;
     let mut huge = server.connect().await?;
     let text = format!(
@@ -132,7 +127,8 @@ async fn frame_over_the_limit_closes_only_its_connection() -> Result<()> {
 
 #[tokio::test]
 async fn pipelined_requests_are_all_answered_and_executed_in_order() -> Result<()> {
-    let (setup, server) = start().await?;
+    let setup = ServerSetup::new()?;
+    let server = setup.start().await?;
     let mut socket = server.connect().await?;
     for number in 0..200 {
         let path = setup.folder(&format!("p{number}"))?;
@@ -174,7 +170,7 @@ async fn pipelined_requests_are_all_answered_and_executed_in_order() -> Result<(
 
 #[tokio::test]
 async fn stop_closes_every_window_with_1001() -> Result<()> {
-    let (_setup, server) = start().await?;
+    let server = ServerSetup::new()?.start().await?;
     let mut first = server.connect().await?;
     let mut second = server.connect().await?;
     let ended = server.signal("TERM").await?;
@@ -188,7 +184,8 @@ async fn stop_closes_every_window_with_1001() -> Result<()> {
 
 #[tokio::test]
 async fn window_that_does_not_read_delays_no_other_and_is_closed() -> Result<()> {
-    let (setup, server) = start().await?;
+    let setup = ServerSetup::new()?;
+    let server = setup.start().await?;
     let mut slow = server.connect().await?;
     let begun = std::time::Instant::now();
     let parent = setup.folder(&["d".repeat(200).as_str(); 15].join("/"))?;

@@ -2,17 +2,17 @@
 
 use anyhow::Result;
 use serde_json::{Value, json};
-use testkit::{Conversation, Person, ServerSetup};
+use testkit::Scene;
 
-async fn read(person: &mut Person, conversation: &Conversation, after: u64) -> Result<Value> {
-    let request = json!({"type": "session:traffic-read", "sessionId": conversation.session_id, "after": after});
-    person.socket.ask(request).await
+async fn read(scene: &mut Scene, after: u64) -> Result<Value> {
+    let request = json!({"type": "session:traffic-read", "sessionId": scene.session.session_id, "after": after});
+    scene.user.socket.ask(request).await
 }
 
-async fn switch(person: &mut Person, conversation: &Conversation, on: bool) -> Result<Value> {
+async fn switch(scene: &mut Scene, on: bool) -> Result<Value> {
     let request =
-        json!({"type": "session:traffic", "sessionId": conversation.session_id, "on": on});
-    person.socket.ask(request).await
+        json!({"type": "session:traffic", "sessionId": scene.session.session_id, "on": on});
+    scene.user.socket.ask(request).await
 }
 
 fn labels(traffic: &Value) -> Vec<&str> {
@@ -22,17 +22,14 @@ fn labels(traffic: &Value) -> Vec<&str> {
 
 #[tokio::test]
 async fn traffic_is_recorded_only_for_the_session_that_enabled_it() -> Result<()> {
-    let setup = ServerSetup::new()?.with_scripted_agent("")?;
-    let server = setup.start().await?;
-    let mut person = Person::at(&server, &setup.folder("app")?).await?;
-    let mut conversation = person.begin().await?;
-    let mut other = person.begin().await?;
-    person.turn(&mut conversation, "say before").await?;
-    assert_eq!(read(&mut person, &conversation, 0).await?["on"], false);
-    assert_eq!(switch(&mut person, &conversation, true).await?["on"], true);
-    person.turn(&mut conversation, "say one\nsay two").await?;
-    person.turn(&mut other, "say not recorded").await?;
-    let traffic = read(&mut person, &conversation, 0).await?;
+    let mut scene = Scene::new().await?;
+    let mut other = scene.user.begin().await?;
+    scene.turn("say before").await?;
+    assert_eq!(read(&mut scene, 0).await?["on"], false);
+    assert_eq!(switch(&mut scene, true).await?["on"], true);
+    scene.turn("say one\nsay two").await?;
+    scene.user.turn(&mut other, "say not recorded").await?;
+    let traffic = read(&mut scene, 0).await?;
     let chunk = "session/update agent_message_chunk";
     assert_eq!(
         labels(&traffic),
@@ -45,19 +42,13 @@ async fn traffic_is_recorded_only_for_the_session_that_enabled_it() -> Result<()
     );
     let sent: Value = serde_json::from_str(frames[0]["text"].as_str().unwrap_or_default())?;
     assert_eq!(sent["params"]["prompt"][0]["text"], "say one\nsay two");
-    let rest = read(&mut person, &conversation, 3).await?;
+    let rest = read(&mut scene, 3).await?;
     assert_eq!(labels(&rest), ["answer to session/prompt"]);
-    assert_eq!(
-        switch(&mut person, &conversation, false).await?["on"],
-        false
-    );
-    assert_eq!(
-        read(&mut person, &conversation, 0).await?["frames"],
-        json!([])
-    );
+    assert_eq!(switch(&mut scene, false).await?["on"], false);
+    assert_eq!(read(&mut scene, 0).await?["frames"], json!([]));
     let unknown = json!({"type": "session:traffic", "sessionId": "unknown:x", "on": true});
     assert_eq!(
-        person.socket.ask(unknown).await?["code"],
+        scene.user.socket.ask(unknown).await?["code"],
         "SESSION_NOT_FOUND"
     );
     Ok(())
@@ -65,22 +56,19 @@ async fn traffic_is_recorded_only_for_the_session_that_enabled_it() -> Result<()
 
 #[tokio::test]
 async fn traffic_recording_survives_a_crash_and_is_bounded_in_a_flood() -> Result<()> {
-    let setup = ServerSetup::new()?.with_scripted_agent("")?;
-    let server = setup.start().await?;
-    let mut person = Person::at(&server, &setup.folder("app")?).await?;
-    let mut conversation = person.begin().await?;
-    person.turn(&mut conversation, "say hello").await?;
-    switch(&mut person, &conversation, true).await?;
-    person.turn(&mut conversation, "crash 1").await?;
-    person.turn(&mut conversation, "say again").await?;
-    let seen = read(&mut person, &conversation, 0).await?;
+    let mut scene = Scene::new().await?;
+    scene.turn("say hello").await?;
+    switch(&mut scene, true).await?;
+    scene.turn("crash 1").await?;
+    scene.turn("say again").await?;
+    let seen = read(&mut scene, 0).await?;
     let prompts = labels(&seen)
         .iter()
         .filter(|label| **label == "session/prompt")
         .count();
     assert_eq!(prompts, 2, "{:?}", labels(&seen));
-    person.turn(&mut conversation, "flood 20000 50").await?;
-    let traffic = read(&mut person, &conversation, 0).await?;
+    scene.turn("flood 20000 50").await?;
+    let traffic = read(&mut scene, 0).await?;
     assert!(
         traffic["dropped"].as_u64() > Some(17_000),
         "{}",

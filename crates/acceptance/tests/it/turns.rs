@@ -2,23 +2,7 @@
 
 use anyhow::{Context, Result};
 use serde_json::{Value, json};
-use testkit::{Conversation, Person, Server, ServerSetup};
-
-fn setup(script: &str) -> Result<ServerSetup> {
-    ServerSetup::new()?.with_scripted_agent(script)
-}
-
-async fn one(script: &str) -> Result<(ServerSetup, Server, Person, Conversation)> {
-    let setup = setup(script)?;
-    begin(setup).await
-}
-
-async fn begin(setup: ServerSetup) -> Result<(ServerSetup, Server, Person, Conversation)> {
-    let server = setup.start().await?;
-    let mut person = Person::at(&server, &setup.folder("app")?).await?;
-    let conversation = person.begin().await?;
-    Ok((setup, server, person, conversation))
-}
+use testkit::{Conversation, Person, Scene, ServerSetup};
 
 fn prompts(setup: &ServerSetup) -> usize {
     setup.count_asked("session/prompt")
@@ -26,70 +10,57 @@ fn prompts(setup: &ServerSetup) -> usize {
 
 #[tokio::test]
 async fn tc_3_7b_cancel_stops_the_turn_and_keeps_its_output() -> Result<()> {
-    let (_setup, _server, mut person, mut conversation) = one("").await?;
-    person.send(&conversation, "say partial\nhang").await?;
-    person
-        .until_said(&mut conversation, "assistant: partial")
-        .await?;
-    person
-        .ask(&mut conversation, json!({"type": "session:cancel"}))
-        .await?;
-    person.until_turns(&mut conversation, 1).await?;
+    let mut scene = Scene::new().await?;
+    scene.send("say partial\nhang").await?;
+    scene.until_said("assistant: partial").await?;
+    scene.ask(json!({"type": "session:cancel"})).await?;
+    scene.until_turns(1).await?;
     assert_eq!(
-        conversation.said()[1..],
+        scene.session.said()[1..],
         ["assistant: partial", "turn cancelled"]
     );
-    assert_eq!(conversation.cancelled, ["e2"]);
-    assert!(conversation.complete.is_empty());
-    person.turn(&mut conversation, "say next").await?;
-    assert_eq!(conversation.said()[4..], ["assistant: next", "turn ended"]);
+    assert_eq!(scene.session.cancelled, ["e2"]);
+    assert!(scene.session.complete.is_empty());
+    scene.turn("say next").await?;
+    assert_eq!(scene.session.said()[4..], ["assistant: next", "turn ended"]);
     Ok(())
 }
 
 #[tokio::test]
 async fn cancel_without_a_running_turn_is_not_an_error() -> Result<()> {
-    let (setup, _server, mut person, mut conversation) = one("").await?;
-    let answer = person
-        .ask(&mut conversation, json!({"type": "session:cancel"}))
-        .await?;
+    let mut scene = Scene::new().await?;
+    let answer = scene.ask(json!({"type": "session:cancel"})).await?;
     assert_eq!(answer["type"], "session:done");
-    assert_eq!(setup.count_asked("session/cancel"), 0);
+    assert_eq!(scene.setup.count_asked("session/cancel"), 0);
     Ok(())
 }
 
 #[tokio::test]
 async fn agent_that_ignores_a_cancel_is_ended_and_its_turn_interrupted() -> Result<()> {
-    let (_setup, _server, mut person, mut conversation) = one("").await?;
-    person.send(&conversation, "deaf partial").await?;
-    person
-        .until_said(&mut conversation, "assistant: partial")
-        .await?;
-    person
-        .ask(&mut conversation, json!({"type": "session:cancel"}))
-        .await?;
-    person.until_turns(&mut conversation, 1).await?;
-    assert_eq!(conversation.said()[2], "turn interrupted");
+    let mut scene = Scene::new().await?;
+    scene.send("deaf partial").await?;
+    scene.until_said("assistant: partial").await?;
+    scene.ask(json!({"type": "session:cancel"})).await?;
+    scene.until_turns(1).await?;
+    assert_eq!(scene.session.said()[2], "turn interrupted");
     Ok(())
 }
 
 #[tokio::test]
 async fn message_during_a_turn_is_queued_and_sent_when_it_ends() -> Result<()> {
-    let (setup, _server, mut person, mut conversation) = one("").await?;
-    person.send(&conversation, "say first\nsleep 300").await?;
-    person
-        .until_said(&mut conversation, "assistant: first")
-        .await?;
+    let mut scene = Scene::new().await?;
+    scene.send("say first\nsleep 300").await?;
+    scene.until_said("assistant: first").await?;
     for text in ["say second", "say third"] {
-        person.send(&conversation, text).await?;
+        scene.send(text).await?;
     }
-    person
-        .until(&mut conversation, |seen| {
-            seen.info["queue"].as_array().map(Vec::len) == Some(2)
-        })
+    scene
+        .until(|seen| seen.info["queue"].as_array().map(Vec::len) == Some(2))
         .await?;
-    assert_eq!(prompts(&setup), 1);
-    person.until_turns(&mut conversation, 3).await?;
-    let texts: Vec<_> = conversation
+    assert_eq!(prompts(&scene.setup), 1);
+    scene.until_turns(3).await?;
+    let texts: Vec<_> = scene
+        .session
         .said()
         .into_iter()
         .filter(|line| line.starts_with("assistant"))
@@ -98,41 +69,33 @@ async fn message_during_a_turn_is_queued_and_sent_when_it_ends() -> Result<()> {
         texts,
         ["assistant: first", "assistant: second", "assistant: third"]
     );
-    assert_eq!(conversation.info["queue"], json!([]));
+    assert_eq!(scene.session.info["queue"], json!([]));
     Ok(())
 }
 
 #[tokio::test]
 async fn queued_message_can_be_edited_and_removed() -> Result<()> {
-    let (setup, _server, mut person, mut conversation) = one("").await?;
-    let go_on = setup.home().join("go-on");
+    let mut scene = Scene::new().await?;
+    let go_on = scene.setup.home().join("go-on");
     let first = format!("say first\nuntil {}", go_on.display());
-    person.send(&conversation, &first).await?;
-    person
-        .until_said(&mut conversation, "assistant: first")
-        .await?;
+    scene.send(&first).await?;
+    scene.until_said("assistant: first").await?;
     for text in ["say wrong", "say never"] {
-        person.send(&conversation, text).await?;
+        scene.send(text).await?;
     }
-    person
-        .until(&mut conversation, |seen| {
-            seen.info["queue"].as_array().map(Vec::len) == Some(2)
-        })
+    scene
+        .until(|seen| seen.info["queue"].as_array().map(Vec::len) == Some(2))
         .await?;
-    let id =
-        |at: usize, conversation: &Conversation| conversation.info["queue"][at]["queueId"].clone();
-    let edit = json!({"type": "session:queue-edit", "queueId": id(0, &conversation), "content": "say right"});
-    person.ask(&mut conversation, edit).await?;
-    let remove = json!({"type": "session:queue-remove", "queueId": id(1, &conversation)});
-    person.ask(&mut conversation, remove.clone()).await?;
-    assert_eq!(
-        person.ask(&mut conversation, remove).await?["code"],
-        "SESSION_BUSY"
-    );
+    let id = |at: usize, session: &Conversation| session.info["queue"][at]["queueId"].clone();
+    let edit = json!({"type": "session:queue-edit", "queueId": id(0, &scene.session), "content": "say right"});
+    scene.ask(edit).await?;
+    let remove = json!({"type": "session:queue-remove", "queueId": id(1, &scene.session)});
+    scene.ask(remove.clone()).await?;
+    assert_eq!(scene.ask(remove).await?["code"], "SESSION_BUSY");
     std::fs::write(go_on, "")?;
-    person.until_turns(&mut conversation, 2).await?;
+    scene.until_turns(2).await?;
     assert_eq!(
-        conversation.said()[3..],
+        scene.session.said()[3..],
         ["user: say right", "assistant: right", "turn ended"]
     );
     Ok(())
@@ -140,22 +103,20 @@ async fn queued_message_can_be_edited_and_removed() -> Result<()> {
 
 #[tokio::test]
 async fn cancelled_turn_leaves_its_queue_paused_until_it_is_resumed() -> Result<()> {
-    let (setup, _server, mut person, mut conversation) = one("").await?;
-    person.send(&conversation, "say first\nhang").await?;
-    person
-        .until_said(&mut conversation, "assistant: first")
-        .await?;
-    person.send(&conversation, "say later").await?;
+    let mut scene = Scene::new().await?;
+    scene.send("say first\nhang").await?;
+    scene.until_said("assistant: first").await?;
+    scene.send("say later").await?;
     let waits = |seen: &Conversation| seen.info["queue"].as_array().map(Vec::len) == Some(1);
-    person.until(&mut conversation, waits).await?;
+    scene.until(waits).await?;
     let cancel = json!({"type": "session:cancel"});
-    person.ask(&mut conversation, cancel).await?;
-    person.until_turns(&mut conversation, 1).await?;
-    assert_eq!(conversation.info["queueHeld"], true);
+    scene.ask(cancel).await?;
+    scene.until_turns(1).await?;
+    assert_eq!(scene.session.info["queueHeld"], true);
     // A new message does not wait behind the paused ones, and its end does not send them.
-    person.turn(&mut conversation, "say new").await?;
+    scene.turn("say new").await?;
     assert_eq!(
-        conversation.said()[2..],
+        scene.session.said()[2..],
         [
             "turn cancelled",
             "user: say new",
@@ -163,116 +124,98 @@ async fn cancelled_turn_leaves_its_queue_paused_until_it_is_resumed() -> Result<
             "turn ended"
         ]
     );
-    assert!(waits(&conversation) && conversation.info["queueHeld"] == true);
-    assert_eq!(prompts(&setup), 2);
+    assert!(waits(&scene.session) && scene.session.info["queueHeld"] == true);
+    assert_eq!(prompts(&scene.setup), 2);
     let resume = json!({"type": "session:queue-resume"});
-    person.ask(&mut conversation, resume).await?;
-    person.until_turns(&mut conversation, 3).await?;
+    scene.ask(resume).await?;
+    scene.until_turns(3).await?;
     assert_eq!(
-        conversation.said()[6..],
+        scene.session.said()[6..],
         ["user: say later", "assistant: later", "turn ended"]
     );
-    assert_eq!(conversation.info["queueHeld"], false);
+    assert_eq!(scene.session.info["queueHeld"], false);
     Ok(())
 }
 
 #[tokio::test]
 async fn queued_message_survives_a_crash_paused() -> Result<()> {
-    let (setup, server, mut person, mut conversation) = one("").await?;
-    person.send(&conversation, "say first\nhang").await?;
-    person
-        .until_said(&mut conversation, "assistant: first")
+    let mut scene = Scene::new().await?;
+    scene.send("say first\nhang").await?;
+    scene.until_said("assistant: first").await?;
+    scene.send("say later").await?;
+    scene
+        .until(|seen| seen.info["queue"].as_array().map(Vec::len) == Some(1))
         .await?;
-    person.send(&conversation, "say later").await?;
-    person
-        .until(&mut conversation, |seen| {
-            seen.info["queue"].as_array().map(Vec::len) == Some(1)
-        })
-        .await?;
-    server.signal("KILL").await?;
-    let server = setup.start().await?;
-    let mut person = Person::at(&server, &setup.folder("app")?).await?;
-    let mut conversation = person.open(&conversation.session_id).await?;
-    assert_eq!(conversation.info["queue"][0]["content"], "say later");
-    assert_eq!(conversation.info["queueHeld"], true);
+    let mut scene = scene.restart("KILL").await?;
+    assert_eq!(scene.session.info["queue"][0]["content"], "say later");
+    assert_eq!(scene.session.info["queueHeld"], true);
     assert_eq!(
-        conversation.said()[1..],
+        scene.session.said()[1..],
         ["assistant: first", "turn interrupted"]
     );
-    assert_eq!(prompts(&setup), 1);
-    person
-        .ask(&mut conversation, json!({"type": "session:queue-resume"}))
-        .await?;
-    person.until_turns(&mut conversation, 2).await?;
+    assert_eq!(prompts(&scene.setup), 1);
+    scene.ask(json!({"type": "session:queue-resume"})).await?;
+    scene.until_turns(2).await?;
     assert_eq!(
-        conversation.said()[3..],
+        scene.session.said()[3..],
         ["user: say later", "assistant: later", "turn ended"]
     );
-    assert_eq!(prompts(&setup), 2);
+    assert_eq!(prompts(&scene.setup), 2);
     Ok(())
 }
 
 #[tokio::test]
 async fn message_with_a_known_request_id_runs_once_also_after_a_restart() -> Result<()> {
-    let (setup, server, mut person, mut conversation) = one("").await?;
+    let mut scene = Scene::new().await?;
     for _ in 0..3 {
-        person
-            .send_as(&conversation, "say once", "the-same")
-            .await?;
+        scene.send_as("say once", "the-same").await?;
     }
-    person.until_turns(&mut conversation, 1).await?;
-    assert_eq!(conversation.entries[0]["requestId"], "the-same");
-    server.signal("KILL").await?;
-    let server = setup.start().await?;
-    let mut person = Person::at(&server, &setup.folder("app")?).await?;
-    let mut again = person.open(&conversation.session_id).await?;
-    person.send_as(&again, "say once", "the-same").await?;
-    person.turn(&mut again, "say twice").await?;
+    scene.until_turns(1).await?;
+    assert_eq!(scene.session.entries[0]["requestId"], "the-same");
+    let mut scene = scene.restart("KILL").await?;
+    scene.send_as("say once", "the-same").await?;
+    scene.turn("say twice").await?;
     assert_eq!(
-        again.said()[3..],
+        scene.session.said()[3..],
         ["user: say twice", "assistant: twice", "turn ended"]
     );
-    assert_eq!(prompts(&setup), 2);
+    assert_eq!(prompts(&scene.setup), 2);
     Ok(())
 }
 
 #[tokio::test]
 async fn request_id_of_a_message_is_returned_only_to_its_sender() -> Result<()> {
-    let (setup, server, mut person, mut conversation) = one("").await?;
-    let mut other = Person::at(&server, &setup.folder("app")?).await?;
-    other.open(&conversation.session_id).await?;
-    person.send_as(&conversation, "say hi", "mine").await?;
+    let mut scene = Scene::new().await?;
+    let mut other = scene.another_window().await?;
+    other.open(&scene.session.session_id).await?;
+    scene.send_as("say hi", "mine").await?;
     let seen = other.socket.next_of("session:update").await?;
     assert_eq!(seen["entry"]["content"], "say hi");
     assert_eq!(seen.get("requestId"), None);
-    let own = person.socket.next_of("session:update").await?;
+    let own = scene.user.socket.next_of("session:update").await?;
     assert_eq!(own["requestId"], "mine");
-    conversation.apply(&own)?;
+    scene.session.apply(&own)?;
     Ok(())
 }
 
 #[tokio::test]
 async fn empty_message_is_rejected() -> Result<()> {
-    let (setup, _server, mut person, mut conversation) = one("").await?;
+    let mut scene = Scene::new().await?;
     let send = json!({"type": "session:send", "content": " \n\t "});
-    assert_eq!(
-        person.ask(&mut conversation, send).await?["code"],
-        "INVALID_MESSAGE"
-    );
-    assert_eq!(prompts(&setup), 0);
+    assert_eq!(scene.ask(send).await?["code"], "INVALID_MESSAGE");
+    assert_eq!(prompts(&scene.setup), 0);
     Ok(())
 }
 
 #[tokio::test]
 async fn agent_crash_interrupts_only_its_own_turns() -> Result<()> {
-    let setup = setup("")?;
-    let setup = setup.env("CODEX_ACP_CMD", testkit::scripted_agent()?);
-    let (setup, server, mut person, mut crashing) = begin(setup).await?;
-    let mut running = person.begin().await?;
-    let mut idle = person.begin().await?;
-    let codex = person.ask_to_create("codex").await?;
+    let setup = ServerSetup::scripted("")?.env("CODEX_ACP_CMD", testkit::scripted_agent()?);
+    let mut scene = Scene::of(setup).await?;
+    let mut running = scene.user.begin().await?;
+    let mut idle = scene.user.begin().await?;
+    let codex = scene.user.ask_to_create("codex").await?;
     let codex = codex["sessionId"].as_str().context("no id")?.to_owned();
-    let mut other_agent = Person::at(&server, &setup.folder("app")?).await?;
+    let mut other_agent = scene.another_window().await?;
     let mut other_conversation = other_agent.open(&codex).await?;
     other_agent
         .send(
@@ -284,16 +227,16 @@ async fn agent_crash_interrupts_only_its_own_turns() -> Result<()> {
         .until_said(&mut other_conversation, "assistant: there")
         .await?;
 
-    let mut second = Person::at(&server, &setup.folder("app")?).await?;
+    let mut second = scene.another_window().await?;
     let mut seen = second.open(&running.session_id).await?;
     second.send(&seen, "say going\nhang").await?;
     second.until_said(&mut seen, "assistant: going").await?;
-    person.turn(&mut crashing, "say boom\ncrash 7").await?;
+    scene.turn("say boom\ncrash 7").await?;
     assert_eq!(
-        crashing.said()[1..],
+        scene.session.said()[1..],
         ["assistant: boom", "turn interrupted"]
     );
-    let message = crashing.entries[2]["message"]
+    let message = scene.session.entries[2]["message"]
         .as_str()
         .context("no reason")?;
     assert!(
@@ -309,27 +252,28 @@ async fn agent_crash_interrupts_only_its_own_turns() -> Result<()> {
     );
 
     // The next message attaches the session again.
-    person.turn(&mut idle, "say awake").await?;
+    scene.user.turn(&mut idle, "say awake").await?;
     assert_eq!(idle.said()[1..], ["assistant: awake", "turn ended"]);
-    person.turn(&mut running, "say back").await.ok();
+    scene.user.turn(&mut running, "say back").await.ok();
     Ok(())
 }
 
 #[tokio::test]
 async fn ten_sends_after_a_crash_attach_the_session_once() -> Result<()> {
-    let (setup, server, mut person, mut conversation) = one("").await?;
-    person.turn(&mut conversation, "crash 1").await?;
+    let mut scene = Scene::new().await?;
+    scene.turn("crash 1").await?;
     let mut others = vec![];
     for _ in 0..10 {
-        others.push(Person::at(&server, &setup.folder("app")?).await?);
+        others.push(scene.another_window().await?);
     }
     for (number, other) in others.iter_mut().enumerate() {
-        other.send(&conversation, &format!("say {number}")).await?;
+        other.send(&scene.session, &format!("say {number}")).await?;
     }
-    person.until_turns(&mut conversation, 11).await?;
-    assert_eq!(setup.count_asked("session/resume"), 1);
-    assert_eq!(prompts(&setup), 11);
-    let answers = conversation
+    scene.until_turns(11).await?;
+    assert_eq!(scene.setup.count_asked("session/resume"), 1);
+    assert_eq!(prompts(&scene.setup), 11);
+    let answers = scene
+        .session
         .said()
         .into_iter()
         .filter(|line| line.starts_with("assistant"))
@@ -340,47 +284,45 @@ async fn ten_sends_after_a_crash_attach_the_session_once() -> Result<()> {
 
 #[tokio::test]
 async fn turn_running_when_the_server_was_killed_is_interrupted_once() -> Result<()> {
-    let (setup, server, mut person, mut conversation) = one("").await?;
-    person
-        .send(&conversation, "say partial\ntool t1 execute Build\nhang")
+    let mut scene = Scene::new().await?;
+    scene
+        .send("say partial\ntool t1 execute Build\nhang")
         .await?;
-    person.until_said(&mut conversation, "tool Build").await?;
-    server.signal("KILL").await?;
+    scene.until_said("tool Build").await?;
+    scene.server.signal("KILL").await?;
     for _ in 0..3 {
-        let server = setup.start().await?;
-        let mut person = Person::at(&server, &setup.folder("app")?).await?;
-        assert_eq!(person.list(false).await?[0]["state"], "failed");
-        let again = person.open(&conversation.session_id).await?;
+        let server = scene.setup.start().await?;
+        let mut user = Person::at(&server, &scene.setup.folder("app")?).await?;
+        assert_eq!(user.list(false).await?[0]["state"], "failed");
+        let again = user.open(&scene.session.session_id).await?;
         let expected = ["assistant: partial", "tool Build error", "turn interrupted"];
         assert_eq!(again.said()[1..], expected);
         server.signal("KILL").await?;
     }
-    assert_eq!(prompts(&setup), 1);
+    assert_eq!(prompts(&scene.setup), 1);
     Ok(())
 }
 
 #[tokio::test]
 async fn turn_running_when_the_server_stopped_is_interrupted_with_a_reason() -> Result<()> {
-    let (setup, server, mut person, mut conversation) = one("").await?;
-    person.send(&conversation, "say partial\nhang").await?;
-    person
-        .until_said(&mut conversation, "assistant: partial")
-        .await?;
-    server.signal("TERM").await?;
-    let server = setup.start().await?;
-    let mut person = Person::at(&server, &setup.folder("app")?).await?;
-    let again = person.open(&conversation.session_id).await?;
+    let mut scene = Scene::new().await?;
+    scene.send("say partial\nhang").await?;
+    scene.until_said("assistant: partial").await?;
+    let scene = scene.restart("TERM").await?;
     assert_eq!(
-        again.said()[1..],
+        scene.session.said()[1..],
         ["assistant: partial", "turn interrupted"]
     );
-    assert_eq!(again.entries[2]["message"], "Liminal Builder was stopped");
+    assert_eq!(
+        scene.session.entries[2]["message"],
+        "Liminal Builder was stopped"
+    );
     Ok(())
 }
 
 #[tokio::test]
 async fn turn_outcome_reflects_the_agents_stop_reason() -> Result<()> {
-    let (_setup, _server, mut person, mut conversation) = one("").await?;
+    let mut scene = Scene::new().await?;
     for (script, outcome) in [
         ("stop refusal", "turn refused"),
         ("stop max_tokens", "turn max-tokens"),
@@ -388,25 +330,23 @@ async fn turn_outcome_reflects_the_agents_stop_reason() -> Result<()> {
         ("stop something_new", "turn other"),
         ("fail -32603 the model is overloaded", "turn failed"),
     ] {
-        person
-            .turn(&mut conversation, &format!("say hm\n{script}"))
-            .await?;
-        assert_eq!(conversation.said().last().context("no end")?, outcome);
+        scene.turn(&format!("say hm\n{script}")).await?;
+        assert_eq!(scene.session.said().last().context("no end")?, outcome);
     }
-    let last = conversation.entries.last().context("no end")?;
+    let last = scene.session.entries.last().context("no end")?;
     let message = last["message"].as_str().context("no reason")?;
     assert!(message.contains("the model is overloaded"), "{message}");
-    assert_eq!(conversation.info["state"], "failed");
+    assert_eq!(scene.session.info["state"], "failed");
     Ok(())
 }
 
 /// Claude Code puts a generic prefix before the error text; only the text is shown.
 #[tokio::test]
 async fn turn_failure_shows_only_the_agents_error_text() -> Result<()> {
-    let (_setup, _server, mut person, mut conversation) = one("").await?;
+    let mut scene = Scene::new().await?;
     let fails = "fail -32603 Internal error: API Error: 429";
-    person.turn(&mut conversation, fails).await?;
-    let last = conversation.entries.last().context("no end")?;
+    scene.turn(fails).await?;
+    let last = scene.session.entries.last().context("no end")?;
     assert_eq!(last["message"], "API Error: 429");
     Ok(())
 }
@@ -415,7 +355,7 @@ async fn turn_failure_shows_only_the_agents_error_text() -> Result<()> {
 /// end of the turn.
 #[tokio::test]
 async fn turn_that_ends_normally_after_a_system_error_counts_as_failed() -> Result<()> {
-    let (_setup, _server, mut person, mut conversation) = one("").await?;
+    let mut scene = Scene::new().await?;
     let says = |id: Value, text: &str| {
         let content = json!({"type": "text", "text": text});
         let mut update = json!({"sessionUpdate": "agent_message_chunk", "content": content});
@@ -432,37 +372,31 @@ async fn turn_that_ends_normally_after_a_system_error_counts_as_failed() -> Resu
         says(Value::Null, "stream disconnected"),
         format!("update {trouble}"),
     ];
-    person.turn(&mut conversation, &script.concat()).await?;
+    scene.turn(&script.concat()).await?;
     assert_eq!(
-        conversation.said()[1..],
+        scene.session.said()[1..],
         [
             "assistant: This will not be said.",
             "assistant: stream disconnected",
             "turn failed"
         ]
     );
-    assert_eq!(conversation.info["state"], "failed");
-    person.turn(&mut conversation, "say next").await?;
-    assert_eq!(conversation.said()[5..], ["assistant: next", "turn ended"]);
+    assert_eq!(scene.session.info["state"], "failed");
+    scene.turn("say next").await?;
+    assert_eq!(scene.session.said()[5..], ["assistant: next", "turn ended"]);
     Ok(())
 }
 
 #[tokio::test]
 async fn agent_output_after_the_turn_is_kept() -> Result<()> {
-    let (setup, server, mut person, mut conversation) = one("").await?;
-    person
-        .turn(&mut conversation, "say done\nlate one more thing")
-        .await?;
-    person
-        .until_said(&mut conversation, "assistant: one more thing")
-        .await?;
-    server.signal("KILL").await?;
-    let server = setup.start().await?;
-    let mut person = Person::at(&server, &setup.folder("app")?).await?;
-    let again = person.open(&conversation.session_id).await?;
-    assert_eq!(again.entries, conversation.entries);
+    let mut scene = Scene::new().await?;
+    scene.turn("say done\nlate one more thing").await?;
+    scene.until_said("assistant: one more thing").await?;
+    let before = scene.session.clone();
+    let scene = scene.restart("KILL").await?;
+    assert_eq!(scene.session.entries, before.entries);
     assert_eq!(
-        again.said().last().context("no entry")?,
+        scene.session.said().last().context("no entry")?,
         "assistant: one more thing"
     );
     Ok(())
@@ -470,14 +404,12 @@ async fn agent_output_after_the_turn_is_kept() -> Result<()> {
 
 #[tokio::test]
 async fn policy_allow_chooses_allow_once() -> Result<()> {
-    let (setup, server, mut person, mut conversation) = one("").await?;
-    person
-        .turn(&mut conversation, "permission t1 Delete everything")
-        .await?;
-    let answer = &conversation.said()[2];
+    let mut scene = Scene::new().await?;
+    scene.turn("permission t1 Delete everything").await?;
+    let answer = &scene.session.said()[2];
     assert!(answer.contains("id-allow_once"), "{answer}");
-    server.signal("TERM").await?;
-    let audit = std::fs::read_to_string(setup.data_dir().join("audit.jsonl"))?;
+    scene.server.signal("TERM").await?;
+    let audit = std::fs::read_to_string(scene.setup.data_dir().join("audit.jsonl"))?;
     assert!(
         audit.contains("Delete everything") && audit.contains("id-allow_once"),
         "{audit}"
@@ -487,83 +419,66 @@ async fn policy_allow_chooses_allow_once() -> Result<()> {
 
 #[tokio::test]
 async fn policy_ask_waits_for_the_user_and_cancel_answers_cancelled() -> Result<()> {
-    let setup = setup("")?.arg("--permissions").arg("ask");
-    let (_setup, _server, mut person, mut conversation) = begin(setup).await?;
+    let setup = ServerSetup::scripted("")?.arg("--permissions").arg("ask");
+    let mut scene = Scene::of(setup).await?;
     let waiting = |seen: &Conversation| seen.info["state"] == "waiting";
-    person
-        .send(&conversation, "permission t1 Delete it")
-        .await?;
-    person.until(&mut conversation, waiting).await?;
-    let request = conversation.info["permissions"][0].clone();
+    scene.send("permission t1 Delete it").await?;
+    scene.until(waiting).await?;
+    let request = scene.session.info["permissions"][0].clone();
     assert_eq!(request["title"], "Delete it");
     assert_eq!(request["options"].as_array().map(Vec::len), Some(3));
     let permit = |option: &str, request: &Value| json!({"type": "session:permit", "permissionId": request["permissionId"], "optionId": option});
-    let wrong = person
-        .ask(&mut conversation, permit("id-invented", &request))
-        .await?;
+    let wrong = scene.ask(permit("id-invented", &request)).await?;
     assert_eq!(wrong["code"], "SESSION_BUSY");
-    person
-        .ask(&mut conversation, permit("id-reject_once", &request))
-        .await?;
-    person.until_turns(&mut conversation, 1).await?;
+    scene.ask(permit("id-reject_once", &request)).await?;
+    scene.until_turns(1).await?;
     assert!(
-        conversation.said()[2].contains("id-reject_once"),
+        scene.session.said()[2].contains("id-reject_once"),
         "{:?}",
-        conversation.said()
+        scene.session.said()
     );
 
-    person
-        .send(&conversation, "permission t2 Delete more")
-        .await?;
-    person.until(&mut conversation, waiting).await?;
-    person
-        .ask(&mut conversation, json!({"type": "session:cancel"}))
-        .await?;
-    person.until_turns(&mut conversation, 2).await?;
+    scene.send("permission t2 Delete more").await?;
+    scene.until(waiting).await?;
+    scene.ask(json!({"type": "session:cancel"})).await?;
+    scene.until_turns(2).await?;
     assert!(
-        conversation
+        scene
+            .session
             .said()
             .iter()
             .any(|line| line.contains("\"cancelled\"")),
         "{:?}",
-        conversation.said()
+        scene.session.said()
     );
 
-    person
-        .ask(
-            &mut conversation,
-            json!({"type": "session:policy", "policy": "allow"}),
-        )
+    scene
+        .ask(json!({"type": "session:policy", "policy": "allow"}))
         .await?;
-    person
-        .turn(&mut conversation, "permission t3 Delete most")
-        .await?;
+    scene.turn("permission t3 Delete most").await?;
     assert!(
-        conversation
+        scene
+            .session
             .said()
             .iter()
             .any(|line| line.contains("id-allow_once")),
         "{:?}",
-        conversation.said()
+        scene.session.said()
     );
     Ok(())
 }
 
 #[tokio::test]
 async fn silent_turn_is_shown_as_quiet_and_continues() -> Result<()> {
-    let setup = setup("")?.env("ACP_PROMPT_TIMEOUT_MS", "100");
-    let (_setup, _server, mut person, mut conversation) = begin(setup).await?;
-    person
-        .send(&conversation, "say one\nsleep 600\nsay two")
+    let setup = ServerSetup::scripted("")?.env("ACP_PROMPT_TIMEOUT_MS", "100");
+    let mut scene = Scene::of(setup).await?;
+    scene.send("say one\nsleep 600\nsay two").await?;
+    scene
+        .until(|seen| seen.info["turn"]["quietSince"].is_string())
         .await?;
-    person
-        .until(&mut conversation, |seen| {
-            seen.info["turn"]["quietSince"].is_string()
-        })
-        .await?;
-    person.until_turns(&mut conversation, 1).await?;
+    scene.until_turns(1).await?;
     assert_eq!(
-        conversation.said()[1..],
+        scene.session.said()[1..],
         ["assistant: onetwo", "turn ended"]
     );
     Ok(())
@@ -571,13 +486,13 @@ async fn silent_turn_is_shown_as_quiet_and_continues() -> Result<()> {
 
 #[tokio::test]
 async fn silent_agent_is_restarted_if_stall_action_is_restart() -> Result<()> {
-    let setup = setup("")?
+    let setup = ServerSetup::scripted("")?
         .env("ACP_PROMPT_TIMEOUT_MS", "100")
         .env("LIMINAL_STALL_ACTION", "restart");
-    let (_setup, _server, mut person, mut conversation) = begin(setup).await?;
-    person.turn(&mut conversation, "say one\nhang").await?;
+    let mut scene = Scene::of(setup).await?;
+    scene.turn("say one\nhang").await?;
     assert_eq!(
-        conversation.said()[1..],
+        scene.session.said()[1..],
         ["assistant: one", "turn interrupted"]
     );
     Ok(())
@@ -585,27 +500,25 @@ async fn silent_agent_is_restarted_if_stall_action_is_restart() -> Result<()> {
 
 #[tokio::test]
 async fn modes_options_commands_and_usage_are_shown_and_set() -> Result<()> {
-    let (setup, _server, mut person, mut conversation) = one("").await?;
-    person.turn(&mut conversation, "usage 5 10").await?;
-    assert_eq!(conversation.info["commands"][0]["name"], "dance");
-    assert_eq!(conversation.info["usage"], json!({"used": 5, "size": 10}));
-    assert_eq!(conversation.info["modes"]["current"], "code");
-    person
-        .ask(
-            &mut conversation,
-            json!({"type": "session:set-mode", "modeId": "plan"}),
-        )
+    let mut scene = Scene::new().await?;
+    scene.turn("usage 5 10").await?;
+    assert_eq!(scene.session.info["commands"][0]["name"], "dance");
+    assert_eq!(scene.session.info["usage"], json!({"used": 5, "size": 10}));
+    assert_eq!(scene.session.info["modes"]["current"], "code");
+    scene
+        .ask(json!({"type": "session:set-mode", "modeId": "plan"}))
         .await?;
     let option = json!({"type": "session:set-option", "optionId": "model", "value": "deep"});
-    person.ask(&mut conversation, option).await?;
-    person
-        .until(&mut conversation, |seen| {
+    scene.ask(option).await?;
+    scene
+        .until(|seen| {
             seen.info["modes"]["current"] == "plan"
                 && seen.info["options"][0]["currentValue"] == "deep"
         })
         .await?;
     assert!(
-        setup
+        scene
+            .setup
             .asked()
             .iter()
             .any(|line| line.starts_with("session/set_mode"))
@@ -615,64 +528,49 @@ async fn modes_options_commands_and_usage_are_shown_and_set() -> Result<()> {
 
 #[tokio::test]
 async fn agents_read_and_write_files_only_inside_the_project() -> Result<()> {
-    let (setup, _server, mut person, mut conversation) = one("").await?;
-    let folder = setup.folder("app")?;
-    let outside = setup.folder("elsewhere")?;
+    let mut scene = Scene::new().await?;
+    let folder = scene.setup.folder("app")?;
+    let outside = scene.setup.folder("elsewhere")?;
     let ask = |method: &str, params: Value| format!("ask {method} {params}");
     let inside = format!("{folder}/new/file.txt");
     let write = json!({"path": inside, "content": "from the agent"});
-    person
-        .turn(&mut conversation, &ask("fs/write_text_file", write))
-        .await?;
+    scene.turn(&ask("fs/write_text_file", write)).await?;
     assert_eq!(std::fs::read_to_string(&inside)?, "from the agent");
-    person
-        .turn(
-            &mut conversation,
-            &ask("fs/read_text_file", json!({"path": inside})),
-        )
+    scene
+        .turn(&ask("fs/read_text_file", json!({"path": inside})))
         .await?;
     assert!(
-        conversation.said()[4].contains("from the agent"),
+        scene.session.said()[4].contains("from the agent"),
         "{:?}",
-        conversation.said()
+        scene.session.said()
     );
     for path in [format!("{outside}/x"), format!("{folder}/../elsewhere/x")] {
         let write = json!({"path": path, "content": "no"});
-        person
-            .turn(&mut conversation, &ask("fs/write_text_file", write))
-            .await?;
-        let lines = conversation.said();
+        scene.turn(&ask("fs/write_text_file", write)).await?;
+        let lines = scene.session.said();
         assert!(lines[lines.len() - 2].contains("error -32602"), "{lines:?}");
     }
     assert_eq!(std::fs::read_dir(&outside)?.count(), 0);
-    let token = setup.data_dir().join("token");
-    person
-        .turn(
-            &mut conversation,
-            &ask("fs/read_text_file", json!({"path": token})),
-        )
+    let token = scene.setup.data_dir().join("token");
+    scene
+        .turn(&ask("fs/read_text_file", json!({"path": token})))
         .await?;
-    let lines = conversation.said();
+    let lines = scene.session.said();
     assert!(lines[lines.len() - 2].contains("error"), "{lines:?}");
     Ok(())
 }
 
 #[tokio::test]
 async fn command_output_is_shown_live_in_its_tool_call() -> Result<()> {
-    let (_setup, _server, mut person, mut conversation) = one("").await?;
-    person
-        .turn(
-            &mut conversation,
-            "terminal t1 echo live; sleep 0.2; echo more; exit 3",
-        )
+    let mut scene = Scene::new().await?;
+    scene
+        .turn("terminal t1 echo live; sleep 0.2; echo more; exit 3")
         .await?;
     // The exit of the command may be reported shortly after the end of the turn.
-    person
-        .until(&mut conversation, |seen| {
-            seen.entries[1]["content"][0]["exit"].is_object()
-        })
+    scene
+        .until(|seen| seen.entries[1]["content"][0]["exit"].is_object())
         .await?;
-    let terminal = &conversation.entries[1]["content"][0];
+    let terminal = &scene.session.entries[1]["content"][0];
     assert_eq!(terminal["output"], "live\nmore\n");
     assert_eq!(terminal["exit"]["code"], 3);
     Ok(())
@@ -680,19 +578,19 @@ async fn command_output_is_shown_live_in_its_tool_call() -> Result<()> {
 
 #[tokio::test]
 async fn agent_environment_has_its_api_keys_but_no_server_token() -> Result<()> {
-    let setup = setup("")?
+    let setup = ServerSetup::scripted("")?
         .env("LIMINAL_TOKEN", "0123456789abcdef0123456789abcdef-secret")
         .env("ANTHROPIC_API_KEY", "theirs");
-    let (_setup, _server, mut person, mut conversation) = begin(setup).await?;
-    person.turn(&mut conversation, "environment").await?;
-    let line = &conversation.said()[1];
+    let mut scene = Scene::of(setup).await?;
+    scene.turn("environment").await?;
+    let line = &scene.session.said()[1];
     assert!(line.contains("ANTHROPIC_API_KEY=theirs"), "{line}");
     assert!(
         !line.contains("LIMINAL_") && !line.contains("secret"),
         "{line}"
     );
-    person.turn(&mut conversation, "terminal t1 env").await?;
-    let output = conversation.entries[4]["content"][0]["output"]
+    scene.turn("terminal t1 env").await?;
+    let output = scene.session.entries[4]["content"][0]["output"]
         .as_str()
         .context("output")?;
     assert!(
@@ -704,35 +602,36 @@ async fn agent_environment_has_its_api_keys_but_no_server_token() -> Result<()> 
 
 #[tokio::test]
 async fn uploaded_image_is_sent_with_a_message() -> Result<()> {
-    let (_setup, server, mut person, mut conversation) = one("").await?;
-    let bearer = format!("Authorization: Bearer {}", server.token);
-    let host = format!("Host: {}", server.address);
+    let mut scene = Scene::new().await?;
+    let bearer = format!("Authorization: Bearer {}", scene.server.token);
+    let host = format!("Host: {}", scene.server.address);
     let upload = async |headers: &[&str], body: &str| {
         let mut head = vec!["POST /uploads HTTP/1.1".to_owned(), host.clone()];
         head.extend(headers.iter().map(|header| (*header).to_owned()));
-        testkit::http(server.address, &head, body).await
+        testkit::http(scene.server.address, &head, body).await
     };
     assert_eq!(upload(&[], "GIF89a").await?.status, 401);
     assert_eq!(upload(&[&bearer], "<svg>").await?.status, 415);
     let saved = upload(&[&bearer], "GIF89a").await?;
     assert_eq!(saved.status, 200, "{}", saved.text());
     let id = serde_json::from_str::<Value>(&saved.text())?["id"].clone();
-    let shown = server
+    let shown = scene
+        .server
         .get(&format!("/uploads/{}", id.as_str().context("no id")?), &[])
         .await?;
     assert_eq!(shown.header("content-type"), Some("image/gif"));
     assert_eq!(shown.text(), "GIF89a");
-    assert_eq!(server.get("/uploads/..%2ftoken", &[]).await?.status, 404);
+    assert_eq!(
+        scene.server.get("/uploads/..%2ftoken", &[]).await?.status,
+        404
+    );
 
     let send = json!({"type": "session:send", "content": "blocks", "images": [id]});
-    person.ask(&mut conversation, send).await?;
-    person.until_turns(&mut conversation, 1).await?;
-    assert_eq!(conversation.entries[0]["images"], json!([id]));
-    assert_eq!(conversation.said()[1], "assistant: text ;image R0lGODlh;");
+    scene.ask(send).await?;
+    scene.until_turns(1).await?;
+    assert_eq!(scene.session.entries[0]["images"], json!([id]));
+    assert_eq!(scene.session.said()[1], "assistant: text ;image R0lGODlh;");
     let missing = json!({"type": "session:send", "content": "x", "images": ["../token"]});
-    assert_eq!(
-        person.ask(&mut conversation, missing).await?["code"],
-        "INVALID_MESSAGE"
-    );
+    assert_eq!(scene.ask(missing).await?["code"], "INVALID_MESSAGE");
     Ok(())
 }

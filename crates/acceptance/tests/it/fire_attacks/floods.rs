@@ -16,7 +16,6 @@ use tokio::net::tcp::OwnedReadHalf;
 use tokio::task::JoinSet;
 
 use crate::fire_attacks::raw::{CONTINUATION, Caller, Raw, TEXT, frame, head};
-use crate::fire_attacks::setup;
 
 const RATIO_MAX: u32 = 3;
 const ROUNDS_MAX: usize = 5;
@@ -44,7 +43,7 @@ struct Pair {
 
 impl Pair {
     async fn start() -> Result<Self> {
-        let setups = [setup()?, setup()?];
+        let setups = [ServerSetup::scripted("")?, ServerSetup::scripted("")?];
         let (flooded, reference) = (setups[0].start().await?, setups[1].start().await?);
         let mut clients = [flooded.connect().await?, reference.connect().await?];
         for client in &mut clients {
@@ -461,7 +460,7 @@ async fn body_sent_in_single_bytes_takes_no_extra_memory() -> Result<()> {
     const CALLERS: usize = 8;
     // Less than the deadline of a login request.
     const LASTING: Duration = Duration::from_secs(3);
-    let setup = setup()?;
+    let setup = ServerSetup::scripted("")?;
     let server = setup.start().await?;
     let (address, token) = (server.address, &server.token);
     for asks in [

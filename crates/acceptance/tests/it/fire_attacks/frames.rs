@@ -2,20 +2,20 @@
 
 use anyhow::{Result, ensure};
 use serde_json::{Value, json};
-use testkit::{Program, Server, Socket};
+use testkit::{Program, Server, ServerSetup, Socket};
 use tokio::io::AsyncWriteExt as _;
 
 use crate::fire_attacks::raw::{
     COMPRESSED, CONTINUATION, Caller, Raw, TEXT, close_code, frame, head,
 };
-use crate::fire_attacks::{corpus, requests, setup};
+use crate::fire_attacks::{corpus, requests};
 
 /// Requests per gateway connection, below the burst of the rate limit, which is not tested here.
 const BURST: usize = 150;
 
 #[tokio::test]
 async fn invalid_requests_are_answered_on_both_apis_and_change_nothing() -> Result<()> {
-    let setup = setup()?;
+    let setup = ServerSetup::scripted("")?;
     let server = setup.start().await?;
     let mut browser = server.connect().await?;
     let mut program = Program::at(&server).await?;
@@ -43,7 +43,7 @@ async fn invalid_requests_are_answered_on_both_apis_and_change_nothing() -> Resu
 /// Covers every field of every request type.
 #[tokio::test]
 async fn hostile_text_in_any_field_is_answered_and_breaks_nothing() -> Result<()> {
-    let setup = setup()?;
+    let setup = ServerSetup::scripted("")?;
     let server = setup.start().await?;
     let mut browser = server.connect().await?;
     let words = corpus::words();
@@ -96,7 +96,7 @@ async fn hostile_text_in_any_field_is_answered_and_breaks_nothing() -> Result<()
 
 #[tokio::test]
 async fn invalid_utf8_and_invalid_frames_end_only_their_own_connection() -> Result<()> {
-    let setup = setup()?;
+    let setup = ServerSetup::scripted("")?;
     let server = setup.start().await?;
     let mut calm = server.connect().await?;
     let bad_utf8: [&[u8]; 8] = [
@@ -152,7 +152,7 @@ async fn close_code_after(server: &Server, caller: Caller, bytes: &[u8]) -> Resu
 
 #[tokio::test]
 async fn compression_is_not_negotiated() -> Result<()> {
-    let setup = setup()?;
+    let setup = ServerSetup::scripted("")?;
     let server = setup.start().await?;
     let offer = "Sec-WebSocket-Extensions: permessage-deflate; client_max_window_bits\r\n";
     for raw in [
@@ -186,7 +186,7 @@ async fn compression_is_not_negotiated() -> Result<()> {
 
 #[tokio::test]
 async fn message_in_a_million_fragments_is_one_message() -> Result<()> {
-    let setup = setup()?;
+    let setup = ServerSetup::scripted("")?;
     let server = setup.start().await?;
     let mut calm = server.connect().await?;
     let pieces = testkit::times(100_000, 1_000_000);
@@ -226,7 +226,7 @@ async fn message_in_a_million_fragments_is_one_message() -> Result<()> {
 /// Covers duplicate keys in any spelling and at any depth.
 #[tokio::test]
 async fn request_with_a_duplicate_key_is_refused() -> Result<()> {
-    let setup = setup()?;
+    let setup = ServerSetup::scripted("")?;
     let server = setup.start().await?;
     let (one, two) = (setup.folder("one")?, setup.folder("two")?);
     let mut browser: Socket = server.connect().await?;

@@ -5,11 +5,11 @@ use std::process::Stdio;
 
 use anyhow::{Context, Result, ensure};
 use serde_json::json;
-use testkit::{Person, Program, not_run};
+use testkit::{Program, Scene, ServerSetup, not_run};
 use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, BufReader};
 use tokio::process::{Child, Command};
 
-use crate::fire_attacks::{requests, setup};
+use crate::fire_attacks::requests;
 
 const NO_STRACE: &str = "strace is not installed, so opened files cannot be observed";
 
@@ -102,16 +102,14 @@ impl Watch {
 
 #[tokio::test]
 async fn server_opens_no_file_by_a_forged_id() -> Result<()> {
-    let setup = setup()?;
-    let server = setup.start().await?;
-    let folder = setup.folder("app")?;
-    let mut person = Person::at(&server, &folder).await?;
-    let talk = person.begin().await?;
-    let Some(watch) = Watch::over(server.id()).await? else {
+    let mut scene = Scene::new().await?;
+    let folder = scene.setup.folder("app")?;
+    let Some(watch) = Watch::over(scene.server.id()).await? else {
         return Ok(());
     };
     // A legitimate path must appear in the log, which proves that strace sees the calls.
-    let upload = server
+    let upload = scene
+        .server
         .get("/uploads/0123456789abcdef0123456789abcdef", &[])
         .await?;
     assert_eq!(upload.status, 404);
@@ -119,7 +117,7 @@ async fn server_opens_no_file_by_a_forged_id() -> Result<()> {
         while !watch.text()?.contains("seen-by-the-watch") {
             let complete =
                 json!({"type": "folder:complete", "path": format!("{folder}/seen-by-the-watch/x")});
-            person.socket.ask(complete).await?;
+            scene.user.socket.ask(complete).await?;
         }
         anyhow::Ok(())
     };
@@ -135,7 +133,7 @@ async fn server_opens_no_file_by_a_forged_id() -> Result<()> {
             if request.get("path").is_some() {
                 request["path"] = json!(folder);
             }
-            let answer = person.socket.ask(request).await?;
+            let answer = scene.user.socket.ask(request).await?;
             ensure!(
                 answer["code"] != "INTERNAL_ERROR",
                 "{} {id:?}: {answer}",
@@ -144,8 +142,8 @@ async fn server_opens_no_file_by_a_forged_id() -> Result<()> {
             asked += 1;
         }
     }
-    for shape in requests::of_programs(&setup).await? {
-        let mut program = Program::at(&server).await?;
+    for shape in requests::of_programs(&scene.setup).await? {
+        let mut program = Program::at(&scene.server).await?;
         for id in forged() {
             let Some(params) = shape.fill(&id, is_id) else {
                 break;
@@ -164,19 +162,19 @@ async fn server_opens_no_file_by_a_forged_id() -> Result<()> {
         "/uploads/..%2fforged",
         "/uploads/4711f0e9-4711-4711-8711-471147114711",
     ] {
-        assert_eq!(server.get(path, &[]).await?.status, 404, "{path}");
+        assert_eq!(scene.server.get(path, &[]).await?.status, 404, "{path}");
     }
     let seen = watch.end().await?;
     assert_no_forged_id(&seen);
     println!("{asked} requests with forged ids");
-    drop(talk);
+    drop(scene.session);
     Ok(())
 }
 
 /// Covers the built-in agent, which any client can start, with session ids that it did not create.
 #[tokio::test]
 async fn built_in_agent_opens_no_file_by_a_forged_session_id() -> Result<()> {
-    let setup = setup()?;
+    let setup = ServerSetup::scripted("")?;
     let folder = setup.folder("app")?;
     let output = tempfile::NamedTempFile::new()?;
     let inner = setup.command();

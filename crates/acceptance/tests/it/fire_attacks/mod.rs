@@ -18,9 +18,3 @@ mod routes;
 mod terminal;
 mod token;
 mod writes;
-
-use testkit::ServerSetup;
-
-fn setup() -> anyhow::Result<ServerSetup> {
-    ServerSetup::new()?.with_scripted_agent("")
-}

@@ -1,9 +1,7 @@
 //! Every HTTP route of both listeners, read from the router's source: none answers to a foreign host name.
 
 use anyhow::{Context, Result, ensure};
-use testkit::http;
-
-use crate::fire_attacks::setup;
+use testkit::{ServerSetup, http};
 
 /// The paths in a function that builds a router, from its source.
 fn routes_of(function: &str) -> Result<Vec<String>> {
@@ -60,7 +58,7 @@ fn all_routes_are_defined_in_one_file_and_behind_the_guard() -> Result<()> {
 #[tokio::test]
 async fn no_route_of_either_listener_answers_to_a_foreign_host_name() -> Result<()> {
     let free = std::net::TcpListener::bind("127.0.0.1:0")?.local_addr()?;
-    let setup = setup()?.env("LIMINAL_GATEWAY_PORT", free.port().to_string());
+    let setup = ServerSetup::scripted("")?.env("LIMINAL_GATEWAY_PORT", free.port().to_string());
     let server = setup.start().await?;
     let browser = routes_of("fn router(")?;
     let gateway = routes_of("fn gateway_router(")?;
@@ -110,7 +108,7 @@ async fn no_route_of_either_listener_answers_to_a_foreign_host_name() -> Result<
 
 #[tokio::test]
 async fn token_in_the_url_is_refused_at_every_route() -> Result<()> {
-    let setup = setup()?;
+    let setup = ServerSetup::scripted("")?;
     let server = setup.start().await?;
     let (host, token) = (format!("Host: {}", server.address), &server.token);
     for path in routes_of("fn router(")? {

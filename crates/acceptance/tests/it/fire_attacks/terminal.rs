@@ -10,8 +10,6 @@ use anyhow::{Context, Result};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use testkit::{HANG_GUARD, Person, ServerSetup};
 
-use crate::fire_attacks::setup;
-
 /// Clears the screen, sets the title, uses one-byte (C1) control codes, erases, and reverses the text direction.
 const ODD: &str = "odd\u{1b}[2J\u{1b}]0;owned\u{7}\u{9b}31m\u{90}q\u{8}\u{202e}drawkcab\u{2066}";
 
@@ -66,7 +64,7 @@ fn assert_harmless(what: &str, text: &str) {
 
 #[tokio::test]
 async fn no_command_prints_terminal_escape_sequences() -> Result<()> {
-    let setup = setup()?;
+    let setup = ServerSetup::scripted("")?;
     let _server = setup.start().await?;
     let folder = setup.folder(ODD)?;
     let said = format!("say {ODD}");

@@ -11,8 +11,6 @@ use serde_json::json;
 use testkit::{Person, Program, Server, ServerSetup, Socket, http, times};
 use tokio::task::JoinSet;
 
-use crate::fire_attacks::setup;
-
 /// How long one wrong token delays the next attempt.
 const PAUSE: Duration = Duration::from_millis(200);
 /// Maximum number of attempts that wait for that delay.
@@ -20,7 +18,7 @@ const WAITING: usize = 16;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn token_guesses_on_every_api_fail_and_few_are_even_checked() -> Result<()> {
-    let setup = setup()?.env("LIMINAL_TOKEN", "short-one");
+    let setup = ServerSetup::scripted("")?.env("LIMINAL_TOKEN", "short-one");
     let server = Arc::new(setup.start().await?);
     let guesses = times(400, 10_000);
     let next = Arc::new(AtomicUsize::new(0));

@@ -5,18 +5,14 @@ use std::path::Path;
 
 use anyhow::{Context, Result};
 use serde_json::{Value, json};
-use testkit::{Conversation, Person, Server, ServerSetup};
+use testkit::{Conversation, Scene, ServerSetup};
 
-use crate::fire_attacks::setup;
-
-/// A user of a project whose approval policy allows every request.
-async fn start_with_allow_policy() -> Result<(ServerSetup, Server, String, Person, Conversation)> {
-    let setup = setup()?.env("LIMINAL_PERMISSIONS", "allow");
-    let server = setup.start().await?;
-    let folder = setup.folder("app")?;
-    let mut person = Person::at(&server, &folder).await?;
-    let talk = person.begin().await?;
-    Ok((setup, server, folder, person, talk))
+/// A scene whose approval policy allows every request, and the project's folder.
+async fn scene_with_allow_policy() -> Result<(Scene, String)> {
+    let setup = ServerSetup::scripted("")?.env("LIMINAL_PERMISSIONS", "allow");
+    let scene = Scene::of(setup).await?;
+    let folder = scene.setup.folder("app")?;
+    Ok((scene, folder))
 }
 
 fn write(path: &str) -> String {
@@ -29,11 +25,9 @@ fn open_request(talk: &Conversation) -> Option<&Value> {
 }
 
 /// Waits for a permission request and answers it with the option of this kind.
-async fn answer(person: &mut Person, talk: &mut Conversation, kind: &str) -> Result<String> {
-    person
-        .until(talk, |seen| open_request(seen).is_some())
-        .await?;
-    let question = open_request(talk)
+async fn answer(scene: &mut Scene, kind: &str) -> Result<String> {
+    scene.until(|seen| open_request(seen).is_some()).await?;
+    let question = open_request(&scene.session)
         .context("expected a permission request")?
         .clone();
     let options = question["options"].as_array().context("expected options")?;
@@ -43,21 +37,19 @@ async fn answer(person: &mut Person, talk: &mut Conversation, kind: &str) -> Res
         "permissionId": question["permissionId"],
         "optionId": option.context("expected an option")?["optionId"],
     });
-    let answered = person.ask(talk, respond).await?;
+    let answered = scene.ask(respond).await?;
     anyhow::ensure!(answered["type"] != "error", "{answered}");
     Ok(question["title"].as_str().unwrap_or_default().to_owned())
 }
 
 #[tokio::test]
 async fn sensitive_files_are_written_only_with_approval_under_any_policy() -> Result<()> {
-    let (setup, _server, folder, mut person, mut talk) = start_with_allow_policy().await?;
+    let (mut scene, folder) = scene_with_allow_policy().await?;
     let project = Path::new(&folder);
     std::fs::create_dir_all(project.join(".git/hooks"))?;
     symlink(".git/hooks", project.join("innocent"))?;
     // Other files are written without a permission request.
-    person
-        .turn(&mut talk, &write(&format!("{folder}/src/main.rs")))
-        .await?;
+    scene.turn(&write(&format!("{folder}/src/main.rs"))).await?;
     assert!(project.join("src/main.rs").exists());
 
     let sensitive = [
@@ -73,28 +65,25 @@ async fn sensitive_files_are_written_only_with_approval_under_any_policy() -> Re
     ];
     for (turn, (named, really)) in sensitive.into_iter().enumerate() {
         let (there, turns) = (project.join(really), turn * 2 + 2);
-        person
-            .send(&talk, &write(&format!("{folder}/{named}")))
-            .await?;
-        let title = answer(&mut person, &mut talk, "reject_once").await?;
+        scene.send(&write(&format!("{folder}/{named}"))).await?;
+        let title = answer(&mut scene, "reject_once").await?;
         assert_eq!(title, format!("Write {really}"));
-        person.until_turns(&mut talk, turns).await?;
+        scene.until_turns(turns).await?;
         assert!(!there.exists(), "{named} was written");
         assert!(
             !project.join("deep").exists(),
             "a folder was made for {named}"
         );
 
-        person
-            .send(&talk, &write(&format!("{folder}/{named}")))
-            .await?;
-        answer(&mut person, &mut talk, "allow_once").await?;
-        person.until_turns(&mut talk, turns + 1).await?;
+        scene.send(&write(&format!("{folder}/{named}"))).await?;
+        answer(&mut scene, "allow_once").await?;
+        scene.until_turns(turns + 1).await?;
         assert_eq!(std::fs::read_to_string(&there)?, "echo taken over\n");
         std::fs::remove_file(&there)?;
         let _ = std::fs::remove_dir_all(project.join("deep"));
     }
-    let calls: Vec<_> = talk
+    let calls: Vec<_> = scene
+        .session
         .said()
         .into_iter()
         .filter(|said| said.starts_with("tool Write"))
@@ -108,7 +97,7 @@ async fn sensitive_files_are_written_only_with_approval_under_any_policy() -> Re
         sensitive.len(),
         "{calls:?}"
     );
-    let audit = std::fs::read_to_string(setup.data_dir().join("audit.jsonl"))?;
+    let audit = std::fs::read_to_string(scene.setup.data_dir().join("audit.jsonl"))?;
     assert_eq!(
         audit.matches("\"by\":\"person\"").count(),
         sensitive.len() * 2,
@@ -119,7 +108,7 @@ async fn sensitive_files_are_written_only_with_approval_under_any_policy() -> Re
 
 #[tokio::test]
 async fn permission_request_for_a_hook_always_reaches_the_user() -> Result<()> {
-    let (_setup, _server, folder, mut person, mut talk) = start_with_allow_policy().await?;
+    let (mut scene, folder) = scene_with_allow_policy().await?;
     let ask = |path: &str, kind: &str| {
         let call = json!({"toolCallId": "t", "title": "Edit", "kind": kind, "locations": [{"path": path}]});
         let options = json!([
@@ -131,21 +120,18 @@ async fn permission_request_for_a_hook_always_reaches_the_user() -> Result<()> {
             json!({"toolCall": call, "options": options})
         )
     };
-    person
-        .turn(&mut talk, &ask(&format!("{folder}/src/lib.rs"), "edit"))
+    scene
+        .turn(&ask(&format!("{folder}/src/lib.rs"), "edit"))
         .await?;
-    person
-        .turn(&mut talk, &ask(&format!("{folder}/.git/config"), "read"))
+    scene
+        .turn(&ask(&format!("{folder}/.git/config"), "read"))
         .await?;
-    person
-        .send(
-            &talk,
-            &ask(&format!("{folder}/.git/hooks/pre-push"), "edit"),
-        )
+    scene
+        .send(&ask(&format!("{folder}/.git/hooks/pre-push"), "edit"))
         .await?;
-    answer(&mut person, &mut talk, "reject_once").await?;
-    person.until_turns(&mut talk, 3).await?;
-    let said = talk.said().into_iter();
+    answer(&mut scene, "reject_once").await?;
+    scene.until_turns(3).await?;
+    let said = scene.session.said().into_iter();
     let answers: String = said.filter(|said| said.starts_with("assistant:")).collect();
     assert_eq!(
         answers.matches(r#""optionId":"yes""#).count(),
@@ -163,22 +149,18 @@ async fn permission_request_for_a_hook_always_reaches_the_user() -> Result<()> {
 /// A write without an answer ends with its turn and is not carried out later.
 #[tokio::test]
 async fn unanswered_write_to_a_sensitive_path_is_never_carried_out() -> Result<()> {
-    let (_setup, _server, folder, mut person, mut talk) = start_with_allow_policy().await?;
-    person
-        .send(&talk, &write(&format!("{folder}/.git/hooks/pre-commit")))
+    let (mut scene, folder) = scene_with_allow_policy().await?;
+    scene
+        .send(&write(&format!("{folder}/.git/hooks/pre-commit")))
         .await?;
-    person
-        .until(&mut talk, |seen| open_request(seen).is_some())
-        .await?;
-    person
-        .ask(&mut talk, json!({"type": "session:cancel"}))
-        .await?;
-    person.until_turns(&mut talk, 1).await?;
-    assert!(open_request(&talk).is_none());
+    scene.until(|seen| open_request(seen).is_some()).await?;
+    scene.ask(json!({"type": "session:cancel"})).await?;
+    scene.until_turns(1).await?;
+    assert!(open_request(&scene.session).is_none());
     // A request after the end of the turn is refused, because no permission can be requested then.
     let late = write(&format!("{folder}/.git/hooks/pre-commit")).replacen("ask", "late-ask", 1);
-    person.turn(&mut talk, &late).await?;
-    person.turn(&mut talk, "say after").await?;
+    scene.turn(&late).await?;
+    scene.turn("say after").await?;
     assert!(!Path::new(&folder).join(".git").exists());
     Ok(())
 }
@@ -186,8 +168,8 @@ async fn unanswered_write_to_a_sensitive_path_is_never_carried_out() -> Result<(
 /// Covers every kind of path out of the project: no file is read or written there, and no command starts there.
 #[tokio::test]
 async fn agent_cannot_leave_the_project_by_any_path() -> Result<()> {
-    let (setup, _server, folder, mut person, mut talk) = start_with_allow_policy().await?;
-    let outside = setup.folder("app-beside")?;
+    let (mut scene, folder) = scene_with_allow_policy().await?;
+    let outside = scene.setup.folder("app-beside")?;
     std::fs::write(Path::new(&outside).join("secret.txt"), "outside-0815")?;
     let project = Path::new(&folder);
     symlink(&outside, project.join("link"))?;
@@ -197,7 +179,7 @@ async fn agent_cannot_leave_the_project_by_any_path() -> Result<()> {
         .arg(project.join("pipe"))
         .status()?;
     anyhow::ensure!(made.success());
-    let data = setup.data_dir();
+    let data = scene.setup.data_dir();
     let paths = [
         format!("{outside}/secret.txt"),
         format!("{folder}/../app-beside/secret.txt"),
@@ -212,16 +194,14 @@ async fn agent_cannot_leave_the_project_by_any_path() -> Result<()> {
     ];
     for path in &paths {
         let read = format!("ask fs/read_text_file {}", json!({"path": path}));
-        person
-            .turn(&mut talk, &format!("{read}\n{}", write(path)))
-            .await?;
+        scene.turn(&format!("{read}\n{}", write(path))).await?;
         let cwd = Path::new(path).parent().context("expected a folder")?;
         let terminal = json!({"command": "pwd", "cwd": cwd});
-        person
-            .turn(&mut talk, &format!("ask terminal/create {terminal}"))
+        scene
+            .turn(&format!("ask terminal/create {terminal}"))
             .await?;
     }
-    let said = talk.said().concat();
+    let said = scene.session.said().concat();
     assert!(!said.contains("outside-0815"), "{said}");
     assert!(said.matches("error").count() >= paths.len() * 2, "{said}");
     assert_eq!(

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
-use testkit::{Person, Server, Socket, times};
+use testkit::{Person, Server, ServerSetup, Socket, times};
 
 use crate::fire_faults::agents::TwoAgents;
 
@@ -497,7 +497,7 @@ async fn endless_line_and_stderr_flood_take_bounded_memory_and_slow_nothing() ->
 /// An agent process that obeys the cancel is kept, so that its other sessions continue.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn stopped_flood_does_not_disturb_other_sessions_of_its_agent() -> Result<()> {
-    let setup = crate::fire_faults::setup()?;
+    let setup = ServerSetup::scripted("")?;
     let folder = setup.folder("app")?;
     let server = setup.start().await?;
     let flooded = Person::at(&server, &folder).await?.create().await?;
@@ -544,7 +544,7 @@ async fn stopped_flood_does_not_disturb_other_sessions_of_its_agent() -> Result<
 /// A repeatedly changed tool call is on disk once, and in its last state after a kill.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn repeatedly_changed_tool_call_is_kept_once_and_survives_a_kill() -> Result<()> {
-    let setup = crate::fire_faults::setup()?;
+    let setup = ServerSetup::scripted("")?;
     let folder = setup.folder("app")?;
     let server = setup.start().await?;
     let session = Person::at(&server, &folder).await?.create().await?;

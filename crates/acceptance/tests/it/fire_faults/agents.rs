@@ -22,7 +22,7 @@ impl TwoAgents {
     /// Starts the server under an approval policy (`allow` or `ask`), with a session of the bad agent.
     pub(crate) async fn with_bad_agent(policy: &str) -> Result<(Self, Person, Conversation)> {
         let good = format!("{} good", testkit::scripted_agent()?.display());
-        let setup = crate::fire_faults::setup()?
+        let setup = ServerSetup::scripted("")?
             .env("CODEX_ACP_CMD", good)
             .env("LIMINAL_PERMISSIONS", policy);
         let folder = setup.folder("app")?;
@@ -264,7 +264,7 @@ async fn late_duplicate_and_unrequested_responses_end_no_other_turn() -> Result<
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn agent_that_exits_during_start_is_reported_and_leaves_no_process() -> Result<()> {
-    let setup = crate::fire_faults::setup()?
+    let setup = ServerSetup::scripted("")?
         .env("CODEX_ACP_CMD", testkit::scripted_agent()?)
         .env("CLAUDE_ACP_CMD", "sh -c 'sleep 1000 & exit 3'");
     let server = setup.start().await?;

@@ -4,14 +4,13 @@ use anyhow::{Context, Result, ensure};
 use testkit::{Person, ServerSetup, not_run, times};
 
 use crate::fire_faults::data_check::DataCheck;
-use crate::fire_faults::setup;
 use crate::fire_faults::strace::{self, Strace};
 
 /// The file-changing calls of a first start without faults.
 async fn rehearsed() -> Result<Vec<(String, usize)>> {
     let mut calls = vec![];
     for writes in [true, false] {
-        let setup = setup()?;
+        let setup = ServerSetup::scripted("")?;
         let strace = Strace::on(&setup, vec![]);
         let server = setup.start_by(&strace.watching(writes)).await?;
         server.signal("KILL").await?;
@@ -37,7 +36,7 @@ async fn first_start_killed_or_failing_at_any_call_spoils_nothing() -> Result<()
     let step = faults.len().div_ceil(times(9, faults.len()));
     let (mut hit, mut failed) = (0, 0);
     for fault in faults.iter().step_by(step) {
-        let setup = setup()?;
+        let setup = ServerSetup::scripted("")?;
         let strace = Strace::on(&setup, vec![]);
         match setup.start_by(&strace.by(fault)).await {
             Ok(server) => drop(server.signal("KILL").await?),

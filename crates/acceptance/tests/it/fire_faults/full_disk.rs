@@ -5,12 +5,11 @@ use anyhow::{Result, ensure};
 use serde_json::json;
 use testkit::{Conversation, Person, Server, ServerSetup, not_run};
 
-use crate::fire_faults::setup;
 use crate::fire_faults::small_disk::SmallDisk;
 use crate::fire_faults::workday::send_image;
 
 async fn on_a_small_disk() -> Result<Option<(ServerSetup, SmallDisk, Server)>> {
-    let setup = setup()?;
+    let setup = ServerSetup::scripted("")?;
     let Some(disk) = SmallDisk::under(&setup).await? else {
         not_run("mounting a file system is not permitted")?;
         return Ok(None);

@@ -7,7 +7,6 @@ use anyhow::{Context, Result, ensure};
 use testkit::{Conversation, Person, Server, ServerSetup, not_run, times};
 
 use crate::fire_faults::data_check::{self, DataCheck, Moment};
-use crate::fire_faults::setup;
 use crate::fire_faults::strace;
 use crate::fire_faults::workday::Workday;
 
@@ -69,7 +68,7 @@ struct KilledSession {
 
 impl KilledSession {
     async fn run(kills: u64, seed: u64) -> Result<KillCounts> {
-        let setup = setup()?;
+        let setup = ServerSetup::scripted("")?;
         let mut run = Self {
             folder: setup.folder("app")?,
             setup,

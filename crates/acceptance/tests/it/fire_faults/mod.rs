@@ -18,10 +18,3 @@ mod scale;
 mod small_disk;
 mod strace;
 mod workday;
-
-use anyhow::Result;
-use testkit::ServerSetup;
-
-fn setup() -> Result<ServerSetup> {
-    ServerSetup::new()?.with_scripted_agent("")
-}

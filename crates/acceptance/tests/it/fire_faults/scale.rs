@@ -7,11 +7,9 @@ use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
 use testkit::{Conversation, Person, Server, ServerSetup, count_turns, not_run, times};
 
-use crate::fire_faults::setup;
-
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn hundred_sessions_stream_at_once_complete_and_in_order() -> Result<()> {
-    let setup = setup()?;
+    let setup = ServerSetup::scripted("")?;
     let server = setup.start().await?;
     let mut person = Person::at(&server, &setup.folder("app")?).await?;
     let mut talks = vec![];
@@ -60,7 +58,7 @@ fn is_over(talk: &Conversation) -> bool {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn twenty_reconnecting_windows_see_the_same_conversation() -> Result<()> {
-    let setup = setup()?;
+    let setup = ServerSetup::scripted("")?;
     let server = setup.start().await?;
     let folder = setup.folder("app")?;
     let mut first = Person::at(&server, &folder).await?;
@@ -138,7 +136,7 @@ async fn usual_turn(person: &mut Person, talk: &mut Conversation) -> Result<Dura
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn ten_thousand_sessions_are_listed_and_do_not_slow_a_turn() -> Result<()> {
-    let setup = setup()?;
+    let setup = ServerSetup::scripted("")?;
     let folder = setup.folder("app")?;
     let server = setup.start().await?;
     let mut person = Person::at(&server, &folder).await?;
@@ -183,7 +181,7 @@ async fn ten_thousand_sessions_are_listed_and_do_not_slow_a_turn() -> Result<()>
     let during = usual_turn(&mut person, &mut talk).await?;
     eprintln!("{count} sessions listed in {took:?}; a turn {before:?} -> {during:?}");
     // The whole machine may have become slower, so measure again with one session.
-    let small = self::setup()?;
+    let small = ServerSetup::scripted("")?;
     let (folder, server) = (small.folder("app")?, small.start().await?);
     let mut person = Person::at(&server, &folder).await?;
     let mut talk = person.begin().await?;
@@ -196,7 +194,7 @@ async fn ten_thousand_sessions_are_listed_and_do_not_slow_a_turn() -> Result<()>
 async fn clock_that_was_ten_years_off_loses_nothing() -> Result<()> {
     const TEN_YEARS: Duration = Duration::from_secs(10 * 365 * 24 * 3600);
     for year in ["2016", "2036"] {
-        let setup = setup()?;
+        let setup = ServerSetup::scripted("")?;
         let folder = setup.folder("app")?;
         let server = setup.start().await?;
         let mut person = Person::at(&server, &folder).await?;
@@ -279,7 +277,7 @@ async fn clock_jump_of_ten_years_during_a_turn_disturbs_nothing() -> Result<()> 
     let Some(library) = fake_clock() else {
         return not_run("libfaketime is not installed");
     };
-    let setup = setup()?;
+    let setup = ServerSetup::scripted("")?;
     let clock = setup.home().join("clock");
     std::fs::write(&clock, "+0")?;
     let setup = setup

@@ -45,7 +45,7 @@ pub(crate) struct Shown {
 impl Workday {
     /// Creates three sessions without any fault.
     pub(crate) async fn prepare() -> Result<Self> {
-        let setup = crate::fire_faults::setup()?;
+        let setup = ServerSetup::scripted("")?;
         let folder = setup.folder("app")?;
         let other_folder = setup.folder("other")?;
         let server = setup.start().await?;

@@ -2,10 +2,8 @@
 
 use anyhow::{Context, Result};
 use serde_json::{Value, json};
-use testkit::{Program, Server, Socket, heard_text, http};
+use testkit::{Program, Server, ServerSetup, Socket, heard_text, http};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-
-use crate::gateway::setup;
 
 /// WebSocket upgrade request for `/gateway`.
 fn upgrade(server: &Server) -> String {
@@ -18,7 +16,7 @@ fn upgrade(server: &Server) -> String {
 
 #[tokio::test]
 async fn unauthenticated_connections_are_rejected_limited_and_closed() -> Result<()> {
-    let setup = setup()?;
+    let setup = ServerSetup::scripted("")?;
     let server = setup.start().await?;
     for (first, error) in [
         (json!({"type": "auth", "token": "wrong"}), "invalid token"),
@@ -64,7 +62,7 @@ async fn unauthenticated_connections_are_rejected_limited_and_closed() -> Result
 
 #[tokio::test]
 async fn close_frame_is_answered_on_gateway_and_browser_sockets() -> Result<()> {
-    let setup = setup()?;
+    let setup = ServerSetup::scripted("")?;
     let server = setup.start().await?;
     let mut unauthenticated = server.knock().await?;
     assert_eq!(unauthenticated.hang_up(1000).await?, Some(1000));
@@ -77,7 +75,7 @@ async fn close_frame_is_answered_on_gateway_and_browser_sockets() -> Result<()> 
 
 #[tokio::test]
 async fn ping_is_answered_before_authentication() -> Result<()> {
-    let setup = setup()?;
+    let setup = ServerSetup::scripted("")?;
     let server = setup.start().await?;
     let mut socket = server.knock().await?;
     socket.ping().await?;
@@ -89,7 +87,7 @@ async fn ping_is_answered_before_authentication() -> Result<()> {
 
 #[tokio::test]
 async fn oversized_binary_or_rejected_client_gets_a_close_code() -> Result<()> {
-    let setup = setup()?;
+    let setup = ServerSetup::scripted("")?;
     let server = setup.start().await?;
     let mut huge = Program::at(&server).await?;
     // The server may close the connection while the client is still writing.
@@ -113,7 +111,7 @@ async fn oversized_binary_or_rejected_client_gets_a_close_code() -> Result<()> {
 
 #[tokio::test]
 async fn unauthenticated_client_cannot_send_a_large_frame() -> Result<()> {
-    let setup = setup()?;
+    let setup = ServerSetup::scripted("")?;
     let server = setup.start().await?;
     let mut unauthenticated = tokio::net::TcpStream::connect(server.address).await?;
     unauthenticated
@@ -139,7 +137,7 @@ async fn unauthenticated_client_cannot_send_a_large_frame() -> Result<()> {
 
 #[tokio::test]
 async fn requests_over_the_rate_limit_are_rejected_temporarily() -> Result<()> {
-    let setup = setup()?;
+    let setup = ServerSetup::scripted("")?;
     let server = setup.start().await?;
     let mut program = Program::at(&server).await?;
     for id in 0..400 {
@@ -178,7 +176,7 @@ async fn requests_over_the_rate_limit_are_rejected_temporarily() -> Result<()> {
 
 #[tokio::test]
 async fn token_rotation_closes_all_connections_and_accepts_the_new_token() -> Result<()> {
-    let setup = setup()?;
+    let setup = ServerSetup::scripted("")?;
     let server = setup.start().await?;
     let mut client = Program::at(&server).await?;
     let mut browser = server.connect().await?;
@@ -199,7 +197,7 @@ async fn token_rotation_closes_all_connections_and_accepts_the_new_token() -> Re
 
 #[tokio::test]
 async fn unauthenticated_flood_does_not_delay_authenticated_clients() -> Result<()> {
-    let setup = setup()?;
+    let setup = ServerSetup::scripted("")?;
     let server = setup.start().await?;
     let mut client = Program::at(&server).await?;
     let key = client.create(&setup).await?;
@@ -238,7 +236,7 @@ async fn gateway_listens_on_its_own_port() -> Result<()> {
     let free = std::net::TcpListener::bind("127.0.0.1:0")?
         .local_addr()?
         .port();
-    let setup = setup()?.env("LIMINAL_GATEWAY_PORT", free.to_string());
+    let setup = ServerSetup::scripted("")?.env("LIMINAL_GATEWAY_PORT", free.to_string());
     let server = setup.start().await?;
     let address = std::net::SocketAddr::from(([127, 0, 0, 1], free));
     let host = address.to_string();
@@ -260,7 +258,9 @@ async fn gateway_listens_on_its_own_port() -> Result<()> {
 
 #[tokio::test]
 async fn gateway_reference_page_matches_the_methods() -> Result<()> {
-    let printed = setup()?.run(&["gateway", "reference"]).await?;
+    let printed = ServerSetup::scripted("")?
+        .run(&["gateway", "reference"])
+        .await?;
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/gateway.md");
     if std::env::var_os("UPDATE_DOCS").is_some() {
         std::fs::write(path, &printed.stdout)?;
@@ -272,8 +272,12 @@ async fn gateway_reference_page_matches_the_methods() -> Result<()> {
         String::from_utf8_lossy(&printed.stdout),
         "docs/gateway.md is out of date; run this test with UPDATE_DOCS=1"
     );
-    let schema: Value =
-        serde_json::from_slice(&setup()?.run(&["gateway", "schema"]).await?.stdout)?;
+    let schema: Value = serde_json::from_slice(
+        &ServerSetup::scripted("")?
+            .run(&["gateway", "schema"])
+            .await?
+            .stdout,
+    )?;
     let methods = schema["methods"].as_object().context("methods")?;
     for (name, method) in methods {
         jsonschema::validator_for(&method["params"])

@@ -2,13 +2,11 @@
 
 use anyhow::{Context, Result};
 use serde_json::{Value, json};
-use testkit::{Program, ends, heard_text};
-
-use crate::gateway::setup;
+use testkit::{Program, ServerSetup, ends, heard_text};
 
 #[tokio::test]
 async fn deltas_follow_the_response_in_order_and_each_run_ends_once() -> Result<()> {
-    let setup = setup()?;
+    let setup = ServerSetup::scripted("")?;
     let server = setup.start().await?;
     let mut program = Program::at(&server).await?;
     let key = program.create(&setup).await?;
@@ -56,7 +54,7 @@ async fn deltas_follow_the_response_in_order_and_each_run_ends_once() -> Result<
 
 #[tokio::test]
 async fn late_updates_of_an_ended_run_are_not_events_of_the_next_run() -> Result<()> {
-    let setup = setup()?;
+    let setup = ServerSetup::scripted("")?;
     let server = setup.start().await?;
     let mut program = Program::at(&server).await?;
     let key = program.create(&setup).await?;
@@ -87,7 +85,7 @@ async fn late_updates_of_an_ended_run_are_not_events_of_the_next_run() -> Result
 
 #[tokio::test]
 async fn repeated_idempotency_key_returns_the_first_run() -> Result<()> {
-    let setup = setup()?;
+    let setup = ServerSetup::scripted("")?;
     let server = setup.start().await?;
     let mut program = Program::at(&server).await?;
     let key = program.create(&setup).await?;
@@ -111,7 +109,7 @@ async fn repeated_idempotency_key_returns_the_first_run() -> Result<()> {
 
 #[tokio::test]
 async fn abort_ends_a_running_run_and_removes_a_queued_one() -> Result<()> {
-    let setup = setup()?;
+    let setup = ServerSetup::scripted("")?;
     let server = setup.start().await?;
     let mut program = Program::at(&server).await?;
     let key = program.create(&setup).await?;
@@ -144,7 +142,7 @@ async fn abort_ends_a_running_run_and_removes_a_queued_one() -> Result<()> {
 
 #[tokio::test]
 async fn aborted_run_leaves_the_queue_paused_until_it_is_resumed() -> Result<()> {
-    let setup = setup()?;
+    let setup = ServerSetup::scripted("")?;
     let server = setup.start().await?;
     let mut program = Program::at(&server).await?;
     let key = program.create(&setup).await?;
@@ -168,7 +166,7 @@ async fn aborted_run_leaves_the_queue_paused_until_it_is_resumed() -> Result<()>
 
 #[tokio::test]
 async fn every_run_of_a_deleted_session_ends_once() -> Result<()> {
-    let setup = setup()?;
+    let setup = ServerSetup::scripted("")?;
     let server = setup.start().await?;
     let mut program = Program::at(&server).await?;
     let key = program.create(&setup).await?;
@@ -194,7 +192,7 @@ async fn every_run_of_a_deleted_session_ends_once() -> Result<()> {
 
 #[tokio::test]
 async fn queued_messages_are_listed_and_sent_in_order() -> Result<()> {
-    let setup = setup()?;
+    let setup = ServerSetup::scripted("")?;
     let server = setup.start().await?;
     let mut program = Program::at(&server).await?;
     let key = program.create(&setup).await?;
@@ -226,7 +224,7 @@ async fn queued_messages_are_listed_and_sent_in_order() -> Result<()> {
 
 #[tokio::test]
 async fn client_receives_events_only_of_subscribed_sessions() -> Result<()> {
-    let setup = setup()?;
+    let setup = ServerSetup::scripted("")?;
     let server = setup.start().await?;
     let mut first = Program::at(&server).await?;
     let key = first.create(&setup).await?;
@@ -246,7 +244,7 @@ async fn client_receives_events_only_of_subscribed_sessions() -> Result<()> {
 
 #[tokio::test]
 async fn agent_crash_ends_the_run_with_an_error() -> Result<()> {
-    let setup = setup()?;
+    let setup = ServerSetup::scripted("")?;
     let server = setup.start().await?;
     let mut program = Program::at(&server).await?;
     let key = program.create(&setup).await?;
@@ -258,7 +256,7 @@ async fn agent_crash_ends_the_run_with_an_error() -> Result<()> {
 
 #[tokio::test]
 async fn permission_requests_are_listed_and_answered() -> Result<()> {
-    let setup = setup()?.env("LIMINAL_PERMISSIONS", "ask");
+    let setup = ServerSetup::scripted("")?.env("LIMINAL_PERMISSIONS", "ask");
     let server = setup.start().await?;
     let mut program = Program::at(&server).await?;
     let key = program.create(&setup).await?;
@@ -280,7 +278,7 @@ async fn permission_requests_are_listed_and_answered() -> Result<()> {
 
 #[tokio::test]
 async fn elicitations_are_announced_listed_and_answered() -> Result<()> {
-    let setup = setup()?;
+    let setup = ServerSetup::scripted("")?;
     let server = setup.start().await?;
     let mut program = Program::at(&server).await?;
     let key = program.create(&setup).await?;
@@ -315,7 +313,7 @@ async fn elicitations_are_announced_listed_and_answered() -> Result<()> {
 
 #[tokio::test]
 async fn long_history_is_paged_and_a_huge_message_is_fetched_separately() -> Result<()> {
-    let setup = setup()?;
+    let setup = ServerSetup::scripted("")?;
     let server = setup.start().await?;
     let mut program = Program::at(&server).await?;
     let key = program.create(&setup).await?;
@@ -369,7 +367,7 @@ async fn long_history_is_paged_and_a_huge_message_is_fetched_separately() -> Res
 
 #[tokio::test]
 async fn history_page_that_starts_inside_a_run_has_its_run_id() -> Result<()> {
-    let setup = setup()?;
+    let setup = ServerSetup::scripted("")?;
     let server = setup.start().await?;
     let mut program = Program::at(&server).await?;
     let key = program.create(&setup).await?;

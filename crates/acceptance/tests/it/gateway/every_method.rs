@@ -11,8 +11,6 @@ use anyhow::{Context, Result, ensure};
 use serde_json::{Map, Value, json};
 use testkit::{Program, Server, ServerSetup};
 
-use crate::gateway::setup;
-
 const UNKNOWN_ID: &str = "00000000-0000-4000-8000-000000000000";
 /// Methods that change nothing with any parameters. They are also called with ids that exist.
 const HARMLESS: [&str; 13] = [
@@ -340,7 +338,7 @@ async fn ask_all(server: &Server, requests: &[(&Method, String)]) -> Result<()> 
 
 #[tokio::test]
 async fn hostile_parameters_of_every_method_are_answered_and_change_nothing() -> Result<()> {
-    let setup = setup()?;
+    let setup = ServerSetup::scripted("")?;
     let server = setup.start().await?;
     let mut program = Program::at(&server).await?;
     let existing = create_session(&mut program, &setup).await?;

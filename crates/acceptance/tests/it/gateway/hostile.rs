@@ -2,13 +2,11 @@
 
 use anyhow::{Context, Result};
 use serde_json::json;
-use testkit::Program;
-
-use crate::gateway::setup;
+use testkit::{Program, ServerSetup};
 
 #[tokio::test]
 async fn invalid_parameters_are_rejected_without_effect() -> Result<()> {
-    let setup = setup()?;
+    let setup = ServerSetup::scripted("")?;
     let server = setup.start().await?;
     let mut program = Program::at(&server).await?;
     let key = program.create(&setup).await?;
@@ -81,7 +79,7 @@ async fn invalid_parameters_are_rejected_without_effect() -> Result<()> {
 
 #[tokio::test]
 async fn unusual_unicode_text_is_stored_unchanged() -> Result<()> {
-    let setup = setup()?;
+    let setup = ServerSetup::scripted("")?;
     let server = setup.start().await?;
     let mut program = Program::at(&server).await?;
     let key = program.create(&setup).await?;

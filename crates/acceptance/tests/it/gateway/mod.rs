@@ -5,10 +5,3 @@ mod chat;
 mod every_method;
 mod hostile;
 mod sessions;
-
-use anyhow::Result;
-use testkit::ServerSetup;
-
-fn setup() -> Result<ServerSetup> {
-    ServerSetup::new()?.with_scripted_agent("")
-}

@@ -2,13 +2,11 @@
 
 use anyhow::{Context, Result};
 use serde_json::{Value, json};
-use testkit::{Program, ends, heard_text};
-
-use crate::gateway::setup;
+use testkit::{Program, ServerSetup, ends, heard_text};
 
 #[tokio::test]
 async fn sessions_and_chat_history_survive_a_restart() -> Result<()> {
-    let setup = setup()?;
+    let setup = ServerSetup::scripted("")?;
     let server = setup.start().await?;
     let mut program = Program::at(&server).await?;
     let agents = program.result("agents.list", json!({})).await?;
@@ -102,7 +100,7 @@ async fn personas_are_listed_first_and_sessions_are_created_with_them() -> Resul
 
 #[tokio::test]
 async fn sessions_are_renamed_archived_and_deleted() -> Result<()> {
-    let setup = setup()?;
+    let setup = ServerSetup::scripted("")?;
     let server = setup.start().await?;
     let mut program = Program::at(&server).await?;
     let key = program.create(&setup).await?;
@@ -146,7 +144,7 @@ async fn sessions_are_renamed_archived_and_deleted() -> Result<()> {
 
 #[tokio::test]
 async fn gateway_client_and_browser_see_the_same_session() -> Result<()> {
-    let setup = setup()?;
+    let setup = ServerSetup::scripted("")?;
     let server = setup.start().await?;
     let mut program = Program::at(&server).await?;
     let created = program
@@ -182,7 +180,7 @@ async fn gateway_client_and_browser_see_the_same_session() -> Result<()> {
 
 #[tokio::test]
 async fn reconnected_client_resumes_after_its_last_event() -> Result<()> {
-    let setup = setup()?;
+    let setup = ServerSetup::scripted("")?;
     let server = setup.start().await?;
     let mut first = Program::at(&server).await?;
     let key = first.create(&setup).await?;
@@ -216,7 +214,7 @@ async fn reconnected_client_resumes_after_its_last_event() -> Result<()> {
 
 #[tokio::test]
 async fn restored_session_sends_events_again() -> Result<()> {
-    let setup = setup()?;
+    let setup = ServerSetup::scripted("")?;
     let server = setup.start().await?;
     let mut program = Program::at(&server).await?;
     let key = program.create(&setup).await?;

@@ -16,20 +16,16 @@ pub(crate) const PICTURE: &str = "GIF89a";
 const AUDIT_BYTES: usize = 8 * 1024 * 1024;
 const AUDIT_LINE_BYTES: usize = 4096;
 
-fn setup() -> Result<ServerSetup> {
-    ServerSetup::new()?.with_scripted_agent("")
-}
-
 /// A setup whose data directory was created by an earlier server.
 async fn prepared() -> Result<ServerSetup> {
-    let setup = setup()?;
+    let setup = ServerSetup::scripted("")?;
     setup.start().await?.signal("TERM").await?;
     Ok(setup)
 }
 
 /// The first start, a project, a session, and turns with text, tools and much text in quick succession.
 pub(crate) async fn turns() -> Result<Replay> {
-    let setup = setup()?;
+    let setup = ServerSetup::scripted("")?;
     let folder = setup.folder("app")?;
     let mut recording = Recording::begin(&setup)?;
     let traced = recording.start(&setup).await?;
@@ -228,7 +224,7 @@ pub(crate) async fn recovery() -> Result<Replay> {
 
 /// A server starts in a state that a power cut left, and is cut again.
 pub(crate) async fn second_cut(replay: &Replay, case: &Case, seed: u64) -> Result<Replay> {
-    let setup = setup()?;
+    let setup = ServerSetup::scripted("")?;
     let folder = replay.setup.folder("app")?;
     replay.state(case, seed).put(&setup.data_dir())?;
     let mut recording = Recording::begin(&setup)?;

@@ -44,7 +44,7 @@ impl Environment {
             1 => "no-resume load-answer-first:0",
             _ => "no-resume slow-load:5 load-answer-first:5",
         };
-        let setup = ServerSetup::new()?.with_scripted_agent(script)?;
+        let setup = ServerSetup::scripted(script)?;
         let server = setup.start().await?;
         Ok(Self {
             folder: setup.folder("app")?,
