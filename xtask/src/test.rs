@@ -242,7 +242,14 @@ const LONG: (&str, &str) = ("LIMINAL_FIRE", "long");
 
 /// Runs on a release build, so that floods and their cost are those of users.
 fn fire(steps: &Steps) -> anyhow::Result<()> {
-    const TESTS: &[&str] = &["fire_", "power_cut", "turn_stress", "damage"];
+    const TESTS: &[&str] = &[
+        "fire_",
+        "power_cut",
+        "turn_stress",
+        "damage",
+        "kill_at_any_moment",
+        "random_failures",
+    ];
     let chromium = for_browser_tests(steps)?;
     steps.time_in_parallel(
         "strace, valgrind, libfaketime",
@@ -252,7 +259,8 @@ fn fire(steps: &Steps) -> anyhow::Result<()> {
     build.args(["--package=liminal", "--package=testkit"]);
     steps.run("release build", &mut build)?;
     let mut tests = command(&["cargo", "test", "--release", "--no-fail-fast"]);
-    tests.args(["--package=acceptance", "--package=hub", "--test=it", "--"]);
+    tests.args(["--package=acceptance", "--package=agents", "--package=hub"]);
+    tests.args(["--test=it", "--"]);
     // In sequence, because each test needs the machine to itself. The tests print their measurements.
     tests.args(TESTS).args(["--test-threads=1", "--nocapture"]);
     steps.run("faults and attacks, long form", tests.env(LONG.0, LONG.1))?;

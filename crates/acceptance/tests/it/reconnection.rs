@@ -11,7 +11,7 @@ use proptest::prelude::*;
 use proptest::test_runner::{Config, TestCaseError, TestRunner};
 use serde_json::{Value, json};
 use testkit::{
-    Conversation, HANG_GUARD, Person, Scene, Server, ServerSetup, Socket, count_turns,
+    Conversation, HANG_GUARD, Person, Scene, Server, ServerSetup, Socket, count_turns, times,
 };
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
@@ -507,7 +507,7 @@ fn random_failures_leave_both_windows_and_the_disk_with_one_transcript() -> Resu
         .enable_all()
         .build()?;
     let mut runner = TestRunner::new(Config {
-        cases: 32,
+        cases: times(12, 128) as u32,
         max_shrink_iters: 20,
         failure_persistence: None,
         ..Config::default()

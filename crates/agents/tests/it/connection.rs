@@ -8,7 +8,7 @@ use agents::{AgentError, AgentEvent, Connection, Keepers, Launch, Start, Ticket,
 use anyhow::{Context, Result, bail};
 use conversation::{SessionChange, Update};
 use serde_json::{Value, json};
-use testkit::HANG_GUARD;
+use testkit::{HANG_GUARD, times};
 use tokio::sync::mpsc;
 
 struct Client {
@@ -473,7 +473,8 @@ async fn agent_gets_only_the_environment_it_was_given() -> Result<()> {
 #[tokio::test]
 async fn kill_at_any_moment_of_a_stream_ends_the_turn_once_and_all_processes() -> Result<()> {
     let word = format!("CANARY_{}_kills", std::process::id());
-    for round in 0..500_u64 {
+    // Twice each delay in the short form.
+    for round in 0..times(100, 500) as u64 {
         let mut start = start("")?;
         start.env.push((OsString::from(&word), OsString::new()));
         let mut client = start_client(start).await?;
