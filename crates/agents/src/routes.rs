@@ -64,6 +64,7 @@ pub enum FromAgent {
     },
 }
 
+/// How an agent reopens a session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Attach {
     /// The agent continues the session without replaying it.
@@ -122,6 +123,8 @@ pub(super) enum Expected {
 /// Sends each event to its session until the queue ends, merging consecutive text updates.
 pub(super) async fn dispatch(mut queue: mpsc::Receiver<AgentEvent>, routes: Arc<Mutex<Routes>>) {
     let mut batch = Vec::new();
+    // Merged before the inbox, whose bound counts events: a flood of chunks would fill it and wake the session for
+    // each of them. What waits together is merged, so a single chunk is not delayed.
     let mut text: Option<Text> = None;
     while queue.recv_many(&mut batch, 512).await > 0 {
         lock(&routes).dispatching = true;
