@@ -26,6 +26,9 @@ addedAt: string, };
  */
 export type AgentState = "idle" | "starting" | "connected" | "disconnected" | "reconnecting";
 
+/**
+ * Where a sign-in takes place.
+ */
 export type SignInKind = "agent" | "terminal" | "env-var";
 
 /**
@@ -159,6 +162,9 @@ export type PermissionPolicy = "allow" | "ask";
  */
 export type ErrorCode = "INVALID_MESSAGE" | "PROJECT_PATH_INVALID" | "PROJECT_DUPLICATE" | "PROJECT_NOT_FOUND" | "SESSION_NOT_FOUND" | "AGENT_UNAVAILABLE" | "SIGN_IN_NEEDED" | "AGENT_PROTOCOL_ERROR" | "SESSION_BUSY" | "STORE_UNAVAILABLE" | "INTERNAL_ERROR";
 
+/**
+ * A folder that completes a typed path.
+ */
 export type FolderSuggestion = { name: string, 
 /**
  * Input text when this folder is chosen: in the typed style (`~` stays `~`), ending in `/`.
@@ -169,6 +175,9 @@ path: string,
  */
 added: boolean, };
 
+/**
+ * Whose words a text or medium is.
+ */
 export type Author = "user" | "assistant" | "thinking";
 
 /**
@@ -188,16 +197,34 @@ data: string, } | { "type": "resource", uri: string, mimeType?: string,
  */
 text?: string, } | { "type": "link", uri: string, name: string, description?: string, };
 
+/**
+ * Importance of a notice.
+ */
 export type NoticeSeverity = "info" | "warning" | "error";
 
+/**
+ * Importance of a step of a plan.
+ */
 export type PlanPriority = "high" | "medium" | "low";
 
+/**
+ * Progress of a step of a plan.
+ */
 export type PlanStatus = "pending" | "in-progress" | "completed";
 
+/**
+ * A step of the agent's plan.
+ */
 export type PlanItem = { content: string, priority: PlanPriority, status: PlanStatus, };
 
+/**
+ * A file that a tool call reads or changes.
+ */
 export type Location = { path: string, line?: number, };
 
+/**
+ * How a command in a terminal ended: with a code or by a signal.
+ */
 export type TerminalExit = { code?: number, signal?: string, };
 
 /**
@@ -209,10 +236,19 @@ export type ToolContent = { "type": "text", text: string, } | { "type": "media",
  */
 oldText?: string, newText: string, } | { "type": "terminal", terminalId: string, output: string, exit?: TerminalExit, };
 
+/**
+ * What a tool call does, as ACP classifies it.
+ */
 export type ToolKind = "read" | "edit" | "delete" | "move" | "search" | "execute" | "think" | "fetch" | "switch-mode" | "other";
 
+/**
+ * State of a tool call.
+ */
 export type ToolStatus = "running" | "complete" | "error";
 
+/**
+ * A tool call of the agent, in its latest state.
+ */
 export type ToolCallEntry = { entryId: string, toolCallId: string, 
 /**
  * The agent's title of the call.
@@ -231,6 +267,9 @@ error?: string, content?: Array<ToolContent>, locations?: Array<Location>, rawIn
  */
 answer?: string, };
 
+/**
+ * How a turn ended.
+ */
 export type TurnOutcome = "ended" | "cancelled" | "refused" | "max-tokens" | "max-turn-requests" | "failed" | "interrupted" | "other";
 
 /**
@@ -246,8 +285,14 @@ message?: string, durationMs?: number,
  */
 tokens?: number, timestamp: string, };
 
+/**
+ * What the text of a field must be.
+ */
 export type TextFormat = "email" | "uri" | "date" | "date-time";
 
+/**
+ * An option of a choice.
+ */
 export type FieldOption = { value: string, title: string, description?: string, };
 
 /**
@@ -263,6 +308,9 @@ pattern?: string, default?: string, } | { "type": "number",
  */
 whole?: boolean, minimum?: number, maximum?: number, default?: number, } | { "type": "boolean", default?: boolean, } | { "type": "choice", options: Array<FieldOption>, default?: string, } | { "type": "choices", options: Array<FieldOption>, minItems?: number, maxItems?: number, default?: Array<string>, };
 
+/**
+ * A field of a form.
+ */
 export type FormField = { 
 /**
  * Name of the field in the agent's schema.
@@ -279,6 +327,9 @@ fields: Array<FormField>, } | { "type": "link", url: string,
  */
 finished?: boolean, };
 
+/**
+ * How an elicitation ended.
+ */
 export type QuestionOutcome = "accepted" | "declined" | "cancelled" | "interrupted";
 
 /**
@@ -335,8 +386,14 @@ export type SessionListItem = {
  */
 id: string, projectId: string, title: string, lastActiveAt: string, createdAt: string, cliType: string, archived: boolean, state: SessionState, };
 
+/**
+ * Progress of the running turn.
+ */
 export type TurnPhase = "starting" | "working" | "cancelling";
 
+/**
+ * The turn that is running.
+ */
 export type RunningTurn = { startedAt: string, 
 /**
  * Id of the request that sent the message of this turn.
@@ -352,14 +409,23 @@ quietSince?: string, };
  */
 export type AttachProblem = { code: ErrorCode, message: string, };
 
+/**
+ * Whether the agent has the session open.
+ */
 export type Attachment = "detached" | "attaching" | "attached";
 
+/**
+ * A message that waits for the running turn.
+ */
 export type QueuedMessage = { queueId: string, content: string, images?: Array<string>, 
 /**
  * Id of the request that sent the message, so that it runs at most once.
  */
 requestId?: string, };
 
+/**
+ * An answer that the agent offers in a permission request.
+ */
 export type PermissionOption = { optionId: string, name: string, 
 /**
  * `allow_once`, `allow_always`, `reject_once`, `reject_always`, or a value unknown to the server.
@@ -379,10 +445,19 @@ toolCallId: string, title: string, options: Array<PermissionOption>, askedAt: st
  */
 guarded: boolean, };
 
+/**
+ * A command that the agent offers in the input.
+ */
 export type SlashCommand = { name: string, description: string, hint?: string, };
 
+/**
+ * A mode that the agent offers.
+ */
 export type Mode = { id: string, name: string, description?: string, };
 
+/**
+ * The modes that the agent offers, and the current one.
+ */
 export type Modes = { current: string, available: Array<Mode>, };
 
 /**
@@ -462,6 +537,9 @@ export type Rendered = { finished?: Array<RenderedPart>, tail?: Array<RenderedPa
  */
 diffs?: Array<ColouredDiff>, };
 
+/**
+ * A request of the browser API.
+ */
 export type ClientMessage = { "type": "project:list", } | { "type": "project:add", path: string, } | { "type": "project:remove", projectId: string, } | { "type": "project:restore", projectId: string, } | { "type": "folder:complete", path: string, } | { "type": "project:files", projectId: string, query: string, limit: number, } | { "type": "session:list", projectId: string, 
 /**
  * Whether to list the archived sessions instead of the others.
@@ -509,6 +587,9 @@ images?: Array<string>, } | { "type": "session:cancel", sessionId: string, } | {
  */
 content?: Record<string, string | number | boolean | Array<string>>, } | { "type": "session:policy", sessionId: string, policy: PermissionPolicy, } | { "type": "session:traffic", sessionId: string, on: boolean, } | { "type": "session:traffic-read", sessionId: string, after: number, } | { "type": "session:set-mode", sessionId: string, modeId: string, } | { "type": "session:set-option", sessionId: string, optionId: string, value: string | boolean, });
 
+/**
+ * A response or event of the browser API.
+ */
 export type ServerMessage = { "type": "hello", 
 /**
  * Changes with every start of the server.

@@ -2,6 +2,7 @@
 
 use tokio::sync::watch;
 
+/// Signals a running turn to stop. Clones share the signal.
 #[derive(Clone)]
 pub struct Cancel(watch::Sender<bool>);
 

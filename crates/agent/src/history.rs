@@ -17,6 +17,7 @@ pub struct Record {
     pub entry: Entry,
 }
 
+/// What a line of the history records.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Entry {
@@ -24,6 +25,7 @@ pub enum Entry {
     TurnEnd(TurnEnd),
 }
 
+/// How a turn ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TurnEnd {
@@ -35,6 +37,7 @@ pub enum TurnEnd {
 }
 
 impl Record {
+    /// Records an ACP update, with the current time.
     pub fn update(update: acp::SessionUpdate) -> Self {
         Self {
             at: Timestamp::now(),
@@ -42,6 +45,7 @@ impl Record {
         }
     }
 
+    /// Records the end of a turn, with the current time.
     pub fn turn_end(end: TurnEnd) -> Self {
         Self {
             at: Timestamp::now(),

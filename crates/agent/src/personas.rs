@@ -11,6 +11,7 @@ use std::path::Path;
 
 const FILE_BYTES_MAX: u64 = 1024 * 1024;
 
+/// A system prompt of `AGENTS.md` under its name, with the model it prefers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Persona {
     pub name: String,

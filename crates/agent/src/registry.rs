@@ -66,6 +66,7 @@ impl Drop for Running {
 }
 
 impl Session {
+    /// A copy of the session's metadata.
     pub fn meta(&self) -> Meta {
         locked(&self.meta).clone()
     }
@@ -84,20 +85,24 @@ impl Session {
         })
     }
 
+    /// Whether a turn is running.
     pub fn is_running(&self) -> bool {
         locked(&self.running).is_some()
     }
 
+    /// Cancels the running turn, if there is one.
     pub fn cancel(&self) {
         if let Some(cancel) = &*locked(&self.running) {
             cancel.cancel();
         }
     }
 
+    /// Stops asking for permission for this tool while the session is open.
     pub fn allow_always(&self, tool: &str) {
         locked(&self.allowed).insert(tool.to_owned());
     }
 
+    /// Whether the user has allowed this tool while the session is open.
     pub fn allows(&self, tool: &str) -> bool {
         locked(&self.allowed).contains(tool)
     }
@@ -107,6 +112,7 @@ impl Session {
     }
 }
 
+/// The sessions of the agent: those in the store, and those that are open.
 pub struct Registry {
     store: Arc<dyn Store>,
     policy: ExpiryPolicy,
@@ -125,6 +131,7 @@ pub struct Page {
 }
 
 impl Registry {
+    /// A registry over a store, with random session ids.
     pub fn new(store: Arc<dyn Store>, policy: ExpiryPolicy) -> Self {
         Self::with_ids(store, policy, SessionId::generate)
     }
@@ -144,14 +151,17 @@ impl Registry {
         }
     }
 
+    /// Parses the text of a session id.
     pub fn validate_session_id(text: &str) -> Result<SessionId, SessionIdError> {
         SessionId::parse(text)
     }
 
+    /// The store with the metadata and histories of all sessions.
     pub fn store(&self) -> &Arc<dyn Store> {
         &self.store
     }
 
+    /// Creates a session durably under a new id, and opens it.
     pub fn create_session(&self, config: SessionConfig) -> Result<Arc<Session>, StoreError> {
         let now = Timestamp::now();
         let mut meta = Meta {
@@ -243,6 +253,7 @@ impl Registry {
         Some(session)
     }
 
+    /// Closes all open sessions, cancels their turns and returns them.
     pub fn close_all(&self) -> Vec<Arc<Session>> {
         let all: Vec<_> = locked(&self.open)
             .drain()

@@ -16,9 +16,12 @@ use serde::{Deserialize, Serialize};
 use ulid::Ulid;
 
 const PREFIX: &str = "sess_";
+/// Format of a session id, for error messages.
 pub const EXPECTED_FORMAT: &str = "sess_<ULID> (sess_ prefix + 26-character ULID)";
+/// A valid session id, for error messages.
 pub const EXAMPLE: &str = "sess_01ARZ3NDEKTSV4RRFFQ69G5FAV";
 
+/// Id of a session, which also contains its time of creation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct SessionId(Ulid);
@@ -49,6 +52,7 @@ impl SessionId {
         Ok(Self(*last))
     }
 
+    /// Parses an id; an error says which rule the text breaks.
     pub fn parse(text: &str) -> Result<Self, SessionIdError> {
         if text.is_empty() {
             return Err(SessionIdError::Empty);
@@ -68,10 +72,12 @@ impl SessionId {
         Ok(Self(ulid))
     }
 
+    /// The id without its prefix.
     pub fn as_ulid(&self) -> Ulid {
         self.0
     }
 
+    /// Time of creation as Unix time in milliseconds.
     pub fn created_ms(&self) -> u64 {
         self.0.timestamp_ms()
     }

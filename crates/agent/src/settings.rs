@@ -28,6 +28,7 @@ impl Directories {
     }
 }
 
+/// A setting with an invalid value, and why it is invalid.
 #[derive(Debug, thiserror::Error)]
 #[error("{variable} is `{value}`: {reason}.")]
 pub struct SettingError {
@@ -39,6 +40,7 @@ pub struct SettingError {
 /// Lookup of an environment variable, which tests can replace.
 pub type Environment<'a> = &'a dyn Fn(&str) -> Option<String>;
 
+/// Settings of the agent, from its personas and the environment.
 #[derive(Debug)]
 pub struct Settings {
     pub personas: Vec<Persona>,
@@ -48,6 +50,7 @@ pub struct Settings {
 }
 
 impl Settings {
+    /// Reads the settings from the files in these directories and from the environment.
     pub fn load(directories: &Directories, env: Environment) -> Result<Self, SettingError> {
         // An empty variable counts as unset, because shells and service files clear variables this way.
         let env = &|variable: &str| env(variable).filter(|value| !value.is_empty());

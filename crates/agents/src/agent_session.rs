@@ -76,6 +76,7 @@ impl AgentSession {
         &self.id
     }
 
+    /// Whether the agent accepts images in prompts.
     pub fn takes_images(&self) -> bool {
         let capabilities = &self.connection.initialized().agent_capabilities;
         capabilities.prompt_capabilities.image
@@ -102,11 +103,13 @@ impl AgentSession {
         routes.expected.insert(ticket, expected);
     }
 
+    /// Asks the agent to stop the running turn, without waiting.
     pub fn cancel(&self) {
         self.connection
             .notify("session/cancel", json!({"sessionId": self.id}));
     }
 
+    /// Changes the mode of the session.
     pub async fn set_mode(&self, mode_id: &str) -> Result<(), AgentError> {
         let params = json!({"sessionId": self.id, "modeId": mode_id});
         self.connection

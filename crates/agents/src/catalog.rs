@@ -54,6 +54,7 @@ impl Launch {
     }
 }
 
+/// The agents this server knows, and where on this machine they are.
 #[derive(Debug, Clone)]
 pub struct Catalog {
     entries: Vec<AgentEntry>,
@@ -64,8 +65,11 @@ pub struct Catalog {
 }
 
 impl Catalog {
+    /// Catalog id of Claude Code.
     pub const CLAUDE_CODE: &'static str = "claude-code";
+    /// Catalog id of Codex.
     pub const CODEX: &'static str = "codex";
+    /// Catalog id of the built-in agent.
     pub const LIMINAL: &'static str = "liminal";
 
     /// `search_path` is the value of `PATH`; the command lines are those of the settings, split into words.
@@ -136,6 +140,7 @@ impl Catalog {
         entries
     }
 
+    /// The agent with this catalog id.
     pub fn entry(&self, cli_type: &str) -> Option<AgentEntry> {
         let listed = || {
             let listed = self.store.as_ref()?.find(cli_type)?;

@@ -179,6 +179,7 @@ impl Connection {
         self.inner.id
     }
 
+    /// The agent's response to `initialize`: its capabilities, name and version.
     pub fn initialized(&self) -> &acp::InitializeResponse {
         &self.inner.initialized
     }
@@ -188,6 +189,7 @@ impl Connection {
         &self.inner.sign_in
     }
 
+    /// Counters of the messages that could not be used.
     pub fn oddities(&self) -> &Oddities {
         &self.inner.oddities
     }

@@ -156,6 +156,7 @@ pub struct Answer {
 }
 
 impl Answer {
+    /// Responds with a result.
     pub fn succeed(self, result: Value) {
         // An agent that has exited needs no response.
         let _ = self.responder.respond(result);
@@ -167,6 +168,7 @@ impl Answer {
         async move { cancellation.cancelled().await }
     }
 
+    /// Responds with an error.
     pub fn refuse(self, code: i32, message: &str) {
         let error = agent_client_protocol::Error::new(code, message);
         let _ = self.responder.respond_with_error(error);

@@ -26,9 +26,10 @@ pub(super) const EVENTS_MAX: usize = 4096;
 const SAME_TURN: SignedDuration = SignedDuration::from_secs(5);
 /// Maximum pages of `session/list` that are searched for a session.
 const LIST_PAGES_MAX: usize = 20;
-/// Maximum lines of a start failure that are state_of.
+/// Maximum lines of a start failure that are shown.
 const PROBLEM_LINES_MAX: usize = 12;
 
+/// All agents of this server, each with its state.
 pub struct Agents {
     setup: Arc<AgentSetup>,
     publish: Publish,
@@ -81,6 +82,7 @@ impl Agents {
         }
     }
 
+    /// The agents this server knows.
     pub fn catalog(&self) -> &Catalog {
         &self.setup.catalog
     }
@@ -150,6 +152,7 @@ impl Agents {
         )
     }
 
+    /// Stops the installation of this agent, if one is running.
     pub fn cancel_install(&self, cli_type: &str) {
         self.installs.cancel(cli_type);
     }
@@ -255,6 +258,7 @@ impl AgentKind {
         &self.inner.tap
     }
 
+    /// The display name of the agent.
     pub fn name(&self) -> &str {
         &self.inner.name
     }
@@ -305,6 +309,7 @@ impl AgentKind {
         self.pass(Incoming::Answered(action))
     }
 
+    /// Ends the sign-in in progress, if there is one.
     pub fn stop_sign_in(&self) {
         self.inner.attempts.stop();
     }

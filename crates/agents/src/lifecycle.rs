@@ -19,6 +19,7 @@ use super::connection::{AgentError, AgentEvent, Connection, Start, connect};
 /// Maximum commands queued for the task.
 const COMMANDS_MAX: usize = 64;
 
+/// State of an agent's process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Status {
     Idle,
@@ -97,6 +98,7 @@ enum Wants {
 type Waiter = oneshot::Sender<Result<Connection, AgentError>>;
 
 impl AgentHandle {
+    /// Starts the task that owns the agent's life. The process starts when it is first needed.
     pub fn new(life: Life) -> Self {
         let (commands, waiting) = mpsc::channel(COMMANDS_MAX);
         let kind = Kind {

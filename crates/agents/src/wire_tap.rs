@@ -28,6 +28,7 @@ const READ_BYTES_MAX: usize = 256 * 1024;
 /// Time without a `read` after which watching ends. A watching client reads several times a second.
 const UNREAD_MAX: Duration = Duration::from_secs(60);
 
+/// Records the traffic of the sessions that have recording enabled, in bounded memory.
 #[derive(Default)]
 pub struct WireTap {
     on: AtomicBool,

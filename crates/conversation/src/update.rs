@@ -37,6 +37,7 @@ pub enum Update {
     },
 }
 
+/// A change of a session's properties.
 #[derive(Debug, Clone, PartialEq)]
 pub enum SessionChange {
     Commands(Vec<SlashCommand>),

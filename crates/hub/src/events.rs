@@ -8,6 +8,7 @@ use agents::InstallProgress;
 /// Maximum backlog of a subscriber; one that falls further behind has to fetch the lists again.
 const SUBSCRIBER_BACKLOG_MAX: usize = 1024;
 
+/// A change of which every connection is notified, with the request that caused it.
 #[derive(Debug, Clone)]
 pub struct Event {
     pub what: What,
@@ -15,6 +16,7 @@ pub struct Event {
     pub origin: Origin,
 }
 
+/// What changed.
 #[derive(Debug, Clone)]
 pub enum What {
     ProjectAdded(Project),
@@ -67,6 +69,7 @@ pub struct Origin {
     pub request_id: Option<String>,
 }
 
+/// Publishes the server's events to all connections. Clones share the subscribers.
 #[derive(Clone)]
 pub struct Events {
     sender: broadcast::Sender<Event>,

@@ -17,6 +17,7 @@ const FOUND_MAX: usize = 100;
 const WALKED_MAX: usize = 200_000;
 const QUERY_CHARS_MAX: usize = 200;
 
+/// Files of a project that match a search.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct FoundFiles {
     /// Paths relative to the project, best match first.

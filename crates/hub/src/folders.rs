@@ -17,6 +17,7 @@ const SUGGESTIONS_MAX: usize = 100;
 /// Maximum entries of a folder that are searched.
 const SCAN_MAX: usize = 50_000;
 
+/// Folders that complete a typed path.
 #[derive(Debug, Default)]
 pub struct Completions {
     pub folders: Vec<FolderSuggestion>,

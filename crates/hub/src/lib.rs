@@ -49,6 +49,7 @@ pub fn store_problems(data_dir: &Path) -> Vec<String> {
     problems.into_iter().flatten().collect()
 }
 
+/// Everything the server manages. Clones share it.
 #[derive(Clone)]
 pub struct Hub {
     inner: Arc<Inner>,
@@ -141,14 +142,17 @@ impl Hub {
         Ok(hub)
     }
 
+    /// The projects of the server.
     pub fn projects(&self) -> &Projects {
         &self.inner.projects
     }
 
+    /// The sessions of the server.
     pub fn sessions(&self) -> &Sessions {
         &self.inner.sessions
     }
 
+    /// The agents of the server.
     pub fn agents(&self) -> &Agents {
         &self.inner.agents
     }

@@ -35,6 +35,7 @@ pub(crate) fn problem(data_dir: &Path) -> Option<String> {
     store::problem::<ProjectsFile>(&data_dir.join(store::names::PROJECTS))
 }
 
+/// The list of projects, kept in `projects.json`.
 pub struct Projects {
     document: Document<ProjectsFile>,
     events: Events,

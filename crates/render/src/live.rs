@@ -51,6 +51,7 @@ impl Default for Live {
 }
 
 impl Live {
+    /// A renderer without text.
     pub fn new() -> Self {
         Self {
             blocks: Blocks::new(),
@@ -64,6 +65,7 @@ impl Live {
         self.text.push_str(text);
     }
 
+    /// Returns the HTML that changed since the last call.
     pub fn flush(&mut self) -> Delta {
         self.read_lines(false);
         let finished = self.blocks.sink.take();

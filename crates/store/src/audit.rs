@@ -99,6 +99,7 @@ impl Audit {
         })
     }
 
+    /// Queues an event for the audit file, without waiting for the disk. With a full queue the event is dropped.
     pub fn record(&self, session_id: &str, event: &impl Serialize) {
         let at = now();
         let record = Record {

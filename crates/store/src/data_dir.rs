@@ -42,10 +42,12 @@ impl DataDir {
         Ok(Self { path })
     }
 
+    /// The path of the directory.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
+    /// Path of the access token.
     pub fn token_file(&self) -> PathBuf {
         self.path.join(names::TOKEN)
     }
@@ -60,14 +62,17 @@ impl DataDir {
         self.path.join(names::SCRATCH_FOLDER)
     }
 
+    /// Path of the audit file.
     pub fn audit_file(&self) -> PathBuf {
         self.path.join(names::AUDIT)
     }
 
+    /// Path of the list of projects.
     pub fn projects_file(&self) -> PathBuf {
         self.path.join(names::PROJECTS)
     }
 
+    /// Path of the list of sessions.
     pub fn sessions_file(&self) -> PathBuf {
         self.path.join(names::SESSIONS)
     }
@@ -77,6 +82,7 @@ impl DataDir {
         self.folder(names::SESSIONS_FOLDER)
     }
 
+    /// Folder of uploaded pictures, created if it is missing.
     pub fn uploads_folder(&self) -> Result<PathBuf, OpenError> {
         self.folder(names::UPLOADS_FOLDER)
     }

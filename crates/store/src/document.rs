@@ -29,6 +29,7 @@ pub trait Versioned:
     const VERSION: u64 = Self::MIGRATIONS.len() as u64;
 }
 
+/// A versioned file and the task that writes it.
 pub struct Document<T> {
     current: Arc<RwLock<Arc<T>>>,
     changes: mpsc::Sender<Message<T>>,
@@ -83,6 +84,7 @@ impl<T: Versioned> Document<T> {
         Ok(Self { current, changes })
     }
 
+    /// The content as it is on disk.
     pub fn read(&self) -> Arc<T> {
         self.current
             .read()

@@ -6,9 +6,12 @@
 
 use serde_json::{Value, json};
 
+/// Converts a file to the next version, or says why that is not possible.
 pub type Migration = fn(Value) -> Result<Value, String>;
 
+/// Migrations of `projects.json`.
 pub const PROJECTS: &[Migration] = &[wrap_bare_projects];
+/// Migrations of `sessions.json`.
 pub const SESSIONS: &[Migration] = &[no_older_sessions];
 
 /// Version 0 was a bare list without a version.

@@ -10,15 +10,23 @@ use std::path::Path;
 
 use durable::ownership::{Holder, LOCK_FILE as LOCK};
 
+/// The list of projects.
 pub const PROJECTS: &str = "projects.json";
+/// The list of sessions, an index over the transcripts.
 pub const SESSIONS: &str = "sessions.json";
+/// Folder of the transcripts and live logs.
 pub const SESSIONS_FOLDER: &str = "sessions";
+/// Folder of the uploaded pictures.
 pub const UPLOADS_FOLDER: &str = "uploads";
+/// Folder of transcripts that were deleted or replaced.
 pub const TRASH_FOLDER: &str = "trash";
+/// What agents were allowed and refused.
 pub const AUDIT: &str = "audit.jsonl";
 /// The audit before the last rotation.
 pub const AUDIT_BEFORE: &str = "audit.1.jsonl";
+/// The access token.
 pub const TOKEN: &str = "token";
+/// A page that leads the browser to the address with the token.
 pub const OPEN_PAGE: &str = "open.html";
 /// Contains the projects of gateway sessions that were created without a folder.
 pub const SCRATCH_FOLDER: &str = "scratch";

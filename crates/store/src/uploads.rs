@@ -32,6 +32,7 @@ pub enum NotTaken {
     Write(#[from] io::Error),
 }
 
+/// The uploaded pictures.
 #[derive(Debug, Clone)]
 pub struct Uploads {
     folder: PathBuf,
@@ -45,6 +46,7 @@ pub struct Upload {
 }
 
 impl Uploads {
+    /// Opens the folder of uploads and creates it if it is missing.
     pub fn open(dir: &DataDir) -> Result<Self, OpenError> {
         let folder = dir.uploads_folder()?;
         Ok(Self { folder })
@@ -73,6 +75,7 @@ impl Uploads {
         Some(Upload { mime_type, bytes })
     }
 
+    /// Whether there is a picture with this id. An id that is not one of ours has none.
     pub fn has(&self, id: &str) -> bool {
         mime_type(id).is_some() && self.folder.join(id).is_file()
     }

@@ -110,6 +110,7 @@ pub struct SignInMethod {
     pub variables: Vec<String>,
 }
 
+/// Where a sign-in takes place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, TS)]
 #[serde(rename_all = "kebab-case")]
 pub enum SignInKind {

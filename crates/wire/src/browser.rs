@@ -22,6 +22,7 @@ pub struct ClientFrame {
     pub message: ClientMessage,
 }
 
+/// A request of the browser API.
 #[derive(Debug, Clone, PartialEq, Deserialize, TS)]
 #[serde(tag = "type", rename_all_fields = "camelCase", deny_unknown_fields)]
 pub enum ClientMessage {
@@ -200,6 +201,7 @@ pub enum ClientMessage {
     },
 }
 
+/// A response or event of the browser API.
 #[derive(Debug, Clone, PartialEq, Serialize, TS)]
 #[serde(tag = "type", rename_all_fields = "camelCase")]
 pub enum ServerMessage {
@@ -544,6 +546,7 @@ pub enum ServerMessage {
     },
 }
 
+/// A folder that completes a typed path.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, TS)]
 #[serde(rename_all = "camelCase")]
 pub struct FolderSuggestion {

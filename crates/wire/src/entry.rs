@@ -67,6 +67,7 @@ pub enum ChatEntry {
 }
 
 impl ChatEntry {
+    /// Id of the entry: `e` followed by its number in the transcript.
     pub fn entry_id(&self) -> &str {
         match self {
             Self::User { entry_id, .. }
@@ -81,6 +82,7 @@ impl ChatEntry {
         }
     }
 
+    /// Gives the entry another id.
     pub fn set_entry_id(&mut self, id: String) {
         match self {
             Self::User { entry_id, .. }
@@ -116,6 +118,7 @@ pub struct TurnEntry {
     pub timestamp: String,
 }
 
+/// How a turn ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, TS)]
 #[serde(rename_all = "kebab-case")]
 pub enum TurnOutcome {
@@ -140,6 +143,7 @@ impl TurnOutcome {
     }
 }
 
+/// Whose words a text or medium is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, TS)]
 #[serde(rename_all = "kebab-case")]
 pub enum Author {
@@ -148,6 +152,7 @@ pub enum Author {
     Thinking,
 }
 
+/// A tool call of the agent, in its latest state.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
 #[serde(rename_all = "camelCase")]
 pub struct ToolCallEntry {
@@ -181,6 +186,7 @@ pub struct ToolCallEntry {
     pub answer: Option<String>,
 }
 
+/// What a tool call does, as ACP classifies it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, TS)]
 #[serde(rename_all = "kebab-case")]
 pub enum ToolKind {
@@ -196,6 +202,7 @@ pub enum ToolKind {
     Other,
 }
 
+/// State of a tool call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, TS)]
 #[serde(rename_all = "lowercase")]
 pub enum ToolStatus {
@@ -235,6 +242,7 @@ pub enum ToolContent {
     },
 }
 
+/// How a command in a terminal ended: with a code or by a signal.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, TS)]
 #[serde(rename_all = "camelCase")]
 pub struct TerminalExit {
@@ -246,6 +254,7 @@ pub struct TerminalExit {
     pub signal: Option<String>,
 }
 
+/// A file that a tool call reads or changes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, TS)]
 #[serde(rename_all = "camelCase")]
 pub struct Location {
@@ -255,6 +264,7 @@ pub struct Location {
     pub line: Option<u32>,
 }
 
+/// A step of the agent's plan.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, TS)]
 #[serde(rename_all = "camelCase")]
 pub struct PlanItem {
@@ -263,6 +273,7 @@ pub struct PlanItem {
     pub status: PlanStatus,
 }
 
+/// Importance of a step of a plan.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, TS)]
 #[serde(rename_all = "lowercase")]
 pub enum PlanPriority {
@@ -271,6 +282,7 @@ pub enum PlanPriority {
     Low,
 }
 
+/// Progress of a step of a plan.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, TS)]
 #[serde(rename_all = "kebab-case")]
 pub enum PlanStatus {
@@ -318,6 +330,7 @@ pub enum MediaBlock {
     },
 }
 
+/// Importance of a notice.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, TS)]
 #[serde(rename_all = "lowercase")]
 pub enum NoticeSeverity {

@@ -6,10 +6,12 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
+/// A JSON value as text. Clones share it.
 #[derive(Debug, Clone)]
 pub struct JsonText(Arc<RawValue>);
 
 impl JsonText {
+    /// The text.
     pub fn get(&self) -> &str {
         self.0.get()
     }

@@ -54,6 +54,7 @@ pub enum Ask {
     },
 }
 
+/// A field of a form.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
 #[serde(rename_all = "camelCase")]
 pub struct FormField {
@@ -139,6 +140,7 @@ pub enum FieldInput {
     },
 }
 
+/// An option of a choice.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, TS)]
 #[serde(rename_all = "camelCase")]
 pub struct FieldOption {
@@ -149,6 +151,7 @@ pub struct FieldOption {
     pub description: Option<String>,
 }
 
+/// What the text of a field must be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, TS)]
 #[serde(rename_all = "kebab-case")]
 pub enum TextFormat {
@@ -158,6 +161,7 @@ pub enum TextFormat {
     DateTime,
 }
 
+/// How an elicitation ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, TS)]
 #[serde(rename_all = "lowercase")]
 pub enum QuestionOutcome {

@@ -71,6 +71,7 @@ pub struct SessionInfo {
     pub takes_images: bool,
 }
 
+/// The turn that is running.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, TS)]
 #[serde(rename_all = "camelCase")]
 pub struct RunningTurn {
@@ -86,6 +87,7 @@ pub struct RunningTurn {
     pub quiet_since: Option<String>,
 }
 
+/// Progress of the running turn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, TS)]
 #[serde(rename_all = "lowercase")]
 pub enum TurnPhase {
@@ -95,6 +97,7 @@ pub enum TurnPhase {
     Cancelling,
 }
 
+/// Whether the agent has the session open.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, TS)]
 #[serde(rename_all = "lowercase")]
 pub enum Attachment {
@@ -110,6 +113,7 @@ pub struct AttachProblem {
     pub message: String,
 }
 
+/// A message that waits for the running turn.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, TS)]
 #[serde(rename_all = "camelCase")]
 pub struct QueuedMessage {
@@ -138,6 +142,7 @@ pub struct PermissionQuestion {
     pub guarded: bool,
 }
 
+/// An answer that the agent offers in a permission request.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, TS)]
 #[serde(rename_all = "camelCase")]
 pub struct PermissionOption {
@@ -147,6 +152,7 @@ pub struct PermissionOption {
     pub kind: String,
 }
 
+/// A command that the agent offers in the input.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, TS)]
 #[serde(rename_all = "camelCase")]
 pub struct SlashCommand {
@@ -157,6 +163,7 @@ pub struct SlashCommand {
     pub hint: Option<String>,
 }
 
+/// The modes that the agent offers, and the current one.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, TS)]
 #[serde(rename_all = "camelCase")]
 pub struct Modes {
@@ -164,6 +171,7 @@ pub struct Modes {
     pub available: Vec<Mode>,
 }
 
+/// A mode that the agent offers.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, TS)]
 #[serde(rename_all = "camelCase")]
 pub struct Mode {

@@ -7,6 +7,7 @@ use super::{Hold, Meta, State, Store, StoreError, Writer};
 use crate::history::{History, Record};
 use crate::session_id::SessionId;
 
+/// A store in memory, for tests.
 #[derive(Clone, Default)]
 pub struct MemoryStore {
     inner: Arc<Mutex<Inner>>,

@@ -45,6 +45,7 @@ pub struct Meta {
 
 pub(crate) const META_VERSION: u32 = 1;
 
+/// Whether a session can still be used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum State {
@@ -68,6 +69,7 @@ pub enum Mode {
     Plan,
 }
 
+/// Why a session could not be read or written.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
     #[error("no such session")]
@@ -95,6 +97,7 @@ pub trait Writer: Send + Sync {
     fn sync(&mut self) -> Result<(), StoreError>;
 }
 
+/// Where sessions and their histories are kept.
 pub trait Store: Send + Sync {
     /// Adds a session atomically. Fails with `Collision` if the id is taken.
     fn create(&self, meta: &Meta) -> Result<(), StoreError>;

@@ -20,6 +20,7 @@ impl Auditor {
         Self(Arc::new(take))
     }
 
+    /// Passes an event of this agent session to the audit.
     pub fn record(&self, session_id: &str, mut event: AuditWhat) {
         event.shorten();
         (self.0)(session_id, &event);

@@ -37,6 +37,7 @@ pub enum InstallProgress {
     Ended(InstallOutcome),
 }
 
+/// How an installation ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum InstallOutcome {
     Installed,

@@ -22,6 +22,7 @@ const STORE_BITS: u32 = 40;
 pub struct StoreId(u64);
 
 impl StoreId {
+    /// The id of this data directory, the same for each server that uses it.
     pub fn of(data_dir: &Path) -> Self {
         let real = data_dir.canonicalize();
         let path = real.as_deref().unwrap_or(data_dir);

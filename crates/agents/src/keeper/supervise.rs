@@ -131,6 +131,7 @@ impl Kept {
         self.ender.end();
     }
 
+    /// A handle that ends the keeper's processes, for another task.
     pub fn ender(&self) -> Ender {
         self.ender.clone()
     }

@@ -1,5 +1,6 @@
 //! Default titles of sessions, used until the user chooses one.
 
+/// Title of a session until its first message.
 pub const UNTITLED: &str = "New Session";
 const TITLE_CHARS_MAX: usize = 50;
 /// Minimum title length when cutting at a word boundary; a shorter result is cut inside the word instead.

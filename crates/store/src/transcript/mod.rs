@@ -63,6 +63,7 @@ pub struct Note {
 }
 
 impl Note {
+    /// Applies a later note: its present fields replace earlier ones.
     pub fn update(&mut self, later: Self) {
         self.title = later.title.or(self.title.take());
         self.archived = later.archived.or(self.archived);
@@ -107,6 +108,7 @@ pub struct Found {
     pub interrupted: bool,
 }
 
+/// An open transcript with its live log.
 #[derive(Debug)]
 pub struct Transcript {
     path: PathBuf,

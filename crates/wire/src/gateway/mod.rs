@@ -74,14 +74,20 @@ impl Problem {
     pub const PARSE: i32 = -32700;
     /// JSON, but not a request.
     pub const INVALID_REQUEST: i32 = -32600;
+    /// There is no method with this name.
     pub const UNKNOWN_METHOD: i32 = -32601;
+    /// The parameters do not fit the method.
     pub const INVALID_PARAMS: i32 = -32602;
+    /// The server failed.
     pub const INTERNAL: i32 = -32603;
+    /// The session, project, message or run does not exist.
     pub const NOT_FOUND: i32 = 404;
     /// Not possible in the current state.
     pub const CONFLICT: i32 = 409;
+    /// A rate limit or another limit is reached.
     pub const TOO_MANY: i32 = 429;
 
+    /// An error without further data.
     pub fn new(code: i32, message: impl Into<String>) -> Self {
         let message = message.into();
         Self {

@@ -124,10 +124,12 @@ impl JsonSchema for Limit {
     }
 }
 
+/// Parameters of a method that needs none.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct NoParams {}
 
+/// Parameters of `sessions.create`.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct CreateParams {
@@ -142,12 +144,14 @@ pub struct CreateParams {
     pub project_id: Option<String>,
 }
 
+/// Parameters of a method about one session.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct KeyParams {
     pub session_key: SessionKey,
 }
 
+/// Parameters of `sessions.list`.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ListParams {
@@ -159,6 +163,7 @@ pub struct ListParams {
     pub project_id: Option<String>,
 }
 
+/// Parameters of `chat.send`.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct SendParams {
@@ -168,6 +173,7 @@ pub struct SendParams {
     pub idempotency_key: Option<IdempotencyKey>,
 }
 
+/// Parameters of `chat.history`.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct HistoryParams {
@@ -179,6 +185,7 @@ pub struct HistoryParams {
     pub before: Option<u64>,
 }
 
+/// Parameters of `chat.message`.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct MessageParams {
@@ -187,12 +194,14 @@ pub struct MessageParams {
     pub number: u64,
 }
 
+/// Parameters of `chat.abort`.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct AbortParams {
     pub run_id: RunId,
 }
 
+/// Parameters of `chat.subscribe`.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct SubscribeParams {
@@ -202,6 +211,7 @@ pub struct SubscribeParams {
     pub after: Option<Position>,
 }
 
+/// Parameters of a new label for a session.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct RenameParams {
@@ -209,6 +219,7 @@ pub struct RenameParams {
     pub label: String,
 }
 
+/// Parameters that read or change the queue of a session.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct QueueParams {
@@ -221,6 +232,7 @@ pub struct QueueParams {
     pub resume: bool,
 }
 
+/// The answer to a permission request.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct AnswerParams {
@@ -229,6 +241,7 @@ pub struct AnswerParams {
     pub option_id: String,
 }
 
+/// The answer to an elicitation.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct AnswerQuestionParams {
@@ -240,12 +253,14 @@ pub struct AnswerQuestionParams {
     pub content: Option<Map<String, Value>>,
 }
 
+/// The folder of a new project.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct PathParams {
     pub path: String,
 }
 
+/// Parameters of a method about one project.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ProjectParams {

@@ -6,26 +6,31 @@ use serde_json::Value;
 
 use crate::{AgentMemory, AgentReadiness};
 
+/// Success without further data.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct Done {
     pub ok: bool,
 }
 
 impl Done {
+    /// The only value.
     pub const YES: Self = Self { ok: true };
 }
 
+/// Result of `health.check`.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct Health {
     pub status: &'static str,
     pub version: &'static str,
 }
 
+/// Result of `agents.list`.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct AgentList {
     pub agents: Vec<Agent>,
 }
 
+/// A persona of the built-in agent, or another agent of the catalog.
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Agent {
@@ -47,12 +52,14 @@ pub struct Agent {
     pub install: Option<String>,
 }
 
+/// Memory use of the running agents.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct MemoryList {
     /// Memory use of the running agents.
     pub agents: Vec<AgentMemory>,
 }
 
+/// Result of `sessions.create`.
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct NewSession {
@@ -60,11 +67,13 @@ pub struct NewSession {
     pub session: Session,
 }
 
+/// Result of `sessions.list`.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct SessionList {
     pub sessions: Vec<Session>,
 }
 
+/// A session as programs see it.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Session {
@@ -84,6 +93,7 @@ pub struct Session {
     pub archived: bool,
 }
 
+/// A session with its latest messages.
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct SessionWithMessages {
@@ -94,6 +104,7 @@ pub struct SessionWithMessages {
     pub cursor: Option<u64>,
 }
 
+/// A page of messages, oldest first.
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Messages {
@@ -103,6 +114,7 @@ pub struct Messages {
     pub cursor: Option<u64>,
 }
 
+/// Who wrote a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Role {
@@ -111,6 +123,7 @@ pub enum Role {
     ToolResult,
 }
 
+/// An entry of the transcript as programs see it.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Message {
@@ -129,17 +142,20 @@ pub struct Message {
     pub cut: bool,
 }
 
+/// A whole message.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct MessageBody {
     pub message: Message,
 }
 
+/// The run that a message started, or will start when its turn comes.
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Run {
     pub run_id: String,
 }
 
+/// Where the events of a subscription begin.
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Subscribed {
@@ -151,6 +167,7 @@ pub struct Subscribed {
     pub resumed: bool,
 }
 
+/// The messages that wait for the running turn.
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Queue {
@@ -159,6 +176,7 @@ pub struct Queue {
     pub held: bool,
 }
 
+/// A message in the queue.
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct QueuedRun {
@@ -168,11 +186,13 @@ pub struct QueuedRun {
     pub message: String,
 }
 
+/// The open permission requests.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct PermissionList {
     pub permissions: Vec<Permission>,
 }
 
+/// An open permission request of an agent.
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Permission {
@@ -183,11 +203,13 @@ pub struct Permission {
     pub options: Vec<Value>,
 }
 
+/// The open elicitations.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct QuestionList {
     pub questions: Vec<Question>,
 }
 
+/// An open elicitation of an agent.
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Question {
@@ -198,11 +220,13 @@ pub struct Question {
     pub ask: Value,
 }
 
+/// The projects, in the order in which they were added.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct ProjectList {
     pub projects: Vec<Value>,
 }
 
+/// The project that was added.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct ProjectAdded {
     pub project: Value,
