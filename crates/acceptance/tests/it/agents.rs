@@ -44,7 +44,7 @@ fn params_of(setup: &ServerSetup, method: &str) -> Result<Value> {
 
 #[tokio::test]
 async fn initialize_and_session_new_send_what_the_client_supports() -> Result<()> {
-    let setup = setup("log-params")?;
+    let setup = ServerSetup::scripted("log-params")?;
     let server = setup.start().await?;
     let folder = setup.folder("app")?;
     let mut person = Person::at(&server, &folder).await?;

@@ -120,7 +120,7 @@ async fn new_session_and_its_title_are_announced_to_every_window() -> Result<()>
 
 #[tokio::test]
 async fn completed_turn_updates_the_last_activity_and_one_title_is_sent() -> Result<()> {
-    let setup = setup("")?;
+    let setup = ServerSetup::scripted("")?;
     let server = setup.start().await?;
     let mut other = server.connect().await?;
     let mut person = Person::at(&server, &setup.folder("app")?).await?;

@@ -59,7 +59,7 @@ async fn sessions_and_chat_history_survive_a_restart() -> Result<()> {
 
 #[tokio::test]
 async fn sessions_list_has_the_newest_session_first() -> Result<()> {
-    let setup = setup()?;
+    let setup = ServerSetup::scripted("")?;
     let server = setup.start().await?;
     let mut program = Program::at(&server).await?;
     let first = program.create(&setup).await?;
@@ -81,7 +81,7 @@ async fn sessions_list_has_the_newest_session_first() -> Result<()> {
 
 #[tokio::test]
 async fn personas_are_listed_first_and_sessions_are_created_with_them() -> Result<()> {
-    let setup = setup()?;
+    let setup = ServerSetup::scripted("")?;
     std::fs::create_dir_all(setup.data_dir().join("workspace"))?;
     let personas = "## reviewer\nFinds faults in a change.\n\n## tester\nWrites tests.\n";
     std::fs::write(setup.data_dir().join("workspace/AGENTS.md"), personas)?;
