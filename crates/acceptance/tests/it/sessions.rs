@@ -568,3 +568,35 @@ async fn ten_sessions_created_and_prompted_at_once_all_succeed() -> Result<()> {
     assert_eq!(setup.count_asked("initialize"), 1);
     Ok(())
 }
+
+#[tokio::test]
+async fn unreadable_transcript_is_reported_and_opens_once_it_is_readable() -> Result<()> {
+    let mut scene = Scene::new().await?;
+    scene.user.turn(&mut scene.session, "say kept").await?;
+    let id = scene.session.session_id.clone();
+    let folder = scene.setup.data_dir().join("sessions");
+    scene.server.signal("TERM").await?;
+    let transcript = std::fs::read_dir(&folder)?
+        .next()
+        .context("no transcript")??
+        .path();
+    let aside = folder.join("aside");
+    std::fs::rename(&transcript, &aside)?;
+    std::fs::create_dir(&transcript)?;
+    let server = scene.setup.start().await?;
+    let mut user = Person::at(&server, &scene.setup.folder("app")?).await?;
+    let open = json!({"type": "session:open", "sessionId": id});
+    for _ in 0..2 {
+        let refused = user.socket.ask(open.clone()).await?;
+        let message = refused["message"].as_str().context("no text")?;
+        assert!(message.starts_with("Could not load session"), "{message}");
+    }
+    std::fs::remove_dir(&transcript)?;
+    std::fs::rename(&aside, &transcript)?;
+    let session = user.open(&id).await?;
+    assert_eq!(
+        session.said(),
+        ["user: say kept", "assistant: kept", "turn ended"]
+    );
+    Ok(())
+}

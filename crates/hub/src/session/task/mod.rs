@@ -116,18 +116,39 @@ pub(crate) fn spawn(setup: Setup, fresh: Option<Fresh>) -> mpsc::Sender<Command>
 async fn run(setup: Setup, fresh: Option<Fresh>, mut commands: mpsc::Receiver<Command>) {
     let task = match fresh {
         Some(fresh) => SessionTask::fresh(setup, fresh, commands),
-        None => match read(setup.path.clone(), setup.meta.header()).await {
-            Ok(read) => SessionTask::load(setup, read, commands).await,
-            Err(reason) => {
-                tracing::error!(reason, "could not open a transcript");
-                while let Some(command) = commands.recv().await {
-                    command.refuse(|| HubError::SessionUnreadable(reason.clone()));
-                }
+        None => {
+            let Some((read, waiting)) = read_or_refuse(&setup, &mut commands).await else {
                 return;
+            };
+            let mut task = SessionTask::load(setup, read, commands).await;
+            if let Some(command) = waiting {
+                task.mailbox.defer(Message::Command(command));
             }
-        },
+            task
+        }
     };
     task.run().await;
+}
+
+/// Reads the transcript. While that fails, each command is refused after another attempt, so that the user can retry
+/// once the cause is removed. Returns the command that led to the successful attempt, too.
+async fn read_or_refuse(
+    setup: &Setup,
+    commands: &mut mpsc::Receiver<Command>,
+) -> Option<(Read, Option<Command>)> {
+    let mut waiting: Option<Command> = None;
+    loop {
+        match read(setup.path.clone(), setup.meta.header()).await {
+            Ok(read) => return Some((read, waiting)),
+            Err(reason) => {
+                tracing::error!(reason, "could not open a transcript");
+                if let Some(command) = waiting.take() {
+                    command.refuse(|| HubError::SessionUnreadable(reason));
+                }
+                waiting = Some(commands.recv().await?);
+            }
+        }
+    }
 }
 
 type Read = (Transcript, Found, Vec<ChatEntry>);
