@@ -162,6 +162,21 @@ test('a failed reconnect shows its reason', async ({ page, liminal }) => {
   await expect(claude(page).getByRole('button', { name: 'Reconnect Claude Code' })).toBeVisible();
 });
 
+test('a silent turn shows for how long, and Restart agent ends it', async ({ page, liminal }) => {
+  liminal.env.ACP_PROMPT_TIMEOUT_MS = '1000';
+  await liminal.stop();
+  await liminal.start();
+  await withProject(page, liminal);
+  await newSession(page, 'app');
+  await begin(page, 'say before\nhang');
+  const frame = sessionPage(page);
+  await expect(frame.getByText(/quiet for [1-9]\d* s/)).toBeVisible();
+  await frame.getByRole('button', { name: 'Restart agent' }).click();
+  await expect(frame.getByText(/^Interrupted/)).toBeVisible();
+  await expect(claude(page)).toHaveAttribute('data-status', 'connected');
+  await send(page, 'say after', 'after');
+});
+
 test('TC-5.3a: no agent process outlives the server, idle or working', async ({ page, liminal }) => {
   await withProject(page, liminal);
   await newSession(page, 'app');

@@ -1,4 +1,13 @@
-import { appendFileSync, copyFileSync, readdirSync, utimesSync, writeFileSync } from 'node:fs';
+import {
+  appendFileSync,
+  copyFileSync,
+  mkdirSync,
+  readdirSync,
+  renameSync,
+  rmdirSync,
+  utimesSync,
+  writeFileSync,
+} from 'node:fs';
 import { expect, test } from '../support/liminal.js';
 import {
   addProject,
@@ -281,6 +290,26 @@ test('TC-2.4c: sessions created outside are not listed', async ({ page, liminal 
   await expect(page.locator('#connection')).toContainText('Server connected');
   await page.reload();
   await expect(sessionTitles(page)).toHaveText(['say ours']);
+});
+
+test('a session that cannot be loaded says why, and Retry loads it', async ({ page, liminal }) => {
+  await withSessions(page, liminal, 'kept');
+  await liminal.stop();
+  const folder = `${liminal.home}/.liminal-builder/sessions`;
+  const [transcript] = readdirSync(folder);
+  renameSync(`${folder}/${transcript}`, `${folder}/aside`);
+  mkdirSync(`${folder}/${transcript}`);
+  await liminal.start();
+  await page.reload();
+  const problem = page.getByText(/^Could not load session/);
+  await expect(problem).toBeVisible();
+  await page.getByRole('button', { name: 'Retry', exact: true }).click();
+  await expect(problem).toBeVisible();
+  rmdirSync(`${folder}/${transcript}`);
+  renameSync(`${folder}/aside`, `${folder}/${transcript}`);
+  await page.getByRole('button', { name: 'Retry', exact: true }).click();
+  await expect(problem).toBeHidden();
+  await expect(sessionPage(page).locator('.row-assistant')).toContainText('kept');
 });
 
 test('TC-2.5a: after a restart the sessions are listed, except the archived one', async ({ page, liminal }) => {
