@@ -22,6 +22,9 @@ use super::pending_requests::Ticket;
 use super::sign_in::{Attempts, Incoming};
 use conversation::Update;
 
+/// Maximum length of an agent's session id. Real ones have up to 40 characters.
+const SESSION_ID_BYTES_MAX: usize = 512;
+
 /// An event of a session's agent, with its connection. The session ignores events of connections it no longer uses.
 pub struct Routed {
     pub connection: u64,
@@ -269,20 +272,29 @@ async fn answered(routes: &Mutex<Routes>, expected: Expected, result: Result<Val
             session,
             reply,
         } => {
-            let opened = result.and_then(|value| match value["sessionId"].as_str() {
-                Some(id) if !id.is_empty() => Ok((session.with_id(id), value)),
-                _ => Err(AgentError::Refused {
-                    name: session.connection().name().to_owned(),
-                    code: 0,
-                    message: "its answer names no session".to_owned(),
-                    data: None,
-                }),
+            let mut routes = lock(routes);
+            let opened = result.and_then(|value| {
+                let id = value["sessionId"].as_str().unwrap_or_default();
+                let problem = id_problem(id).or_else(|| {
+                    let is_taken = routes.sessions.contains_key(id);
+                    is_taken.then_some("another session has it")
+                });
+                match problem {
+                    None => Ok((session.with_id(id), value)),
+                    Some(problem) => Err(AgentError::Refused {
+                        name: session.connection().name().to_owned(),
+                        code: 0,
+                        message: format!("its session id cannot be used: {problem}"),
+                        data: None,
+                    }),
+                }
             });
             if let Ok((session, _)) = &opened {
                 let connection = session.connection().id();
                 let route = Route { inbox, connection };
-                lock(routes).sessions.insert(session.id().to_owned(), route);
+                routes.sessions.insert(session.id().to_owned(), route);
             }
+            drop(routes);
             let _ = reply.send(opened);
         }
         Expected::Attach {
@@ -349,6 +361,21 @@ fn note_lock(routes: &mut Routes, expected: &Expected, result: &Result<Value, Ag
         // An opened session does not prove that the agent would answer a prompt.
         Ok(_) if asked == Locked::Answer || routes.locked == Some(asked) => routes.locked = None,
         _ => {}
+    }
+}
+
+/// Why the id of a new agent session cannot be used. It becomes part of ids on the wire and in files.
+fn id_problem(id: &str) -> Option<&'static str> {
+    if id.is_empty() {
+        Some("it is missing")
+    } else if id.len() > SESSION_ID_BYTES_MAX {
+        Some("it is too long")
+    } else if id.chars().any(char::is_control) {
+        Some("it contains control characters")
+    } else if id.contains(['/', '\\']) || [".", ".."].contains(&id) {
+        Some("it looks like a path")
+    } else {
+        None
     }
 }
 

@@ -570,6 +570,43 @@ async fn ten_sessions_created_and_prompted_at_once_all_succeed() -> Result<()> {
 }
 
 #[tokio::test]
+async fn unusable_session_ids_of_an_agent_are_refused_and_leave_nothing() -> Result<()> {
+    for (id, problem) in [
+        ("missing", "it is missing"),
+        ("long", "it is too long"),
+        ("control", "it contains control characters"),
+        ("path", "it looks like a path"),
+    ] {
+        let setup = ServerSetup::scripted(&format!("session-id:{id}"))?;
+        let server = setup.start().await?;
+        let mut user = Person::at(&server, &setup.folder("app")?).await?;
+        let refused = user.ask_to_create("claude-code").await?;
+        assert_eq!(refused["code"], "AGENT_PROTOCOL_ERROR", "{id}");
+        let message = refused["message"].as_str().context("no text")?;
+        assert!(message.contains(problem), "{message}");
+        assert!(user.list(false).await?.is_empty());
+        let files = std::fs::read_dir(setup.data_dir().join("sessions"))?;
+        assert_eq!(files.count(), 0, "{id}");
+    }
+    Ok(())
+}
+
+#[tokio::test]
+async fn session_id_of_an_open_session_is_refused_for_a_new_one() -> Result<()> {
+    let mut scene = Scene::with_script("session-id:same").await?;
+    let refused = scene.user.ask_to_create("claude-code").await?;
+    assert_eq!(refused["code"], "AGENT_PROTOCOL_ERROR");
+    let message = refused["message"].as_str().context("no text")?;
+    assert!(message.contains("another session has it"), "{message}");
+    scene.user.turn(&mut scene.session, "say mine").await?;
+    assert_eq!(
+        scene.session.said(),
+        ["user: say mine", "assistant: mine", "turn ended"]
+    );
+    Ok(())
+}
+
+#[tokio::test]
 async fn unreadable_transcript_is_reported_and_opens_once_it_is_readable() -> Result<()> {
     let mut scene = Scene::new().await?;
     scene.user.turn(&mut scene.session, "say kept").await?;

@@ -21,6 +21,7 @@
 //! | `slow-load:MS` | waits before it replays and answers |
 //! | `exit-in-load:FILE` | if the file is missing at a `session/load`: waits for it, then exits without a replay |
 //! | `more-ways` | offers three more methods: a command in the older format, a web page, an environment variable |
+//! | `session-id:ID` | answers `session/new` with this id; `missing`, `long`, `control` and `path` stand for such ids |
 //! | `log-params` | logs the parameters of requests |
 //! | `untrusted:METHOD` | refuses that method with an internal error that has its reason in `data` |
 //!
@@ -290,7 +291,17 @@ impl Agent {
                 let now = std::time::SystemTime::now()
                     .duration_since(std::time::UNIX_EPOCH)
                     .unwrap();
-                let session = format!("s{:x}-{number}", now.as_nanos());
+                let session = match self.starts_with("session-id:") {
+                    Some("missing") => String::new(),
+                    Some("long") => "x".repeat(2 * 1024 * 1024),
+                    Some("control") => "a\u{1b}[2Jb\n".to_owned(),
+                    Some("path") => "../../token".to_owned(),
+                    Some(same) => same.to_owned(),
+                    None => format!("s{:x}-{number}", now.as_nanos()),
+                };
+                if self.starts_with("session-id:").is_some() {
+                    return answer(&id, json!({"sessionId": session}));
+                }
                 if let Some(memory) = &self.memory {
                     append_to(memory.join(&session));
                     let folder = params["cwd"].as_str().unwrap_or_default();
