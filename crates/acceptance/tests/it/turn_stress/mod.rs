@@ -69,7 +69,7 @@ async fn run(seed: u64) -> Result<Faults> {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn turns_stay_apart_under_kills_retries_and_late_output() -> Result<()> {
     let mut all = Faults::default();
-    for seed in 1..=times(1, 500) as u64 {
+    for seed in 1..=times(3, 500) as u64 {
         let begun = Instant::now();
         let faults = tokio::time::timeout(HANG_GUARD, run(seed)).await??;
         eprintln!("seed {seed}: {:.1?}, {faults}", begun.elapsed());
