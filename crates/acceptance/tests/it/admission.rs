@@ -509,3 +509,15 @@ async fn login_from_a_foreign_origin_is_rejected_before_its_body_is_read() -> Re
     assert_eq!(http(address, &head, "").await?.status, 403);
     Ok(())
 }
+
+#[tokio::test]
+async fn liminal_host_sets_the_only_address_that_is_listened_on() -> Result<()> {
+    let setup = ServerSetup::new()?.env("LIMINAL_HOST", "127.0.0.2");
+    let server = setup.start().await?;
+    assert_eq!(server.address.ip().to_string(), "127.0.0.2");
+    assert_eq!(server.get("/health", &[]).await?.status, 200);
+    let elsewhere = ("127.0.0.1", server.address.port());
+    let refused = tokio::net::TcpStream::connect(elsewhere).await;
+    assert!(refused.is_err(), "listens on 127.0.0.1, too");
+    Ok(())
+}

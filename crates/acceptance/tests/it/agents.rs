@@ -348,3 +348,34 @@ async fn until_asleep(server: &testkit::Server) -> Result<()> {
         tokio::time::sleep(std::time::Duration::from_millis(50)).await;
     }
 }
+
+#[tokio::test]
+async fn twelve_sessions_over_two_agents_stream_at_once_and_stay_apart() -> Result<()> {
+    let setup = ServerSetup::scripted("")?.env("CODEX_ACP_CMD", testkit::scripted_agent()?);
+    let server = setup.start().await?;
+    let mut user = Person::at(&server, &setup.folder("app")?).await?;
+    let mut sessions = vec![];
+    for number in 0..12 {
+        let agent = ["claude-code", "codex"][number % 2];
+        let created = user.ask_to_create(agent).await?;
+        let id = created["sessionId"].as_str().context("no id")?;
+        sessions.push(user.open(id).await?);
+    }
+    for (number, session) in sessions.iter().enumerate() {
+        let chunks: Vec<_> = (0..20).map(|n| format!("say {number}.{n},")).collect();
+        user.send(session, &chunks.join("\n")).await?;
+    }
+    // Each window reads its own session only, so the events of all sessions are there in whatever order.
+    for (number, session) in sessions.iter().enumerate() {
+        let mut window = Person::at(&server, &setup.folder("app")?).await?;
+        let mut seen = window.open(&session.session_id).await?;
+        window.until_turns(&mut seen, 1).await?;
+        let text: String = (0..20).map(|n| format!("{number}.{n},")).collect();
+        assert_eq!(
+            seen.said()[1..],
+            [format!("assistant: {text}"), "turn ended".to_owned()]
+        );
+    }
+    assert_eq!(setup.count_asked("initialize"), 2);
+    Ok(())
+}
