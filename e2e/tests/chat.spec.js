@@ -120,6 +120,34 @@ test('TC-3.3c: a failed tool call shows its error', async ({ page, liminal }) =>
   await send('tool t1 execute Run tests\ntool-fail t1 no such file');
   await expect(parts(frame).calls).toContainText('failed');
   await expect(frame.getByText('no such file', { exact: true })).toBeVisible();
+  const red = await frame.locator('html').evaluate((html) => {
+    const probe = html.querySelector('body')?.appendChild(document.createElement('i'));
+    if (!probe) return '';
+    probe.style.color = 'var(--red)';
+    const { color } = getComputedStyle(probe);
+    probe.remove();
+    return color;
+  });
+  await expect(parts(frame).calls.locator('.tool-state')).toHaveCSS('color', red);
+});
+
+test('a tool call shows its whole title, and its output at the left edge', async ({ page, liminal }) => {
+  const { frame, send } = await openSession(page, liminal);
+  const command = `echo ${'very '.repeat(60)}long`;
+  const call = { sessionUpdate: 'tool_call', toolCallId: 't1', title: 'Run the tests', kind: 'execute' };
+  const terminal = [{ type: 'terminal', terminalId: 't1' }];
+  await send(
+    [
+      `update ${JSON.stringify({ ...call, status: 'failed', rawInput: { command }, content: terminal })}`,
+      'say done',
+    ].join('\n'),
+  );
+  const place = frame.locator('.tool-place');
+  await expect(place.locator('.tool-detail')).toContainText('echo very');
+  const isCut = await place.locator('.tool-name').evaluate((name) => name.scrollWidth > name.clientWidth);
+  expect(isCut).toBe(false);
+  const left = async (/** @type {string} */ selector) => (await place.locator(selector).first().boundingBox())?.x;
+  expect(await left('.body')).toBe(await left('summary'));
 });
 
 test('three finished tool calls collapse into one line that opens', async ({ page, liminal }) => {

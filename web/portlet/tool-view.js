@@ -61,8 +61,10 @@ function line(call, item, context, asks) {
   if (asks) state.append(icon('question'));
   else if (call.status === 'running') state.append(h('span', { class: 'spinner', 'aria-hidden': 'true' }));
   else state.append(icon(call.status === 'complete' && code === undefined ? 'done' : 'failed'));
-  state.classList.toggle('error', code !== undefined);
-  if (code !== undefined) state.append(h('span', {}, `exit code ${code}`));
+  if (code !== undefined) {
+    state.classList.add('error');
+    state.append(h('span', {}, `exit code ${code}`));
+  }
   state.append(
     call.status === 'complete' ? screenReaderText(STATES.complete) : h('span', {}, asks ? ASKS : STATES[call.status]),
   );
