@@ -134,7 +134,7 @@ test('TC-3.3c: a failed tool call shows its error', async ({ page, liminal }) =>
 test('a tool call shows its whole title, and its output at the left edge', async ({ page, liminal }) => {
   const { frame, send } = await openSession(page, liminal);
   const command = `echo ${'very '.repeat(60)}long`;
-  const call = { sessionUpdate: 'tool_call', toolCallId: 't1', title: 'Run the tests', kind: 'execute' };
+  const call = { sessionUpdate: 'tool_call', toolCallId: 't1', title: 'Run the tests of all crates', kind: 'execute' };
   const terminal = [{ type: 'terminal', terminalId: 't1' }];
   await send(
     [
