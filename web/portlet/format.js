@@ -1,4 +1,4 @@
-/** Compact formats for numbers, durations and paths. */
+/** Compact formats for numbers, durations and paths, and the plain form of tool output. */
 
 /** @param {number} milliseconds */
 export function duration(milliseconds) {
@@ -45,4 +45,19 @@ export function size(bytes) {
 /** The path relative to the project, unchanged if it is outside. @param {string} path @param {string} project */
 export function within(path, project) {
   return project && path.startsWith(`${project}/`) ? path.slice(project.length + 1) : path;
+}
+
+/**
+ * The text inside a code fence that encloses the whole text, otherwise the text unchanged. Agents fence the output of
+ * tools for clients that render it as markdown; here it is shown as plain text. @param {string} text
+ */
+export function unfenced(text) {
+  const fence = /^(`{3,})[^`\n]*\n/.exec(text);
+  if (!fence) return text;
+  const inside = text.trimEnd();
+  const end = `\n${fence[1]}`;
+  if (!inside.endsWith(end) || inside.length < fence[0].length + fence[1].length) return text;
+  const content = inside.slice(fence[0].length, Math.max(fence[0].length, inside.length - end.length));
+  // A second block after the first: the fences belong to the text.
+  return content.split('\n').some((line) => line.startsWith(fence[1])) ? text : content;
 }

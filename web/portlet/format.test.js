@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { clock, counted, duration, short, size, within } from './format.js';
+import { clock, counted, duration, short, size, unfenced, within } from './format.js';
 
 test('longer durations are shown with coarser units', () => {
   assert.deepEqual([0, 340, 999, 1000, 59_999, 61_000, 3_720_000].map(duration), [
@@ -27,4 +27,14 @@ test('counts and sizes are abbreviated', () => {
 test('only a path inside the project is made relative', () => {
   assert.equal(within('/code/app/src/a.rs', '/code/app'), 'src/a.rs');
   assert.equal(within('/code/application/a.rs', '/code/app'), '/code/application/a.rs');
+});
+
+test('a code fence around the whole tool output is not shown, any other fence is', () => {
+  assert.equal(unfenced('```\nls: no such file\n```'), 'ls: no such file');
+  assert.equal(unfenced('```console\none\n\ntwo\n```\n'), 'one\n\ntwo');
+  assert.equal(unfenced('````\na\n```rust\n```\n````'), 'a\n```rust\n```');
+  assert.equal(unfenced('```\n```'), '');
+  for (const text of ['plain', '```\nopen', 'before\n```\nx\n```', '```\na\n```\nand\n```\nb\n```', '``````']) {
+    assert.equal(unfenced(text), text);
+  }
 });

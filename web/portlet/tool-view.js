@@ -3,7 +3,7 @@
 import { h } from '../shared/dom.js';
 import { icon } from '../shared/icons.js';
 import { diffView, lineCounts } from './diff-view.js';
-import { duration, within } from './format.js';
+import { duration, unfenced, within } from './format.js';
 import { exact, titled } from './markup.js';
 import { mediaView } from './media-view.js';
 import { questionView } from './question-view.js';
@@ -131,7 +131,8 @@ function detailsView(context) {
   const make = (part, key) => {
     if (part.type === 'text') {
       const text = cappedText(context, key);
-      return { kind: 'text', element: text.element, update: /** @param {any} now */ (now) => text.update(now.text) };
+      const update = /** @param {any} now */ (now) => text.update(unfenced(now.text));
+      return { kind: 'text', element: text.element, update };
     }
     if (part.type === 'diff') return { kind: 'diff', ...diffView(context) };
     if (part.type === 'terminal') return { kind: `terminal-${part.terminalId}`, ...terminalView(context, key) };
