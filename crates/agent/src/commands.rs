@@ -2,10 +2,13 @@
 //!
 //! The commands also work with a model.
 
+use std::path::PathBuf;
+
 use agent_client_protocol_schema::v1 as acp;
 use serde_json::{Value, json};
 
 use crate::history::Entry;
+use crate::store::Mode;
 use crate::tools;
 use crate::turn::{Stop, Turn};
 use crate::turn_output::Outcome;
@@ -164,8 +167,7 @@ pub(crate) async fn run(turn: &mut Turn, command: Command) -> Result<(), Stop> {
         }
         Command::Plan(change) => change_plan(turn, change).await,
         Command::InvalidUsage(usage) => {
-            let reply =
-                format!("This command needs arguments, for example:\n\n```\n{usage}\n```\n");
+            let reply = format!("Usage:\n\n```\n{usage}\n```\n");
             turn.output.stream_text(&reply).await
         }
     }
@@ -174,7 +176,10 @@ pub(crate) async fn run(turn: &mut Turn, command: Command) -> Result<(), Stop> {
 fn summary(name: &str, outcome: &Outcome) -> String {
     if !outcome.ok {
         let last = outcome.text.lines().last().unwrap_or_default();
-        return format!("That did not work: {last}");
+        return match last.strip_prefix("Exit code ") {
+            Some(code) => format!("Failed: exit code {code}"),
+            None => format!("Failed: {last}"),
+        };
     }
     let lines = outcome.text.lines().count();
     match name {
@@ -182,7 +187,7 @@ fn summary(name: &str, outcome: &Outcome) -> String {
         "search" if outcome.text == "Nothing found." => outcome.text.clone(),
         "search" => format!("Found {}.", counted(lines, "line")),
         "list_files" => format!("Listed {}.", counted(lines, "entry")),
-        "run_command" => "The command succeeded.".to_owned(),
+        "run_command" => "Exit code 0.".to_owned(),
         _ => outcome.text.clone(),
     }
 }
@@ -238,8 +243,9 @@ async fn change_plan(turn: &mut Turn, change: PlanChange) -> Result<(), Stop> {
                 .filter(|entry| entry.status != acp::PlanEntryStatus::Completed)
                 .count()
             {
-                0 => "Updated: all steps are done.".to_owned(),
-                open => format!("Updated: {} to go.", counted(open, "step")),
+                0 => "Plan complete.".to_owned(),
+                1 => "1 step left.".to_owned(),
+                open => format!("{open} steps left."),
             }
         }
     };
@@ -259,7 +265,7 @@ pub(crate) async fn answer_without_model(turn: &mut Turn, text: &str) -> Result<
             _ => String::new(),
         };
         let reply = format!(
-            "{unknown}I have no language model, so I only understand commands: {}.\n\n`/help` explains how to configure one.",
+            "{unknown}No model is configured, so I only understand commands: {}.\n\n`/help` explains how to configure one.",
             names()
         );
         return turn.output.stream_text(&reply).await;
@@ -268,7 +274,7 @@ pub(crate) async fn answer_without_model(turn: &mut Turn, text: &str) -> Result<
     turn.output.stream_text(hello).await?;
     let outcome = tools::run(turn, "list_files", json!({ "depth": 1 })).await?;
     let reply = format!(
-        "{}\n\nI have no language model yet, so I cannot answer questions. These commands work already:\n\n{}\n\n{MODEL_HELP}\n",
+        "{}\n\nNo model is configured, so I cannot answer questions. These commands work without one:\n\n{}\n\n{MODEL_HELP}\n",
         describe_project(turn, &outcome),
         command_list()
     );
@@ -278,18 +284,42 @@ pub(crate) async fn answer_without_model(turn: &mut Turn, text: &str) -> Result<
 fn describe_project(turn: &Turn, listed: &Outcome) -> String {
     let name = turn.roots.cwd().file_name();
     let name = name.map_or("/".into(), |name| name.to_string_lossy().into_owned());
-    let (folders, files): (Vec<_>, Vec<_>) =
-        listed.text.lines().partition(|line| line.ends_with('/'));
     if !listed.ok || listed.text == "This folder is empty." {
         return format!("**{name}** is still empty.");
     }
-    let parts = [(folders.len(), "folder"), (files.len(), "file")];
+    let (count, is_whole) = count_top_level(&listed.text);
+    if !is_whole {
+        return format!("This is **{name}**, with many files.");
+    }
+    let parts = [(count.folders, "folder"), (count.files, "file")];
     let parts = parts.into_iter().filter(|(count, _)| *count > 0);
     let parts: Vec<_> = parts.map(|(count, noun)| counted(count, noun)).collect();
     format!(
         "This is **{name}**, with {} at the top level.",
         parts.join(" and ")
     )
+}
+
+/// Entries at the top level of a folder.
+#[derive(Debug, Default, PartialEq)]
+struct TopLevel {
+    folders: usize,
+    files: usize,
+}
+
+/// Counts the entries at the top level of a listing, and returns whether the listing contains all of them.
+fn count_top_level(listing: &str) -> (TopLevel, bool) {
+    let mut count = TopLevel::default();
+    let mut is_whole = true;
+    for line in listing.lines() {
+        match line.find('/') {
+            _ if line.starts_with("… and ") => is_whole = false,
+            None => count.files += 1,
+            Some(slash) if slash + 1 == line.len() => count.folders += 1,
+            Some(_) => {}
+        }
+    }
+    (count, is_whole)
 }
 
 fn names() -> String {
@@ -326,24 +356,73 @@ fn help(turn: &Turn) -> String {
         Some(model) => {
             format!("I use the model **{model}**. Describe what you want, or use a command:")
         }
-        None => "I have no language model, but these commands work:".to_owned(),
+        None => "No model is configured. These commands work without one:".to_owned(),
     };
     let how = match settings.models.is_empty() {
         true => format!("\n\n{MODEL_HELP}"),
         false => String::new(),
     };
     format!(
-        "I am the agent that comes with Liminal Builder. {model}\n\n{}\n\nI ask before I write a file or run a command. The modes *Auto* and *Plan* change that, and a session set to *Allows everything* approves for you. I only work inside this project.{how}\n",
+        "I am the agent that comes with Liminal Builder. {model}\n\n{}\n\nI request permission before I write a file or run a command. You decide, unless this session approves requests automatically or its mode is *Auto* (no requests) or *Plan* (all are rejected). I only work inside this project.{how}\n",
         command_list()
     )
 }
 
-const TOUR_FILE: &str = "liminal-tour.md";
 const TOUR_NOTE: &str = "\
 # A note from the tour
 
-The Liminal agent wrote this file after you allowed it. Delete it whenever you like.
+The Liminal agent wrote this file for the tour, and removes it when the tour ends.
 ";
+
+/// The file that the tour writes. It is removed when the tour ends, also if the turn is stopped before its end.
+struct TourFile {
+    name: String,
+    path: PathBuf,
+}
+
+impl TourFile {
+    /// Chooses a name that no file of the project has.
+    fn new(turn: &Turn) -> Self {
+        let mut number = 1;
+        loop {
+            let name = match number {
+                1 => "liminal-tour.md".to_owned(),
+                number => format!("liminal-tour-{number}.md"),
+            };
+            let path = turn.roots.cwd().join(&name);
+            if path.symlink_metadata().is_err() {
+                return Self { name, path };
+            }
+            number += 1;
+        }
+    }
+
+    /// Returns whether no file is left. A file that was changed since the tour wrote it is kept.
+    fn remove(&self) -> bool {
+        if std::fs::read(&self.path).is_ok_and(|content| content == TOUR_NOTE.as_bytes()) {
+            let _ = std::fs::remove_file(&self.path);
+        }
+        self.path.symlink_metadata().is_err()
+    }
+}
+
+impl Drop for TourFile {
+    fn drop(&mut self) {
+        self.remove();
+    }
+}
+
+/// How this session decides about writing files and running commands, as far as the agent knows.
+fn approval_in(mode: Mode) -> &'static str {
+    match mode {
+        Mode::Ask => {
+            "The agent requests permission for the last two. You decide, unless this session approves requests \
+             automatically."
+        }
+        Mode::Auto => "This session is in *Auto* mode: the agent does not request permission.",
+        Mode::Plan => "This session is in *Plan* mode: the last two are rejected.",
+    }
+}
 
 async fn tour(turn: &mut Turn) -> Result<(), Stop> {
     use acp::PlanEntryStatus::{Completed, InProgress, Pending};
@@ -359,39 +438,44 @@ async fn tour(turn: &mut Turn) -> Result<(), Stop> {
             .map(|(place, name)| entry(*name, status(place)))
             .collect::<Vec<_>>()
     };
-    let output = &mut turn.output;
-    output
-        .stream_text("The tour has three steps, and two of them need your approval. First, the files of the project:\n")
-        .await?;
-    output.show_plan(steps(0)).await?;
-    let listed = tools::run(turn, "list_files", json!({ "depth": 2 })).await?;
+    let file = TourFile::new(turn);
+    let intro = format!(
+        "The tour has three steps: it lists files, writes a note and runs a command. {} First, the files of the \
+         project:\n",
+        approval_in(turn.meta.mode)
+    );
+    turn.output.stream_text(&intro).await?;
+    turn.output.show_plan(steps(0)).await?;
+    let listed = tools::run(turn, "list_files", json!({ "depth": 1 })).await?;
     let reply = format!(
-        "{}\n\nNext, a file change. You see the diff before it is written:\n",
+        "{}\n\nNext, a file change with its diff. The tour removes the file at its end:\n",
         describe_project(turn, &listed)
     );
     turn.output.show_plan(steps(1)).await?;
     turn.output.stream_text(&reply).await?;
-    let note = json!({ "path": TOUR_FILE, "old_text": "", "new_text": TOUR_NOTE });
+    let note = json!({ "path": file.name, "old_text": "", "new_text": TOUR_NOTE });
     let written = tools::run(turn, "edit_file", note).await?;
     turn.output.show_plan(steps(2)).await?;
-    turn.output
-        .stream_text("Last, a command, which you can reject as well:\n")
-        .await?;
+    turn.output.stream_text("Last, a command:\n").await?;
     let command = match turn.roots.cwd().join(".git").exists() {
         true => "git status --short",
         false => "ls",
     };
     let ran = tools::run(turn, "run_command", json!({ "command": command })).await?;
     turn.output.show_plan(steps(3)).await?;
-    let note = match written.ok {
-        true => format!("The note is in `{TOUR_FILE}`; delete it whenever you like."),
-        false => "The note was not written, so your project is unchanged.".to_owned(),
+    let note = match (written.ok, file.remove()) {
+        (true, true) => "The note was written and removed again.".to_owned(),
+        (true, false) => format!(
+            "The note is still in `{}`: it could not be removed, or was changed. Delete it when you no longer need it.",
+            file.name
+        ),
+        (false, _) => "The note was not written.".to_owned(),
     };
     let ran = match ran.ok {
         true => "The command ran.",
         false => "The command was rejected or failed.",
     };
-    let reply = format!("{note} {ran} That was the tour; `/help` lists all commands.\n");
+    let reply = format!("{note} {ran} `/help` lists all commands.\n");
     turn.output.stream_text(&reply).await
 }
 
@@ -487,6 +571,14 @@ mod tests {
         assert_eq!(parse("/plan\n- a\n- b"), Some(Command::Plan(steps)));
         let done = PlanChange::Mark(2, acp::PlanEntryStatus::Completed);
         assert_eq!(parse("/plan done 2"), Some(Command::Plan(done)));
+    }
+
+    #[test]
+    fn top_level_count_excludes_deeper_entries_and_the_remainder_line() {
+        let count = |folders, files| TopLevel { folders, files };
+        let listing = ".github/\n.github/ci.yml\nREADME.md\nsrc/\nsrc/deep/\nsrc/main.rs";
+        assert_eq!(count_top_level(listing), (count(2, 1), true));
+        assert_eq!(count_top_level("a\n… and 3 more"), (count(0, 1), false));
     }
 
     #[test]

@@ -67,7 +67,7 @@ async fn send_without_a_server_starts_one_that_ends_with_the_command() -> Result
         .run(&["send", "--agent", "assistant", "/help"])
         .await?;
     assert!(sent.status.success(), "{}", errors(&sent));
-    for expected in ["model", "I ask", "Allows everything"] {
+    for expected in ["model", "I request permission", "automatically"] {
         assert!(out(&sent).contains(expected), "{}", out(&sent));
     }
     let key = key(&setup).await?;

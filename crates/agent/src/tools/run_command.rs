@@ -244,16 +244,12 @@ fn outcome_of_exit(output: String, code: Option<i64>, signal: Option<&str>) -> O
     let output = output.trim_end();
     let gap = if output.is_empty() { "" } else { "\n" };
     match (code, signal) {
-        (Some(0), _) if output.is_empty() => Outcome::done("The command succeeded without output."),
+        (Some(0), _) if output.is_empty() => Outcome::done("(no output)"),
         (Some(0), _) => Outcome::done(output),
-        (Some(code), _) => Outcome::failed(format!(
-            "{output}{gap}The command failed with exit code {code}."
-        )),
+        (Some(code), _) => Outcome::failed(format!("{output}{gap}Exit code {code}.")),
         (None, signal) => {
             let signal = signal.unwrap_or("a signal");
-            Outcome::failed(format!(
-                "{output}{gap}The command was ended by signal {signal}."
-            ))
+            Outcome::failed(format!("{output}{gap}Ended by signal {signal}."))
         }
     }
 }
@@ -273,12 +269,14 @@ mod tests {
     #[test]
     fn outcome_names_exit_code_or_signal() {
         assert!(outcome_of_exit("hi\n".to_owned(), Some(0), None).ok);
+        let silent = outcome_of_exit(String::new(), Some(0), None);
+        assert_eq!((silent.ok, silent.text.as_str()), (true, "(no output)"));
         let failed = outcome_of_exit("no\n".to_owned(), Some(2), None);
         assert!(!failed.ok);
-        assert_eq!(failed.text, "no\nThe command failed with exit code 2.");
+        assert_eq!(failed.text, "no\nExit code 2.");
         assert_eq!(
             outcome_of_exit(String::new(), None, Some("9")).text,
-            "The command was ended by signal 9."
+            "Ended by signal 9."
         );
     }
 

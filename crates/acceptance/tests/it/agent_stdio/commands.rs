@@ -26,7 +26,7 @@ async fn hello_is_answered_with_identity_project_and_next_steps() {
     for expected in [
         "I am the agent that comes with Liminal Builder",
         "This is **project**, with one file at the top level.",
-        "I have no language model yet",
+        "No model is configured",
         "/tour",
         "LIMINAL_AGENT_MODEL=anthropic/",
         "openai-compatible/",
@@ -43,8 +43,10 @@ async fn hello_is_answered_with_identity_project_and_next_steps() {
 }
 
 #[tokio::test]
-async fn tour_shows_text_tool_call_plan_diff_and_permission_request() {
+async fn tour_shows_each_kind_of_update_and_removes_its_note() {
     let place = Place::new();
+    std::fs::create_dir_all(place.project.join("src/deep")).unwrap();
+    place.write("src/main.rs", "");
     let mut agent = place.start_initialized().await;
     let session = agent.new_session(&place.project).await;
     let reply = agent.prompt(&session, "/tour").await;
@@ -74,11 +76,22 @@ async fn tour_shows_text_tool_call_plan_diff_and_permission_request() {
         "the permission request contains the diff"
     );
     assert_eq!(asked[1]["kind"], "execute");
+    let text = reply.text();
     assert!(
-        place
-            .read("liminal-tour.md")
-            .contains("Delete it whenever you like")
+        text.contains("This is **project**, with one folder and one file at the top level."),
+        "{text}"
     );
+    assert!(text.contains("written and removed again"), "{text}");
+    assert_eq!(names_in(&place), ["README.md", "src"]);
+}
+
+fn names_in(place: &Place) -> Vec<String> {
+    let mut names: Vec<_> = std::fs::read_dir(&place.project)
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .collect();
+    names.sort();
+    names
 }
 
 #[tokio::test]
@@ -89,8 +102,78 @@ async fn rejected_tour_changes_no_file() {
     agent.answer_with(permitting("reject_once"));
     let reply = agent.prompt(&session, "/tour").await;
     assert_eq!(reply.result["stopReason"], "end_turn");
-    assert!(reply.text().contains("your project is unchanged"));
-    assert_eq!(std::fs::read_dir(&place.project).unwrap().count(), 1);
+    assert!(reply.text().contains("The note was not written."));
+    assert_eq!(names_in(&place), ["README.md"]);
+}
+
+#[tokio::test]
+async fn tour_claims_user_approval_only_in_the_mode_that_requests_it() {
+    let place = Place::new();
+    let mut agent = place.start_initialized().await;
+    for (mode, expected, asked) in [
+        ("ask", "You decide, unless this session approves", 2),
+        ("auto", "the agent does not request permission", 0),
+        ("plan", "the last two are rejected", 0),
+    ] {
+        let session = agent.new_session(&place.project).await;
+        let set = json!({"sessionId": session, "modeId": mode});
+        agent.call("session/set_mode", set).await;
+        agent.asked.clear();
+        let text = agent.prompt(&session, "/tour").await.text();
+        assert!(text.contains(expected), "{mode}: {text}");
+        assert_eq!(agent.asked.len(), asked, "{mode}");
+        assert_eq!(names_in(&place), ["README.md"]);
+    }
+}
+
+#[tokio::test]
+async fn tour_keeps_a_file_of_the_user_with_the_name_of_its_note() {
+    let place = Place::new();
+    place.write("liminal-tour.md", "mine\n");
+    let mut agent = place.start_initialized().await;
+    let session = agent.new_session(&place.project).await;
+    let reply = agent.prompt(&session, "/tour").await;
+    assert!(reply.text().contains("written and removed again"));
+    assert_eq!(names_in(&place), ["README.md", "liminal-tour.md"]);
+    assert_eq!(place.read("liminal-tour.md"), "mine\n");
+}
+
+#[tokio::test]
+async fn cancelled_tour_removes_its_note() {
+    let place = Place::new();
+    let mut agent = place.start_initialized().await;
+    let session = agent.new_session(&place.project).await;
+    // The command's permission request is not answered.
+    agent.answer_with(Box::new(|_, params| {
+        Ok(match params["toolCall"]["kind"].as_str() {
+            Some("execute") => Value::Null,
+            _ => json!({"outcome": {"outcome": "selected", "optionId": "allow_once"}}),
+        })
+    }));
+    let id = agent
+        .send("session/prompt", prompt(&session, "/tour"))
+        .await;
+    while agent.message().await["params"]["toolCall"]["kind"] != "execute" {}
+    assert_eq!(names_in(&place), ["README.md", "liminal-tour.md"]);
+    agent
+        .notify("session/cancel", json!({"sessionId": session}))
+        .await;
+    assert_eq!(agent.answer(id).await.result["stopReason"], "cancelled");
+    assert_eq!(names_in(&place), ["README.md"]);
+}
+
+#[tokio::test]
+async fn session_is_titled_by_its_first_prompt_that_is_no_command() {
+    let place = Place::new();
+    let mut agent = place.start_initialized().await;
+    let session = agent.new_session(&place.project).await;
+    let command = agent.prompt(&session, "/files").await;
+    assert!(command.of_kind("session_info_update").is_empty());
+    let question = agent.prompt(&session, "Where is the needle?").await;
+    assert_eq!(
+        question.of_kind("session_info_update")[0]["title"],
+        "Where is the needle?"
+    );
 }
 
 #[tokio::test]
@@ -125,8 +208,13 @@ async fn each_command_works_inside_the_project_only() {
     );
     let (status, text, said) = output("/run exit 7").await;
     assert_eq!(status, "failed");
-    assert_eq!(text, "The command failed with exit code 7.");
-    assert!(said.contains("did not work"));
+    assert_eq!(text, "Exit code 7.");
+    assert_eq!(said, "Failed: exit code 7.");
+    let (_, text, said) = output("/run true").await;
+    assert_eq!(
+        (text.as_str(), said.as_str()),
+        ("(no output)", "Exit code 0.")
+    );
     output("/edit a.txt two => zwei").await;
     output("/edit new/file.txt\nline one\nline two").await;
     assert_eq!(place.read("a.txt"), "one\nzwei\nthree\n");
@@ -155,7 +243,7 @@ async fn each_command_works_inside_the_project_only() {
     assert!(output("/plan").await.2.contains("no plan yet"));
     assert!(output("/plan a; b").await.2.contains("Here is the plan"));
     assert!(output("/plan done 9").await.2.contains("no step 9"));
-    assert!(output("/plan done 2").await.2.contains("one step to go"));
+    assert!(output("/plan done 2").await.2.contains("1 step left"));
 }
 
 #[tokio::test]
