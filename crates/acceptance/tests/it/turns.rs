@@ -601,6 +601,33 @@ async fn agent_environment_has_its_api_keys_but_no_server_token() -> Result<()> 
 }
 
 #[tokio::test]
+async fn upload_slower_than_the_connection_deadline_is_saved() -> Result<()> {
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    // Longer than any connection lives without a request that extends it.
+    const SLOW: std::time::Duration = std::time::Duration::from_secs(22);
+    let setup = ServerSetup::new()?;
+    let server = setup.start().await?;
+    let mut stream = tokio::net::TcpStream::connect(server.address).await?;
+    let head = format!(
+        "POST /uploads HTTP/1.1\r\nHost: {}\r\nAuthorization: Bearer {}\r\nContent-Length: 1000\r\n\r\nGIF89a",
+        server.address, server.token
+    );
+    stream.write_all(head.as_bytes()).await?;
+    let mut rest = 1000 - "GIF89a".len();
+    let begun = std::time::Instant::now();
+    while begun.elapsed() < SLOW {
+        tokio::time::sleep(SLOW / 100).await;
+        stream.write_all(b"x").await?;
+        rest -= 1;
+    }
+    stream.write_all(&vec![b'x'; rest]).await?;
+    let mut answer = [0; 12];
+    stream.read_exact(&mut answer).await?;
+    assert_eq!(String::from_utf8_lossy(&answer), "HTTP/1.1 200");
+    Ok(())
+}
+
+#[tokio::test]
 async fn uploaded_image_is_sent_with_a_message() -> Result<()> {
     let mut scene = Scene::new().await?;
     let bearer = format!("Authorization: Bearer {}", scene.server.token);

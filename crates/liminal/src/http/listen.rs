@@ -17,7 +17,8 @@ use hyper::service::Service;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, watch};
+use tokio::time::Instant;
 use tokio::time::error::Elapsed;
 
 use super::receive_limit::{LimitedStream, ReceiveLimit};
@@ -28,8 +29,8 @@ use crate::stop::StopSignal;
 const CONNECTIONS_MAX: usize = 256;
 /// Time limit for a request's headers, and for the idle time between two requests.
 const HEADERS_DEADLINE: Duration = Duration::from_secs(10);
-/// Maximum lifetime of an HTTP connection. A browser reopens it without a visible effect, and a client that stops
-/// reading or writing cannot hold a connection forever.
+/// Maximum lifetime of an HTTP connection, unless an authenticated request extends it. A browser reopens it without a
+/// visible effect, and a client that stops reading or writing cannot hold a connection forever.
 const CONNECTION_DEADLINE: Duration = Duration::from_secs(20);
 /// Time limit for running requests after a stop.
 const STOP_DEADLINE: Duration = Duration::from_millis(500);
@@ -74,10 +75,12 @@ impl Listening {
             };
             let (place, open) = (limit.enter(peer), open.clone());
             let receive_limit = ReceiveLimit::default();
+            let deadline = ConnectionDeadline::after(CONNECTION_DEADLINE);
             let service = LimitedRouter {
                 router: TowerToHyperService::new(router.clone()),
                 receive_limit: receive_limit.clone(),
                 place: place.handle(),
+                deadline: deadline.clone(),
             };
             let stream = TokioIo::new(LimitedStream::new(stream, receive_limit));
             let connection = builder.serve_connection(stream, service);
@@ -90,7 +93,7 @@ impl Listening {
                     () = stop.received() => finish(connection).await,
                     // Closed at once: what it has sent so far is not worth waiting for.
                     () = place.evicted() => return,
-                    () = tokio::time::sleep(CONNECTION_DEADLINE) => finish(connection).await,
+                    () = deadline.reached() => finish(connection).await,
                 };
                 match ended {
                     Ok(Ok(())) => {}
@@ -107,11 +110,47 @@ impl Listening {
     }
 }
 
-/// The router; adds the connection's receive limit and place to every request.
+/// When a connection is closed; clones share it.
+#[derive(Clone)]
+pub(super) struct ConnectionDeadline {
+    at: watch::Sender<Instant>,
+}
+
+impl ConnectionDeadline {
+    fn after(time: Duration) -> Self {
+        let (at, _) = watch::channel(Instant::now() + time);
+        Self { at }
+    }
+
+    /// Keeps the connection open for at least this time from now on. Only for authenticated requests: others could hold
+    /// all connections.
+    pub(super) fn extend(&self, time: Duration) {
+        let later = Instant::now() + time;
+        self.at.send_if_modified(|at| {
+            let extended = later > *at;
+            *at = later.max(*at);
+            extended
+        });
+    }
+
+    async fn reached(&self) {
+        let mut changes = self.at.subscribe();
+        loop {
+            let at = *changes.borrow_and_update();
+            tokio::select! {
+                () = tokio::time::sleep_until(at) => return,
+                _ = changes.changed() => {}
+            }
+        }
+    }
+}
+
+/// The router; adds the connection's receive limit, place and deadline to every request.
 struct LimitedRouter {
     router: TowerToHyperService<Router>,
     receive_limit: ReceiveLimit,
     place: PlaceOf,
+    deadline: ConnectionDeadline,
 }
 
 impl Service<Request<Incoming>> for LimitedRouter {
@@ -122,6 +161,7 @@ impl Service<Request<Incoming>> for LimitedRouter {
     fn call(&self, mut request: Request<Incoming>) -> Self::Future {
         request.extensions_mut().insert(self.receive_limit.clone());
         request.extensions_mut().insert(self.place.clone());
+        request.extensions_mut().insert(self.deadline.clone());
         self.router.call(request)
     }
 }
@@ -138,4 +178,32 @@ async fn accept(listener: &TcpListener) -> io::Result<(TcpStream, SocketAddr)> {
     let (stream, peer) = listener.accept().await?;
     stream.set_nodelay(true)?;
     Ok((stream, peer))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn extended_deadline_is_reached_at_the_later_time() {
+        let seconds = Duration::from_secs;
+        let deadline = ConnectionDeadline::after(seconds(20));
+        let begun = Instant::now();
+        let extending = async {
+            tokio::time::sleep(seconds(10)).await;
+            deadline.extend(seconds(60));
+            // Does not shorten it.
+            deadline.extend(seconds(1));
+        };
+        tokio::join!(deadline.reached(), extending);
+        assert_eq!(begun.elapsed().as_secs(), 70);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn deadline_of_an_unextended_connection_is_its_own() {
+        let begun = Instant::now();
+        let deadline = ConnectionDeadline::after(CONNECTION_DEADLINE);
+        deadline.reached().await;
+        assert_eq!(begun.elapsed().as_secs(), CONNECTION_DEADLINE.as_secs());
+    }
 }

@@ -29,6 +29,7 @@ use crate::connection_limit::PlaceOf;
 use crate::{assets, browser, gateway};
 
 pub(crate) use headers::{Hashes, content_security_policy, portlet_security_policy};
+use listen::ConnectionDeadline;
 pub(crate) use listen::{Listening, listen};
 pub(crate) use receive_limit::ReceiveLimit;
 
@@ -37,8 +38,10 @@ const LOGIN_BODY_MAX: usize = 4096;
 /// Time limit for the body of a login.
 const LOGIN_DEADLINE: Duration = Duration::from_secs(5);
 
-/// Time limit for uploading an image.
+/// Time limit for receiving an image.
 const UPLOAD_DEADLINE: Duration = Duration::from_secs(60);
+/// Time limit for saving it and sending the response.
+const UPLOAD_ANSWER_DEADLINE: Duration = Duration::from_secs(10);
 
 /// State shared by all handlers.
 #[derive(Clone)]
@@ -198,6 +201,7 @@ async fn programs(
 async fn upload(
     State(app): State<App>,
     Extension(place): Extension<PlaceOf>,
+    Extension(connection): Extension<ConnectionDeadline>,
     request: Request,
 ) -> Result<Response, Response> {
     let headers = request.headers();
@@ -208,6 +212,7 @@ async fn upload(
     };
     admitted.map_err(IntoResponse::into_response)?;
     place.authenticated();
+    connection.extend(UPLOAD_DEADLINE + UPLOAD_ANSWER_DEADLINE);
     let request = body::whole(request, PICTURE_BYTES_MAX, UPLOAD_DEADLINE).await?;
     let read = Bytes::from_request(request, &()).await;
     let bytes = read.map_err(IntoResponse::into_response)?;
