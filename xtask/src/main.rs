@@ -29,7 +29,7 @@ cargo xtask bench [server|web] [--quick] [--against FILE]
                                   compare the release build with baseline programs and with the last run
 cargo xtask audit                 check licences, sources, bans and advisories (cargo-deny)
 cargo xtask reproduce             build the release twice from scratch and compare
-cargo xtask types                 generate web/types/wire.d.ts and docs/gateway.md";
+cargo xtask types                 generate web/types/wire.d.ts, docs/gateway.md and docs/configuration.md";
 
 fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().skip(1).collect();

@@ -311,20 +311,19 @@ pub(crate) fn write_types() -> anyhow::Result<()> {
         "typescript",
     ]);
     run_command(types.env("UPDATE_TYPES", "1"))?;
-    let mut reference = command(&[
-        "cargo",
-        "test",
-        "--quiet",
-        "-p",
-        "acceptance",
-        "--test",
-        "it",
-    ]);
-    run_command(
-        reference
-            .arg("gateway::admission::")
-            .env("UPDATE_DOCS", "1"),
-    )
+    for tests in ["gateway::admission::", "configuration::"] {
+        let mut documents = command(&[
+            "cargo",
+            "test",
+            "--quiet",
+            "-p",
+            "acceptance",
+            "--test",
+            "it",
+        ]);
+        run_command(documents.arg(tests).env("UPDATE_DOCS", "1"))?;
+    }
+    Ok(())
 }
 
 fn collect_tests(folder: &Path, files: &mut Vec<String>) -> anyhow::Result<()> {

@@ -4,10 +4,11 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use agents::keeper::StoreId;
-use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap::error::ErrorKind;
+use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
 use wire::PermissionPolicy;
 
-use crate::config::{GatewayPort, Host, Port, StallAction};
+use crate::config::{GatewayPort, Host, Port, StallAction, environment_help, flag_help};
 
 #[derive(Debug, Parser)]
 #[command(
@@ -17,21 +18,25 @@ use crate::config::{GatewayPort, Host, Port, StallAction};
     long_about = "One local workspace for all your coding agents: projects and their sessions in a browser, with any \
 agent that supports the Agent Client Protocol (ACP).\n\nWithout a command, `liminal` starts the server and opens your \
 browser.",
-    after_long_help = AFTER_HELP,
+    after_long_help = after_help(),
     disable_help_subcommand = true,
     max_term_width = 100
 )]
 pub(crate) struct Cli {
     #[command(subcommand)]
     pub(crate) command: Option<Command>,
+    #[arg(long, global = true, value_name = "DIR", help = flag_help("--data-dir"))]
+    data_dir: Option<PathBuf>,
     #[command(flatten)]
-    pub(crate) flags: Flags,
+    server: ServeFlags,
 }
 
 #[derive(Debug, Clone, Subcommand)]
 pub(crate) enum Command {
     /// Start the server (the default command)
     Serve {
+        #[command(flatten)]
+        flags: ServeFlags,
         /// Stop when standard input is closed (used by commands that start a server for one call)
         #[arg(long, hide = true)]
         while_stdin: bool,
@@ -43,7 +48,12 @@ pub(crate) enum Command {
         rotate: bool,
     },
     /// Show the version, the data directory, ports, agents, and the source of each setting
-    Doctor,
+    Doctor {
+        #[command(flatten)]
+        flags: ListenFlags,
+    },
+    /// Describe all settings and the keys of config.toml
+    Config,
     #[command(flatten)]
     Client(ClientCommand),
     /// Describe the gateway, the WebSocket API for programs
@@ -77,7 +87,13 @@ pub(crate) enum Command {
 impl Command {
     /// Whether the server stops when its standard input is closed, as one started for a single call does.
     pub(crate) fn ends_with_stdin(command: Option<&Self>) -> bool {
-        matches!(command, Some(Self::Serve { while_stdin: true }))
+        matches!(
+            command,
+            Some(Self::Serve {
+                while_stdin: true,
+                ..
+            })
+        )
     }
 }
 
@@ -166,32 +182,112 @@ pub(crate) enum GatewayCommand {
     Reference,
 }
 
-#[derive(Debug, Default, Args)]
+/// All flags that are settings.
+#[derive(Debug, Clone, Default)]
 pub(crate) struct Flags {
-    /// Data directory [env: LIMINAL_DATA_DIR] [default: ~/.liminal-builder]
-    #[arg(long, global = true, value_name = "DIR")]
     pub(crate) data_dir: Option<PathBuf>,
-    /// Address to listen on [env: LIMINAL_HOST] [default: 127.0.0.1]
-    #[arg(long, global = true, value_name = "ADDRESS")]
-    pub(crate) host: Option<Host>,
-    /// Port of the browser listener, 0 for any free port [env: LIMINAL_PORT] [default: 3000]
-    #[arg(long, global = true, value_name = "PORT")]
-    pub(crate) port: Option<Port>,
-    /// Port of the gateway listener, or `off` [env: LIMINAL_GATEWAY_PORT] [default: 18789]
-    #[arg(long, global = true, value_name = "PORT")]
-    pub(crate) gateway_port: Option<GatewayPort>,
-    /// Answer to permission requests of agents: `allow` or `ask` the user [env: LIMINAL_PERMISSIONS] [default: allow]
-    #[arg(long, global = true, value_name = "POLICY")]
+    pub(crate) listen: ListenFlags,
     pub(crate) permissions: Option<PermissionPolicy>,
-    /// If an agent stops responding: `show` it or `restart` the agent [env: LIMINAL_STALL_ACTION] [default: show]
-    #[arg(long, global = true, value_name = "ACTION")]
     pub(crate) stall_action: Option<StallAction>,
-    /// Do not open a browser
-    #[arg(long, global = true)]
     pub(crate) no_open: bool,
 }
 
-const AFTER_HELP: &str = "\
+/// Flags of the commands that start or check the listeners.
+#[derive(Debug, Clone, Default, Args)]
+pub(crate) struct ListenFlags {
+    #[arg(long, value_name = "ADDRESS", help = flag_help("--host"))]
+    pub(crate) host: Option<Host>,
+    #[arg(long, value_name = "PORT", help = flag_help("--port"))]
+    pub(crate) port: Option<Port>,
+    #[arg(long, value_name = "PORT", help = flag_help("--gateway-port"))]
+    pub(crate) gateway_port: Option<GatewayPort>,
+}
+
+/// Flags of the server.
+#[derive(Debug, Clone, Default, Args)]
+pub(crate) struct ServeFlags {
+    #[command(flatten)]
+    listen: ListenFlags,
+    #[arg(long, value_name = "POLICY", help = flag_help("--permissions"))]
+    permissions: Option<PermissionPolicy>,
+    #[arg(long, value_name = "ACTION", help = flag_help("--stall-action"))]
+    stall_action: Option<StallAction>,
+    /// Do not open a browser
+    #[arg(long)]
+    no_open: bool,
+}
+
+impl ServeFlags {
+    /// These flags, and those of `others` that are not among them.
+    fn or(self, others: Self) -> Self {
+        Self {
+            listen: ListenFlags {
+                host: self.listen.host.or(others.listen.host),
+                port: self.listen.port.or(others.listen.port),
+                gateway_port: self.listen.gateway_port.or(others.listen.gateway_port),
+            },
+            permissions: self.permissions.or(others.permissions),
+            stall_action: self.stall_action.or(others.stall_action),
+            no_open: self.no_open || others.no_open,
+        }
+    }
+
+    /// The first of these flags that was given.
+    fn first(&self) -> Option<&'static str> {
+        let flags = [
+            ("--host", self.listen.host.is_some()),
+            ("--port", self.listen.port.is_some()),
+            ("--gateway-port", self.listen.gateway_port.is_some()),
+            ("--permissions", self.permissions.is_some()),
+            ("--stall-action", self.stall_action.is_some()),
+            ("--no-open", self.no_open),
+        ];
+        let given = flags.into_iter().find(|(_, given)| *given);
+        given.map(|(flag, _)| flag)
+    }
+}
+
+impl Cli {
+    /// The flags before and after the command.
+    pub(crate) fn flags(&self) -> Result<Flags, clap::Error> {
+        let before = self.server.clone();
+        let server = match &self.command {
+            None => before,
+            Some(Command::Serve { flags, .. }) => flags.clone().or(before),
+            Some(Command::Doctor { flags }) => {
+                let listen = flags.clone();
+                let checked = ServeFlags {
+                    listen,
+                    ..ServeFlags::default()
+                };
+                checked.or(before)
+            }
+            // It would have no effect.
+            Some(_) if before.first().is_some() => {
+                let flag = before.first().unwrap_or_default();
+                let message = format!(
+                    "{flag} is a flag of `liminal serve`. Remove it, or use `liminal serve`."
+                );
+                return Err(Self::command().error(ErrorKind::ArgumentConflict, message));
+            }
+            Some(_) => before,
+        };
+        Ok(Flags {
+            data_dir: self.data_dir.clone(),
+            listen: server.listen,
+            permissions: server.permissions,
+            stall_action: server.stall_action,
+            no_open: server.no_open,
+        })
+    }
+}
+
+/// The end of `--help`.
+fn after_help() -> String {
+    format!("{EXAMPLES}\n\n{}", environment_help())
+}
+
+const EXAMPLES: &str = "\
 Examples:
   liminal                          Serve on http://127.0.0.1:3000 and open the browser
   liminal --port 0 --no-open       Serve on any free port; the first line on stdout contains the URL
@@ -200,28 +296,4 @@ Examples:
   liminal send --agent assistant --cwd . \"…\"
                                    Send a message from a script; `liminal show KEY` prints the session
   liminal doctor                   Check settings, agents and required tools
-  curl -H \"Authorization: Bearer $(liminal token)\" http://127.0.0.1:3000/auth
-
-Environment:
-  LIMINAL_DATA_DIR, LIMINAL_HOST, LIMINAL_PORT, LIMINAL_GATEWAY_PORT, LIMINAL_PERMISSIONS, LIMINAL_STALL_ACTION
-                                   Same as the flags of these names
-  LIMINAL_TOKEN                    Use this access token instead of the one in the data directory
-  LIMINAL_OPEN                     Set to `false` to not open a browser
-  LIMINAL_LOG                      Log filter for stderr, such as `debug` or `hub=debug,info` [default: info]
-  CLAUDE_ACP_CMD, CODEX_ACP_CMD    Command lines that start these agents
-  ACP_START_TIMEOUT_MS             Time limit for starting an agent [default: 15000]
-  ACP_PROMPT_TIMEOUT_MS            Time without agent output after which the stall action applies [default: 30000]
-
-Environment of the built-in agent:
-  LIMINAL_AGENT_MODEL              Models as provider/model, separated by commas; providers are anthropic, openai and
-                                   openai-compatible. Without a model, only slash commands work
-  ANTHROPIC_API_KEY, OPENAI_API_KEY, ANTHROPIC_BASE_URL, OPENAI_BASE_URL
-                                   API keys and base URLs of these providers
-  LIMINAL_AGENT_BASE_URL, LIMINAL_AGENT_API_KEY
-                                   The openai-compatible server [default: http://127.0.0.1:11434/v1, no key]
-  LIMINAL_AGENT_SESSION_IDLE_DAYS  Days after which an unused session expires, 0 for never [default: 90]
-  LIMINAL_AGENT_SESSION_MAX        Maximum number of sessions, 0 for no limit [default: 10000]
-
-All settings except the token and the data directory can also be set in config.toml in the data directory.
-A flag overrides the environment, the environment overrides the file, and the file overrides the default;
-`liminal doctor` shows the source of each setting.";
+  curl -H \"Authorization: Bearer $(liminal token)\" http://127.0.0.1:3000/auth";

@@ -53,10 +53,13 @@ pub(crate) fn report(settings: &Settings) -> Report {
     if let Holding::Held(_) = &holding {
         section(&mut text, "Memory", memory(settings));
     }
-    let lines = settings
-        .rows()
-        .into_iter()
-        .map(|(name, value, source)| format!("{name:<22} {:<21} {value}", source.to_string()));
+    let lines = settings.rows().into_iter().map(|(name, value, source)| {
+        let value = match value.as_str() {
+            "" => "(not set)",
+            value => value,
+        };
+        format!("{name:<24} {:<21} {value}", source.to_string())
+    });
     section(
         &mut text,
         "Settings (precedence: flag, environment, config.toml, default)",

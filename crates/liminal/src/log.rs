@@ -27,18 +27,8 @@ pub(crate) struct Log {
     ended: Receiver<()>,
 }
 
-/// Starts the log with the filter in the environment variable `variable`, or `default`.
-pub(crate) fn start(variable: &str, default: &str) -> anyhow::Result<Log> {
-    let filter = std::env::var(variable).unwrap_or_default();
-    let filter = match filter.is_empty() {
-        true => default,
-        false => &filter,
-    };
-    let targets: Targets = filter.parse().map_err(|reason| {
-        anyhow::anyhow!(
-            "{variable} is `{filter}`: {reason}. Try `info`, `debug` or `hub=debug,info`."
-        )
-    })?;
+/// Starts the log.
+pub(crate) fn start(targets: Targets) -> anyhow::Result<Log> {
     let log = Log::to(std::io::stderr())?;
     // Regardless of the filter: libraries log what they send and receive, which includes prompts and secrets.
     let is_logged_crate = |meta: &tracing::Metadata<'_>| {

@@ -28,11 +28,12 @@ mod token_bucket;
 use std::env::VarError::NotUnicode;
 use std::process::ExitCode;
 
+use agent::{AgentError, SettingError};
 use agents::keeper;
 use anyhow::Context;
 use clap::{CommandFactory, Parser};
 use cli::{Cli, Command, GatewayCommand};
-use config::Settings;
+use config::{AgentSettings, Settings};
 use hub::HubError;
 use store::{DataDir, OpenError};
 use terminal::print;
@@ -60,9 +61,9 @@ fn run(cli: &Cli) -> anyhow::Result<ExitCode> {
     {
         return Ok(keeper::keep(*parent, *store, command).into());
     }
-    if let Some(variable) = config::VARIABLES
-        .iter()
-        .find(|name| matches!(std::env::var(name), Err(NotUnicode(_))))
+    let flags = cli.flags().unwrap_or_else(|error| error.exit());
+    if let Some(variable) =
+        config::variables().find(|name| matches!(std::env::var(name), Err(NotUnicode(_))))
     {
         anyhow::bail!("{variable} is not valid UTF-8. Set it to plain text, or unset it.");
     }
@@ -75,6 +76,10 @@ fn run(cli: &Cli) -> anyhow::Result<ExitCode> {
         return Ok(ExitCode::SUCCESS);
     }
     match &cli.command {
+        Some(Command::Config) => {
+            print(&config::reference())?;
+            return Ok(ExitCode::SUCCESS);
+        }
         Some(Command::Completions { shell }) => {
             let mut script = vec![];
             clap_complete::generate(*shell, &mut Cli::command(), "liminal", &mut script);
@@ -90,16 +95,28 @@ fn run(cli: &Cli) -> anyhow::Result<ExitCode> {
     let env = |variable: &str| std::env::var(variable).ok();
     // Without loading the server's settings: an invalid one must not stop an editor from starting its agent.
     if let Some(Command::Agent) = &cli.command {
-        let _log = log::start("LIMINAL_AGENT_LOG", agent::LOG_DEFAULT)?;
-        let data_dir = config::data_dir(&cli.flags, std::env::home_dir().as_deref(), &env)?;
+        let data_dir = config::data_dir(&flags, std::env::home_dir().as_deref(), &env)?;
+        let settings = AgentSettings::load(&data_dir.value, &env);
+        let _log = log::start(settings.log()?.targets)?;
+        if let Some(problem) = &settings.problem {
+            tracing::warn!(problem, "config.toml is ignored");
+        }
         let data_dir = DataDir::prepare(&data_dir.value)?;
-        agent::run(&agent::Directories::within(data_dir.path()), &env)?;
-        return Ok(ExitCode::SUCCESS);
+        let directories = agent::Directories::within(data_dir.path());
+        return match agent::run(&directories, &|variable| settings.get(variable)) {
+            Ok(()) => Ok(ExitCode::SUCCESS),
+            Err(AgentError::Setting(SettingError {
+                variable,
+                value,
+                reason,
+            })) => Err(settings.invalid(variable, value, reason).into()),
+            Err(error) => Err(error.into()),
+        };
     }
-    let settings = Settings::load(&cli.flags, std::env::home_dir(), &env)?;
+    let settings = Settings::load(&flags, std::env::home_dir(), &env)?;
     match &cli.command {
         None | Some(Command::Serve { .. }) => {
-            let _log = log::start("LIMINAL_LOG", "info")?;
+            let _log = log::start(settings.log.value.targets.clone())?;
             let threads =
                 std::thread::available_parallelism().map_or(2, |count| count.get().clamp(2, 8));
             let runtime = tokio::runtime::Builder::new_multi_thread()
@@ -126,7 +143,7 @@ fn run(cli: &Cli) -> anyhow::Result<ExitCode> {
             let token = Token::obtain(&dir, settings.token.as_deref())?;
             print(&format!("{}\n", token.reveal()))?;
         }
-        Some(Command::Doctor) => {
+        Some(Command::Doctor { .. }) => {
             let report = doctor::report(&settings);
             print(&report.text)?;
             if !report.healthy {
@@ -142,6 +159,7 @@ fn run(cli: &Cli) -> anyhow::Result<ExitCode> {
         Some(
             Command::Agent
             | Command::Gateway { .. }
+            | Command::Config
             | Command::Completions { .. }
             | Command::Man { .. }
             | Command::Keeper { .. },

@@ -92,7 +92,7 @@ pub(crate) async fn serve(settings: Settings, ends_with_stdin: bool) -> anyhow::
             unauthenticated: ConnectionLimit::new(gateway::UNAUTHENTICATED_MAX),
             scratch: dir.scratch_folder(),
             personas: agent::Directories::within(dir.path()).personas,
-            model: std::env::var("LIMINAL_AGENT_MODEL").ok(),
+            model: settings.agent_model.value.value.clone(),
             token: current.clone(),
             connections: connections.clone(),
             stop: stopping.clone(),
@@ -199,12 +199,11 @@ fn catalog(settings: &Settings) -> Catalog {
     let known = known.with_more(&settings.data_dir.value);
     let known = known.with(built_in(&settings.data_dir.value));
     settings.agents.iter().fold(known, |catalog, agent| {
-        let command = [std::slice::from_ref(&agent.command), agent.args.as_slice()].concat();
         let mut entry = AgentEntry::own(
             &agent.id.to_string(),
             &agent.name(),
             &agent.badge(),
-            command,
+            agent.words(),
         );
         entry.env = agent.env.clone().into_iter().collect();
         entry.cwd = agent.cwd(settings.home.as_deref());

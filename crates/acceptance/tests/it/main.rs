@@ -7,6 +7,7 @@ mod agents;
 mod architecture;
 mod client;
 mod command;
+mod configuration;
 mod data_dir;
 mod elicitations;
 mod fire_attacks;

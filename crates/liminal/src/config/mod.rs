@@ -1,31 +1,36 @@
 //! Settings: a flag overrides the environment, the environment `config.toml`, and the file the default.
 //!
+//! `table` lists all settings; `reference` describes them in the help and in docs/configuration.md; `agent_settings`
+//! are those of the built-in agent, which runs in a process of its own.
+//!
 //! Loading settings neither creates nor changes files.
 
 use std::fmt::{self, Display};
 use std::io;
-use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
-use agents::Catalog;
-use serde::Deserialize;
-use wire::PermissionPolicy;
-
 use crate::cli::Flags;
+use agents::Catalog;
 
+mod agent_settings;
+mod reference;
+mod table;
 mod values;
 
+pub(crate) use agent_settings::AgentSettings;
+pub(crate) use reference::{environment_help, flag_help, reference};
+pub(crate) use table::Settings;
+use table::{File, table};
 use values::Parsed;
-pub(crate) use values::{
-    AgentTable, CommandLine, GatewayPort, Host, IdleTimeout, Milliseconds, Port, StallAction,
-};
+pub(crate) use values::{GatewayPort, Host, LogFilter, Port, StallAction};
 
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ConfigError {
-    #[error("{variable} is `{value}`: {reason}.")]
-    Environment {
-        variable: &'static str,
+    #[error("{setting} is `{value}`: {reason}.")]
+    Value {
+        /// The variable, or the key with its file.
+        setting: String,
         value: String,
         reason: String,
     },
@@ -77,66 +82,10 @@ pub(crate) struct Setting<T> {
     pub(crate) source: Source,
 }
 
-// No `Debug` outside tests: it contains the token.
-#[cfg_attr(test, derive(Debug))]
-pub(crate) struct Settings {
-    pub(crate) data_dir: Setting<PathBuf>,
-    pub(crate) host: Setting<Host>,
-    pub(crate) port: Setting<Port>,
-    pub(crate) gateway_port: Setting<GatewayPort>,
-    pub(crate) permissions: Setting<PermissionPolicy>,
-    pub(crate) stall_action: Setting<StallAction>,
-    pub(crate) open: Setting<bool>,
-    pub(crate) claude_acp_cmd: Setting<CommandLine>,
-    pub(crate) codex_acp_cmd: Setting<CommandLine>,
-    pub(crate) acp_start_timeout_ms: Setting<Milliseconds>,
-    pub(crate) acp_prompt_timeout_ms: Setting<Milliseconds>,
-    pub(crate) acp_idle_timeout_ms: Setting<IdleTimeout>,
-    pub(crate) warm_start: Setting<bool>,
-    /// Agents that `config.toml` adds to the catalog.
-    pub(crate) agents: Vec<AgentTable>,
-    pub(crate) token: Option<String>,
-    pub(crate) home: Option<PathBuf>,
-}
-
-/// `config.toml`.
-#[derive(Debug, Default, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct File {
-    host: Option<Parsed<Host>>,
-    port: Option<Parsed<Port>>,
-    gateway_port: Option<Parsed<GatewayPort>>,
-    permissions: Option<Parsed<PermissionPolicy>>,
-    stall_action: Option<Parsed<StallAction>>,
-    open: Option<bool>,
-    claude_acp_cmd: Option<Parsed<CommandLine>>,
-    codex_acp_cmd: Option<Parsed<CommandLine>>,
-    acp_start_timeout_ms: Option<Parsed<Milliseconds>>,
-    acp_prompt_timeout_ms: Option<Parsed<Milliseconds>>,
-    acp_idle_timeout_ms: Option<Parsed<IdleTimeout>>,
-    warm_start: Option<bool>,
-    #[serde(default)]
-    agents: Vec<AgentTable>,
-}
-
 /// All environment variables that are settings.
-pub(crate) const VARIABLES: [&str; 15] = [
-    "LIMINAL_DATA_DIR",
-    "LIMINAL_HOST",
-    "LIMINAL_PORT",
-    "LIMINAL_GATEWAY_PORT",
-    "LIMINAL_PERMISSIONS",
-    "LIMINAL_STALL_ACTION",
-    "LIMINAL_OPEN",
-    "LIMINAL_TOKEN",
-    "LIMINAL_LOG",
-    "CLAUDE_ACP_CMD",
-    "CODEX_ACP_CMD",
-    "ACP_START_TIMEOUT_MS",
-    "ACP_PROMPT_TIMEOUT_MS",
-    "ACP_IDLE_TIMEOUT_MS",
-    "LIMINAL_WARM_START",
-];
+pub(crate) fn variables() -> impl Iterator<Item = &'static str> {
+    table().into_iter().map(|row| row.variable)
+}
 
 /// Looks up an environment variable, in the process or in a test.
 pub(crate) type Environment<'a> = &'a dyn Fn(&str) -> Option<String>;
@@ -152,90 +101,7 @@ impl Settings {
         let data_dir = data_dir(flags, home.as_deref(), &env)?;
         let file = read_file(&data_dir.value.join("config.toml"))?;
         let env: Environment = &env;
-        let settings = Self {
-            host: pick(
-                flags.host,
-                env,
-                "LIMINAL_HOST",
-                file.host,
-                Host(Ipv4Addr::LOCALHOST.into()),
-            )?,
-            port: pick(flags.port, env, "LIMINAL_PORT", file.port, Port(3000))?,
-            gateway_port: pick(
-                flags.gateway_port,
-                env,
-                "LIMINAL_GATEWAY_PORT",
-                file.gateway_port,
-                GatewayPort(Some(18789)),
-            )?,
-            permissions: pick(
-                flags.permissions,
-                env,
-                "LIMINAL_PERMISSIONS",
-                file.permissions,
-                PermissionPolicy::Allow,
-            )?,
-            stall_action: pick(
-                flags.stall_action,
-                env,
-                "LIMINAL_STALL_ACTION",
-                file.stall_action,
-                StallAction::Show,
-            )?,
-            open: pick(
-                flags.no_open.then_some(false),
-                env,
-                "LIMINAL_OPEN",
-                file.open.map(Parsed),
-                true,
-            )?,
-            claude_acp_cmd: pick(
-                None,
-                env,
-                "CLAUDE_ACP_CMD",
-                file.claude_acp_cmd,
-                CommandLine::default(),
-            )?,
-            codex_acp_cmd: pick(
-                None,
-                env,
-                "CODEX_ACP_CMD",
-                file.codex_acp_cmd,
-                CommandLine::default(),
-            )?,
-            acp_start_timeout_ms: pick(
-                None,
-                env,
-                "ACP_START_TIMEOUT_MS",
-                file.acp_start_timeout_ms,
-                Milliseconds(15_000),
-            )?,
-            acp_prompt_timeout_ms: pick(
-                None,
-                env,
-                "ACP_PROMPT_TIMEOUT_MS",
-                file.acp_prompt_timeout_ms,
-                Milliseconds(30_000),
-            )?,
-            acp_idle_timeout_ms: pick(
-                None,
-                env,
-                "ACP_IDLE_TIMEOUT_MS",
-                file.acp_idle_timeout_ms,
-                IdleTimeout(Some(Milliseconds(30 * 60_000))),
-            )?,
-            warm_start: pick(
-                None,
-                env,
-                "LIMINAL_WARM_START",
-                file.warm_start.map(Parsed),
-                true,
-            )?,
-            agents: file.agents,
-            token: env("LIMINAL_TOKEN"),
-            data_dir,
-            home,
-        };
+        let settings = Self::choose(flags, env, file, data_dir, home)?;
         let Port(port) = settings.port.value;
         if port != 0 && settings.gateway_port.value == GatewayPort(Some(port)) {
             return Err(ConfigError::SamePort(port));
@@ -248,35 +114,6 @@ impl Settings {
             ids.push(&agent.id.0);
         }
         Ok(settings)
-    }
-
-    /// The settings as name, value and source, for `liminal doctor`. Without the token.
-    pub(crate) fn rows(&self) -> Vec<(&'static str, String, Source)> {
-        fn row<T: Display>(
-            name: &'static str,
-            setting: &Setting<T>,
-        ) -> (&'static str, String, Source) {
-            (name, setting.value.to_string(), setting.source)
-        }
-        vec![
-            (
-                "data_dir",
-                self.data_dir.value.display().to_string(),
-                self.data_dir.source,
-            ),
-            row("host", &self.host),
-            row("port", &self.port),
-            row("gateway_port", &self.gateway_port),
-            row("permissions", &self.permissions),
-            row("stall_action", &self.stall_action),
-            row("open", &self.open),
-            row("claude_acp_cmd", &self.claude_acp_cmd),
-            row("codex_acp_cmd", &self.codex_acp_cmd),
-            row("acp_start_timeout_ms", &self.acp_start_timeout_ms),
-            row("acp_prompt_timeout_ms", &self.acp_prompt_timeout_ms),
-            row("acp_idle_timeout_ms", &self.acp_idle_timeout_ms),
-            row("warm_start", &self.warm_start),
-        ]
     }
 }
 
@@ -294,13 +131,11 @@ fn pick<T: FromStr<Err: Display>>(
         });
     }
     if let Some(text) = env(variable) {
-        let value = text
-            .parse()
-            .map_err(|reason: T::Err| ConfigError::Environment {
-                variable,
-                value: text.clone(),
-                reason: reason.to_string(),
-            })?;
+        let value = text.parse().map_err(|reason: T::Err| ConfigError::Value {
+            setting: variable.to_owned(),
+            value: text.clone(),
+            reason: reason.to_string(),
+        })?;
         return Ok(Setting {
             value,
             source: Source::Environment(variable),

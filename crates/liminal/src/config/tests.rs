@@ -3,6 +3,8 @@ use std::collections::HashMap;
 
 use clap::Parser;
 
+use super::table::table;
+use super::values::AGENT_KEYS;
 use crate::cli::Cli;
 
 struct Machine {
@@ -34,7 +36,8 @@ impl Machine {
         let cli = Cli::try_parse_from([&["liminal"], args].concat())
             .map_err(|error| error.to_string())?;
         let env = |variable: &str| self.env.get(variable).map(|value| (*value).to_owned());
-        Settings::load(&cli.flags, Some(self.home.path().to_owned()), &env)
+        let flags = cli.flags().map_err(|error| error.to_string())?;
+        Settings::load(&flags, Some(self.home.path().to_owned()), &env)
             .map_err(|error| error.to_string())
     }
 }
@@ -186,10 +189,134 @@ fn agent_tables_add_agents() {
             ("own".into(), "Own".into())
         ]
     );
-    assert_eq!(
-        (agents[0].args.as_slice(), agents[0].env["KEY"].as_str()),
-        (["--acp".to_owned()].as_slice(), "v")
+    assert_eq!(agents[0].words(), ["gemini", "--acp"]);
+    assert_eq!(agents[0].env["KEY"], "v");
+}
+
+#[test]
+fn agent_command_is_a_command_line_or_the_path_of_a_file() {
+    let machine = Machine::new();
+    let file = machine.home.path().join("my agent's program");
+    std::fs::write(&file, "").unwrap();
+    let path = file.to_str().unwrap().to_owned();
+    let words = |command: &str| {
+        let table = format!("[[agents]]\nid = \"a\"\ncommand = {command:?}\nargs = [\"b c\"]");
+        let machine = Machine::new().file(&table);
+        machine.load(&[]).map(|settings| settings.agents[0].words())
+    };
+    assert_eq!(words("node x.mjs").unwrap(), ["node", "x.mjs", "b c"]);
+    assert_eq!(words("'/a b/c' -v").unwrap(), ["/a b/c", "-v", "b c"]);
+    assert_eq!(words(&path).unwrap(), [path.as_str(), "b c"]);
+    let error = words("'open").unwrap_err();
+    assert!(
+        error.contains("line 3: ") && error.contains("unclosed quote"),
+        "{error}"
     );
+}
+
+#[test]
+fn every_key_of_an_agent_table_is_described() {
+    let error = Machine::new()
+        .file("[[agents]]\nno_such_key = 1")
+        .load(&[])
+        .unwrap_err();
+    let expected = error.split("expected one of ").nth(1).unwrap();
+    let keys = AGENT_KEYS.map(|key| format!("`{}`", key.key));
+    let expected = expected.split(". Correct").next().unwrap();
+    assert_eq!(expected, keys.join(", "));
+}
+
+#[test]
+fn every_setting_of_the_table_is_accepted_in_the_file_and_in_the_environment() {
+    for row in table() {
+        let Some(key) = row.key else { continue };
+        let value = match row.values {
+            values if values.contains("`true`") => "false",
+            values if values.contains("`allow`") => "ask",
+            values if values.contains("`restart`") => "restart",
+            values if values.contains("address") => "127.0.0.2",
+            values if values.contains("level") => "debug",
+            _ => "7",
+        };
+        let source = |machine: Machine| {
+            let settings = machine.load(&[]).unwrap();
+            let rows = settings.rows();
+            rows.iter().find(|(name, ..)| *name == key).unwrap().2
+        };
+        let file = format!("{key} = \"{value}\"");
+        assert_eq!(source(Machine::new().file(&file)), Source::File, "{key}");
+        let env = Machine::new().env(row.variable, value);
+        assert_eq!(source(env), Source::Environment(row.variable));
+    }
+}
+
+#[test]
+fn booleans_and_numbers_need_no_quotes() {
+    let settings = Machine::new()
+        .file("open = false\nport = 7")
+        .load(&[])
+        .unwrap();
+    assert_eq!((settings.open.value, settings.port.value.0), (false, 7));
+}
+
+#[test]
+fn server_flag_before_another_command_is_an_error() {
+    let error = Machine::new()
+        .load(&["--port", "7", "sessions"])
+        .unwrap_err();
+    assert!(
+        error.contains("--port is a flag of `liminal serve`"),
+        "{error}"
+    );
+    assert!(Machine::new().load(&["man", "--port", "7"]).is_err());
+    let checked = Machine::new().load(&["doctor", "--port", "7"]).unwrap();
+    assert_eq!(checked.port.source, Source::Flag);
+}
+
+#[test]
+fn agent_settings_come_from_the_environment_then_from_the_file() {
+    let machine = Machine::new()
+        .file(
+            "agent_model = \"a/b\"\nagent_session_max = 5\nagent_log = \"x=loud\"\nport = \"bad\"",
+        )
+        .env("LIMINAL_AGENT_SESSION_MAX", "6");
+    let env = |variable: &str| machine.env.get(variable).map(|value| (*value).to_owned());
+    let settings = AgentSettings::load(&machine.home.path().join(".liminal-builder"), &env);
+    assert_eq!(settings.get("LIMINAL_AGENT_MODEL").unwrap(), "a/b");
+    assert_eq!(settings.get("LIMINAL_AGENT_SESSION_MAX").unwrap(), "6");
+    assert_eq!(settings.get("LIMINAL_PORT"), None);
+    let invalid = |variable| {
+        let error = settings.invalid(variable, "v".to_owned(), "no".to_owned());
+        error.to_string()
+    };
+    assert_eq!(
+        invalid("LIMINAL_AGENT_MODEL"),
+        "agent_model in config.toml is `v`: no."
+    );
+    let variable = "LIMINAL_AGENT_SESSION_MAX";
+    assert_eq!(invalid(variable), format!("{variable} is `v`: no."));
+    let error = settings.log().unwrap_err().to_string();
+    assert!(
+        error.starts_with("agent_log in config.toml is `x=loud`: "),
+        "{error}"
+    );
+}
+
+#[test]
+fn default_log_filter_of_the_agent_is_valid() {
+    assert_eq!(
+        agent::LOG_DEFAULT.parse::<LogFilter>().unwrap(),
+        LogFilter::agent()
+    );
+}
+
+#[test]
+fn help_describes_every_variable() {
+    let help = environment_help();
+    for row in table() {
+        assert!(help.contains(row.variable), "{}", row.variable);
+    }
+    assert!(help.lines().all(|line| line.chars().count() <= 120));
 }
 
 #[test]
@@ -235,12 +362,17 @@ fn same_port_for_both_listeners_is_rejected() {
 }
 
 #[test]
-fn rows_do_not_contain_the_token() {
+fn rows_do_not_contain_the_token_or_a_key() {
     let settings = Machine::new()
         .env("LIMINAL_TOKEN", "canary-canary")
         .load(&[])
         .unwrap();
     assert_eq!(settings.token.as_deref(), Some("canary-canary"));
+    let settings = Machine::new()
+        .env("LIMINAL_TOKEN", "canary-canary")
+        .env("LIMINAL_AGENT_API_KEY", "canary-key")
+        .load(&[])
+        .unwrap();
     assert!(
         settings
             .rows()

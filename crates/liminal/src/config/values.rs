@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 use serde::{Deserialize, Deserializer};
+use tracing_subscriber::filter::{LevelFilter, Targets};
 
 /// One `[[agents]]` table of `config.toml`.
 #[derive(Debug, Clone, Deserialize)]
@@ -16,7 +17,8 @@ pub(crate) struct AgentTable {
     pub(crate) id: AgentId,
     name: Option<String>,
     badge: Option<String>,
-    pub(crate) command: String,
+    #[serde(deserialize_with = "parsed")]
+    command: AgentCommand,
     #[serde(default)]
     pub(crate) args: Vec<String>,
     #[serde(default)]
@@ -24,6 +26,78 @@ pub(crate) struct AgentTable {
     /// Working directory of the agent process; the home directory if not set.
     #[serde(default, deserialize_with = "parsed_if_any")]
     cwd: Option<Folder>,
+}
+
+/// A key of `[[agents]]`, for the documentation.
+pub(crate) struct AgentKey {
+    pub(crate) key: &'static str,
+    pub(crate) values: &'static str,
+    /// `None` for a required key.
+    pub(crate) default: Option<&'static str>,
+    pub(crate) about: &'static str,
+}
+
+/// The fields of `AgentTable`.
+pub(crate) const AGENT_KEYS: [AgentKey; 7] = [
+    AgentKey {
+        key: "id",
+        values: "1 to 32 lower-case letters, digits or hyphens",
+        default: None,
+        about: "Identifies the agent, also as the first part of its sessions' ids; different from every other agent's",
+    },
+    AgentKey {
+        key: "name",
+        values: "text",
+        default: Some("the id"),
+        about: "Name in the agent list",
+    },
+    AgentKey {
+        key: "badge",
+        values: "up to 3 letters or digits",
+        default: Some("two letters of the name"),
+        about: "Mark of its sessions",
+    },
+    AgentKey {
+        key: "command",
+        values: "a command line, or the path of an existing file",
+        default: None,
+        about: "Starts the agent, which must speak ACP over standard input and output. It is split into words like in \
+                a shell, but no shell runs it",
+    },
+    AgentKey {
+        key: "args",
+        values: "array of text",
+        default: Some("none"),
+        about: "More arguments, after those in `command`; not split",
+    },
+    AgentKey {
+        key: "env",
+        values: "table of text",
+        default: Some("none"),
+        about: "Environment variables, in addition to the server's",
+    },
+    AgentKey {
+        key: "cwd",
+        values: "an absolute path, or one that starts with `~/`",
+        default: Some("the home directory"),
+        about: "Working directory of the agent process",
+    },
+];
+
+/// The words of an agent's command line.
+#[derive(Debug, Clone)]
+struct AgentCommand(Vec<String>);
+
+impl FromStr for AgentCommand {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        // A path may contain spaces and quotes.
+        if Path::new(text).is_absolute() && Path::new(text).is_file() {
+            return Ok(Self(vec![text.to_owned()]));
+        }
+        text.parse().map(|CommandLine(words)| Self(words))
+    }
 }
 
 /// An absolute path, or one that starts with `~`.
@@ -49,6 +123,11 @@ impl AgentTable {
             (Ok(rest), Some(home)) => home.join(rest),
             _ => path.clone(),
         })
+    }
+
+    /// The program and all its arguments.
+    pub(crate) fn words(&self) -> Vec<String> {
+        [self.command.0.as_slice(), self.args.as_slice()].concat()
     }
 
     pub(crate) fn name(&self) -> String {
@@ -106,21 +185,23 @@ impl Display for AgentId {
     }
 }
 
-/// A value of `config.toml` written as a string or a number.
+/// A value of `config.toml` written as a string, a number or a boolean.
 #[derive(Debug)]
 pub(super) struct Parsed<T>(pub(super) T);
 
 impl<'de, T: FromStr<Err: Display>> Deserialize<'de> for Parsed<T> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         #[derive(Deserialize)]
-        #[serde(untagged, expecting = "expected a string or a number")]
-        enum TextOrNumber {
+        #[serde(untagged, expecting = "expected a string, a number or a boolean")]
+        enum Scalar {
             Text(String),
             Number(i64),
+            Boolean(bool),
         }
-        let text = match TextOrNumber::deserialize(deserializer)? {
-            TextOrNumber::Text(text) => text,
-            TextOrNumber::Number(number) => number.to_string(),
+        let text = match Scalar::deserialize(deserializer)? {
+            Scalar::Text(text) => text,
+            Scalar::Number(number) => number.to_string(),
+            Scalar::Boolean(boolean) => boolean.to_string(),
         };
         text.parse()
             .map(Self)
@@ -308,5 +389,130 @@ impl Display for IdleTimeout {
             Some(time) => time.fmt(f),
             None => f.write_str("off"),
         }
+    }
+}
+
+/// A number, 0 included.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Count(pub(crate) u64);
+
+impl FromStr for Count {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let number: Result<u32, _> = text.trim().parse();
+        number
+            .map(|number| Self(number.into()))
+            .map_err(|_| "it must be a whole number from 0 to 4294967295")
+    }
+}
+
+impl Display for Count {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+/// A text that the built-in agent interprets; not set, it is shown as the words that describe the default.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Text {
+    pub(crate) value: Option<String>,
+    shown_as: &'static str,
+}
+
+impl Text {
+    pub(super) const fn shown_as(shown_as: &'static str) -> Self {
+        Self {
+            value: None,
+            shown_as,
+        }
+    }
+}
+
+impl FromStr for Text {
+    type Err = std::convert::Infallible;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        Ok(Self {
+            value: Some(text.to_owned()),
+            shown_as: "",
+        })
+    }
+}
+
+impl Display for Text {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.value.as_deref().unwrap_or(self.shown_as))
+    }
+}
+
+/// A text that is never shown. The built-in agent reads it by itself.
+#[derive(Clone, Default)]
+pub(crate) struct Secret {
+    is_set: bool,
+}
+
+impl FromStr for Secret {
+    type Err = std::convert::Infallible;
+
+    fn from_str(_: &str) -> Result<Self, Self::Err> {
+        Ok(Self { is_set: true })
+    }
+}
+
+impl Display for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(if self.is_set { "(set)" } else { "" })
+    }
+}
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        Display::fmt(self, f)
+    }
+}
+
+/// Which events are logged.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct LogFilter {
+    pub(crate) targets: Targets,
+    text: String,
+}
+
+impl LogFilter {
+    pub(super) fn server() -> Self {
+        Self::new("info", Targets::new().with_default(LevelFilter::INFO))
+    }
+
+    pub(super) fn agent() -> Self {
+        // The constant is valid: a unit test parses it.
+        let targets = agent::LOG_DEFAULT.parse().unwrap_or_default();
+        Self::new(agent::LOG_DEFAULT, targets)
+    }
+
+    fn new(text: &str, targets: Targets) -> Self {
+        Self {
+            targets,
+            text: text.to_owned(),
+        }
+    }
+}
+
+impl FromStr for LogFilter {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        match text.parse() {
+            Ok(targets) => Ok(Self::new(text, targets)),
+            Err(reason) => Err(format!(
+                "{reason}; use a level such as `debug`, or a filter such as `hub=debug,info`"
+            )),
+        }
+    }
+}
+
+impl Display for LogFilter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
     }
 }
