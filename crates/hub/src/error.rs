@@ -35,6 +35,15 @@ pub enum HubError {
     Agent(#[from] AgentError),
     #[error("The change could not be saved and was not made: {0}")]
     Write(Arc<io::Error>),
+    #[error(
+        "Could not clean the data directory: {0}. Check its permissions and the disk, and retry."
+    )]
+    Clean(Arc<io::Error>),
+    #[error(
+        "The data directory was not cleaned: it was not used for a month, or the clock was changed. Check the date, and \
+         run `liminal clean` again."
+    )]
+    ClockChanged,
     #[error(transparent)]
     Open(#[from] OpenError),
     #[error("The server is stopping")]
@@ -72,7 +81,9 @@ impl HubError {
                 | AgentError::Asleep { .. }
                 | AgentError::Lost { .. } => ErrorCode::AgentUnavailable,
             },
-            Self::Write(_) | Self::Closed => ErrorCode::StoreUnavailable,
+            Self::Write(_) | Self::Clean(_) | Self::ClockChanged | Self::Closed => {
+                ErrorCode::StoreUnavailable
+            }
             Self::Open(_) => ErrorCode::InternalError,
         }
     }

@@ -3,6 +3,7 @@
 //! Each API holds a clone of [`Hub`], which is cheap. It calls the methods here and receives every change
 //! through [`Hub::subscribe`]. An event is published only after the change is on disk.
 
+mod cleaning;
 mod error;
 mod events;
 mod files;
@@ -20,6 +21,7 @@ use uuid::Uuid;
 
 use tokio::sync::broadcast;
 
+pub use cleaning::{Cleaned, Cleaning};
 pub use error::HubError;
 pub use events::{Event, Events, Origin, What};
 use files::Searches;
@@ -28,7 +30,7 @@ pub use folders::Completions;
 pub use projects::Projects;
 use session::Hosting;
 pub use session::{Done, Named, Page, SessionRules, Sessions, Shown, UNTITLED};
-use store::{Audit, DataDir, Lock, OpenError, Uploads};
+use store::{Audit, CleaningRules, DataDir, Lock, OpenError, Uploads};
 pub use stream::{Fed, Feed, FeedReader, SessionEvent, TooSlow, feed};
 
 /// Interval of the check whether this server still owns the data directory.
@@ -41,6 +43,7 @@ pub struct HubConfig {
     pub home: Option<PathBuf>,
     pub agents: AgentSetup,
     pub rules: SessionRules,
+    pub cleaning: CleaningRules,
 }
 
 /// Describes problems with the files of a data directory, without changing anything.
@@ -65,6 +68,10 @@ struct Inner {
     audit: Audit,
     uploads: Uploads,
     searches: Searches,
+    data_dir: PathBuf,
+    cleaning_rules: CleaningRules,
+    cleaning: tokio::sync::Mutex<()>,
+    last_use: cleaning::LastUse,
     /// Problems found at start, as sentences for the user.
     notices: Vec<String>,
     /// Why nothing can be saved, if the data directory was lost.
@@ -76,6 +83,7 @@ struct Inner {
 impl Hub {
     /// Locks and reads the data directory and starts its writers. Must be called within a tokio runtime.
     pub fn open(config: HubConfig) -> Result<Self, HubError> {
+        let last_use = cleaning::LastUse::of(config.data_dir.path());
         let lock = config.data_dir.lock()?;
         let keepers = config.agents.keepers.clone();
         // In a thread: it inspects every process of this machine while the files are read here.
@@ -133,12 +141,17 @@ impl Hub {
                 audit,
                 uploads,
                 searches: Searches::default(),
+                data_dir: config.data_dir.path().to_owned(),
+                cleaning_rules: config.cleaning,
+                cleaning: tokio::sync::Mutex::default(),
+                last_use,
                 notices,
                 trouble: Mutex::default(),
                 lock,
             }),
         };
         tokio::spawn(watch_ownership(Arc::downgrade(&hub.inner)));
+        tokio::spawn(cleaning::clean_daily(Arc::downgrade(&hub.inner)));
         Ok(hub)
     }
 

@@ -142,6 +142,16 @@ answer short, 130 after Ctrl+C. Without a message, or with `-`, the message is r
         #[arg(long, value_name = "AGENT", conflicts_with_all = ["json", "refresh"])]
         install: Option<String>,
     },
+    /// Remove files that no session can show: replaced transcripts, unused pictures, expired sessions
+    #[command(
+        after_help = "Deleted sessions stay as long as they can be restored (trash_days), and everything stays for a \
+day after its last change. The server does the same daily, by age and size; see `liminal config`."
+    )]
+    Clean {
+        /// Show what would be removed, and remove nothing
+        #[arg(long)]
+        dry_run: bool,
+    },
 }
 
 #[derive(Debug, Clone, Args)]

@@ -12,11 +12,11 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use agents::{self, AgentEntry, AgentSetup, Catalog};
-use store::{self, Holding};
+use store::{self, CleanedFolder, Holding};
 
 use crate::config::Settings;
 use crate::token::Token;
-use crate::{client, serve};
+use crate::{client, serve, terminal};
 
 /// Time limit for `--version` of a tool.
 const TOOL_DEADLINE: Duration = Duration::from_secs(3);
@@ -42,6 +42,13 @@ pub(crate) fn report(settings: &Settings) -> Report {
     let mut lines = vec![data_directory(data_dir, &holding)];
     lines.extend(problems);
     section(&mut text, "Data directory", lines);
+    if let Holding::Free | Holding::Held(_) = &holding {
+        section(
+            &mut text,
+            "Unused and deleted (liminal clean)",
+            storage(data_dir),
+        );
+    }
     section(&mut text, "Listeners", listeners(settings, &holding));
     section(
         &mut text,
@@ -93,6 +100,15 @@ fn privacy(path: &Path) -> &'static str {
         Ok(0) => "private",
         _ => "readable by others (the next start makes it private)",
     }
+}
+
+/// Sizes of the folders that are cleaned.
+fn storage(data_dir: &Path) -> Vec<String> {
+    let line = |folder: CleanedFolder| {
+        let size = store::folder_size(data_dir, folder);
+        format!("{:<14} {}", folder.name(), terminal::folder_size(size))
+    };
+    CleanedFolder::ALL.into_iter().map(line).collect()
 }
 
 fn listeners(settings: &Settings, holding: &Holding) -> Vec<String> {

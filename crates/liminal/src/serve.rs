@@ -51,6 +51,7 @@ pub(crate) async fn serve(settings: Settings, ends_with_stdin: bool) -> anyhow::
             quiet_after: settings.acp_prompt_timeout_ms.value.duration(),
             restarts_when_quiet: settings.stall_action.value == StallAction::Restart,
         },
+        cleaning: settings.cleaning_rules(),
     })?;
     let token = Token::obtain(&dir, settings.token.as_deref())?;
     let saved_in = settings.token.is_none().then(|| dir.clone());

@@ -7,6 +7,7 @@
 use std::borrow::Cow;
 use std::io::{IsTerminal, Write};
 
+use store::FolderSize;
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 /// Prints a command's result on standard output. A closed pipe (`liminal doctor | head`) is not an error.
@@ -48,6 +49,26 @@ pub(crate) fn note(text: &str) {
 /// The text on one line, for a table cell.
 pub(crate) fn one_line(text: &str) -> String {
     without_control_characters(text).replace(['\n', '\t'], " ")
+}
+
+/// Number and size of a folder's entries, such as `2 entries, 1.5 MiB`.
+pub(crate) fn folder_size(size: FolderSize) -> String {
+    const UNITS: [&str; 4] = ["B", "KiB", "MiB", "GiB"];
+    let entries = if size.entries == 1 {
+        "entry"
+    } else {
+        "entries"
+    };
+    let (mut amount, mut unit) = (size.bytes as f64, 0);
+    while amount >= 1024.0 && unit + 1 < UNITS.len() {
+        amount /= 1024.0;
+        unit += 1;
+    }
+    let decimals = usize::from(unit > 0);
+    format!(
+        "{} {entries}, {amount:.decimals$} {}",
+        size.entries, UNITS[unit]
+    )
 }
 
 /// Columns of the terminal on standard output; `None` for a file or a pipe.

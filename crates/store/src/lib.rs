@@ -1,10 +1,11 @@
 //! Everything in the data directory: lists, transcripts, audit, pictures.
 //!
 //! `data_dir` prepares the directory, `names` lists the names in it, `document` keeps one versioned JSON file,
-//! `transcript` one conversation, `audit` what agents were allowed and refused, `uploads` pictures; `migrations`
-//! converts files of older versions. All files are readable by their owner only, whatever the umask.
+//! `transcript` one conversation, `audit` what agents were allowed and refused, `uploads` pictures; `cleaning`
+//! removes what is no longer used; `migrations` converts files of older versions. All files are readable by their owner only, whatever the umask.
 
 mod audit;
+mod cleaning;
 mod data_dir;
 mod document;
 pub mod migrations;
@@ -16,6 +17,9 @@ use std::io;
 use std::path::PathBuf;
 
 pub use audit::Audit;
+pub use cleaning::{
+    AGE_MIN, CleanedFolder, CleaningRules, FolderSize, Kept, Removable, folder_size, plan, remove,
+};
 pub use data_dir::{DataDir, Holding, look};
 pub use document::{ChangeError, Document, Versioned, problem};
 pub use durable::ownership::{Lock, address_of_server};

@@ -20,6 +20,8 @@ pub const SESSIONS_FOLDER: &str = "sessions";
 pub const UPLOADS_FOLDER: &str = "uploads";
 /// Folder of transcripts that were deleted or replaced.
 pub const TRASH_FOLDER: &str = "trash";
+/// Expired sessions of the built-in agent, one directory each.
+pub const EXPIRED_FOLDER: &str = "agent/expired";
 /// What agents were allowed and refused.
 pub const AUDIT: &str = "audit.jsonl";
 /// The audit before the last rotation.

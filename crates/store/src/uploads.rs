@@ -3,8 +3,10 @@
 //! A picture has a random name, and knowing the name is enough to fetch the picture: session frames have
 //! no cookie.
 
+use std::fs::File;
 use std::io;
 use std::path::PathBuf;
+use std::time::SystemTime;
 
 use uuid::Uuid;
 
@@ -75,10 +77,31 @@ impl Uploads {
         Some(Upload { mime_type, bytes })
     }
 
-    /// Whether there is a picture with this id. An id that is not one of ours has none.
+    /// Whether a message can use the picture. From now on it counts as new, so that it is not removed before the
+    /// message is on disk.
     pub fn has(&self, id: &str) -> bool {
-        mime_type(id).is_some() && self.folder.join(id).is_file()
+        if !is_picture(id) {
+            return false;
+        }
+        let path = self.folder.join(id);
+        if let Ok(file) = File::options().append(true).open(&path) {
+            // On a read-only disk nothing is removed either.
+            let _ = file.set_modified(SystemTime::now());
+        }
+        path.is_file()
     }
+}
+
+/// Maximum length of a picture's name after its UUID.
+pub(crate) const ENDING_CHARS_MAX: usize = 5;
+
+pub(crate) fn endings() -> impl Iterator<Item = &'static str> {
+    KINDS.iter().map(|(ending, ..)| *ending)
+}
+
+/// Whether a name is that of a picture.
+pub(crate) fn is_picture(name: &str) -> bool {
+    mime_type(name).is_some()
 }
 
 /// The MIME type of a well-formed name. Other names never reach the file system.

@@ -141,6 +141,7 @@ const MODULES: [(&str, &[Rule]); 2] = [
     (
         "hub",
         &[
+            ("cleaning", &["error"]),
             ("folders", &["error"]),
             ("projects", &["error", "events"]),
             ("session", &["error", "events", "stream"]),
@@ -166,7 +167,10 @@ const MODULES: [(&str, &[Rule]); 2] = [
             ("cli", &["config"]),
             ("client", &["cli", "config", "serve", "terminal", "token"]),
             ("config", &["cli"]),
-            ("doctor", &["client", "config", "serve", "token"]),
+            (
+                "doctor",
+                &["client", "config", "serve", "terminal", "token"],
+            ),
             ("admission", &["token"]),
             (
                 "gateway",

@@ -141,6 +141,7 @@ async fn server_flags_are_in_the_help_of_serve_only() -> Result<()> {
         "send",
         "export",
         "agents",
+        "clean",
         "gateway",
         "completions",
         "man",

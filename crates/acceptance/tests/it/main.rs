@@ -5,6 +5,7 @@ mod admission;
 mod agent_stdio;
 mod agents;
 mod architecture;
+mod cleaning;
 mod client;
 mod command;
 mod configuration;

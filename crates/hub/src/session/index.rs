@@ -142,7 +142,25 @@ impl SessionMeta {
 pub(super) struct SessionsFile {
     pub(super) sessions: Vec<Arc<SessionMeta>>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub(super) deleted: Vec<Arc<SessionMeta>>,
+    pub(super) deleted: Vec<Deleted>,
+}
+
+/// A deleted session that can be restored.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Deleted {
+    #[serde(flatten)]
+    pub(super) meta: Arc<SessionMeta>,
+    /// Not set by earlier versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    deleted_at: Option<Timestamp>,
+}
+
+impl Deleted {
+    /// Whether the session was deleted before `limit`, as far as known.
+    fn is_before(&self, limit: Option<Timestamp>) -> bool {
+        matches!((self.deleted_at, limit), (Some(at), Some(limit)) if at < limit)
+    }
 }
 
 impl Versioned for SessionsFile {
@@ -344,7 +362,10 @@ impl Index {
             bring_up_to_date(file, &pending);
             let at = position(&file.sessions, &id)?;
             let meta = file.sessions.remove(at);
-            file.deleted.push(meta.clone());
+            file.deleted.push(Deleted {
+                meta: meta.clone(),
+                deleted_at: Some(Timestamp::now()),
+            });
             if file.deleted.len() > DELETED_MAX {
                 file.deleted.remove(0);
             }
@@ -364,18 +385,46 @@ impl Index {
     /// Restores a deleted session. Its files are durably back in place before the index lists them.
     pub(crate) async fn restore(&self, id: &str, origin: Origin) -> Result<(), HubError> {
         let deleted = self.document.read();
-        let at = position(&deleted.deleted, id)?;
-        let meta = &deleted.deleted[at];
+        let at = position_of_deleted(&deleted.deleted, id)?;
+        let meta = &deleted.deleted[at].meta;
         let what = What::SessionUnarchived(item(meta, &meta.project_id, None));
         let (id, folder) = (id.to_owned(), self.folder.clone());
         let change = move |file: &mut SessionsFile| {
-            let at = position(&file.deleted, &id)?;
-            let meta = file.deleted.remove(at);
+            let at = position_of_deleted(&file.deleted, &id)?;
+            let meta = file.deleted.remove(at).meta;
             move_files(&meta.key, &trash(&folder), &folder)?;
             file.sessions.push(meta);
             Ok(())
         };
         self.change(change, what, origin).await
+    }
+
+    /// The sessions that are listed, and those deleted after `limit`, which can be restored.
+    pub(crate) fn kept(&self, limit: Option<Timestamp>) -> Vec<Arc<SessionMeta>> {
+        let file = self.document.read();
+        let deleted = file.deleted.iter();
+        let restorable = deleted.filter(|deleted| !deleted.is_before(limit));
+        let restorable = restorable.map(|deleted| &deleted.meta);
+        file.sessions.iter().chain(restorable).cloned().collect()
+    }
+
+    /// Forgets the sessions deleted before `limit`: they can no longer be restored.
+    pub(crate) async fn forget_deleted(&self, limit: Option<Timestamp>) -> Result<(), HubError> {
+        let file = self.document.read();
+        let unknown = |deleted: &Deleted| deleted.deleted_at.is_none();
+        let changes = |deleted: &Deleted| unknown(deleted) || deleted.is_before(limit);
+        if !file.deleted.iter().any(changes) {
+            return Ok(());
+        }
+        let change = move |file: &mut SessionsFile| {
+            file.deleted.retain(|deleted| !deleted.is_before(limit));
+            for deleted in file.deleted.iter_mut().filter(|deleted| unknown(deleted)) {
+                // Its age counts from now.
+                deleted.deleted_at = Some(Timestamp::now());
+            }
+            Ok(())
+        };
+        self.document.change(change, |()| ()).await
     }
 
     /// Publishes a title derived from the first message; the transcript already has it.
@@ -514,6 +563,13 @@ fn position(metas: &[Arc<SessionMeta>], id: &str) -> Result<usize, HubError> {
         .ok_or(HubError::SessionNotFound)
 }
 
+fn position_of_deleted(deleted: &[Deleted], id: &str) -> Result<usize, HubError> {
+    deleted
+        .iter()
+        .position(|deleted| deleted.meta.id == id)
+        .ok_or(HubError::SessionNotFound)
+}
+
 fn bring_up_to_date(file: &mut SessionsFile, pending: &HashMap<String, PendingUpdate>) {
     for meta in &mut file.sessions {
         let Some(pending) = pending.get(&meta.id) else {
@@ -586,7 +642,10 @@ mod tests {
         );
         let read: SessionsFile = serde_json::from_str(file).unwrap();
         assert_eq!(serde_json::to_string(&read).unwrap(), file);
-        assert_eq!(read.deleted[0].identity.agent_id.as_deref(), Some("mine"));
-        assert!(read.deleted[0].failed);
+        assert_eq!(
+            read.deleted[0].meta.identity.agent_id.as_deref(),
+            Some("mine")
+        );
+        assert!(read.deleted[0].meta.failed);
     }
 }

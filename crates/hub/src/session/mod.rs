@@ -5,6 +5,7 @@
 
 mod grouped;
 mod index;
+mod kept;
 mod reconcile;
 mod recovery;
 mod state;

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use jiff::{SignedDuration, Timestamp};
 use wire::ChatEntry;
 
-use super::index::{SessionMeta, SessionsFile, move_files, trash};
+use super::index::{Deleted, SessionMeta, SessionsFile, move_files, trash};
 use super::title::{self, UNTITLED};
 use store::transcript::{Note, Transcript};
 
@@ -98,7 +98,7 @@ pub(super) fn repair(
         }
     }
     // Files of deleted sessions whose move to the trash failed or was prevented by a crash.
-    for meta in &file.deleted {
+    for Deleted { meta, .. } in &file.deleted {
         if written.remove(&meta.key).is_some() || live.remove(&meta.key) {
             let _ = move_files(&meta.key, folder, &trash(folder));
         }

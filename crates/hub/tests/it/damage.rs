@@ -12,7 +12,7 @@ use agents::{AgentSetup, Backoff, Catalog, Keepers};
 use anyhow::{Context, Result, bail, ensure};
 use hub::{Hub, HubConfig, HubError, Origin, SessionEvent, SessionRules};
 use serde_json::{Value, json};
-use store::{DataDir, OpenError};
+use store::{CleaningRules, DataDir, OpenError};
 use testkit::{Conversation, HANG_GUARD, Person, ServerSetup, files_in, times};
 use wire::{ChatEntry, PermissionPolicy};
 
@@ -205,6 +205,10 @@ fn open(dir: &Path) -> Result<Hub, HubError> {
             policy: PermissionPolicy::Allow,
             quiet_after: Duration::from_secs(60),
             restarts_when_quiet: false,
+        },
+        cleaning: CleaningRules {
+            age: None,
+            bytes_max: None,
         },
     })
 }

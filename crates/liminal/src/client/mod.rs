@@ -1,4 +1,4 @@
-//! The commands that are gateway clients: `liminal sessions`, `show`, `send`, `export`, `agents`.
+//! The commands that are gateway clients: `liminal sessions`, `show`, `send`, `export`, `agents`, `clean`.
 //!
 //! They connect to the server that uses the data directory, or start one for the call. Standard output carries the
 //! result; progress and errors go to standard error.
@@ -12,7 +12,7 @@ use std::process::ExitCode;
 
 use anyhow::{Context, bail};
 use serde_json::{Value, json};
-use store::{DataDir, address_of_server};
+use store::{DataDir, FolderSize, address_of_server};
 use unicode_width::UnicodeWidthStr;
 
 use crate::cli::ClientCommand;
@@ -85,6 +85,10 @@ async fn execute(
                 false => table(agents::rows(&list["agents"])),
             }
         }
+        ClientCommand::Clean { dry_run } => {
+            let cleaned = link.call("storage.clean", json!({"dryRun": dry_run}));
+            cleaned_folders(&cleaned.await?["folders"], *dry_run)
+        }
         ClientCommand::Show { key, json } => {
             let key = whole_key(link, key).await?;
             let messages = export::all_messages(link, &key).await?;
@@ -153,6 +157,31 @@ fn sessions(sessions: &Value) -> String {
         }
         text => text,
     }
+}
+
+/// What was removed from each folder, and in all.
+fn cleaned_folders(folders: &Value, dry_run: bool) -> String {
+    let folders = folders.as_array().map_or(&[][..], Vec::as_slice);
+    let size = |folder: &Value| FolderSize {
+        entries: folder["entries"].as_u64().unwrap_or_default(),
+        bytes: folder["bytes"].as_u64().unwrap_or_default(),
+    };
+    let rows = folders.iter().map(|folder| {
+        let shown = terminal::folder_size(size(folder));
+        [word(&folder["folder"]), shown]
+    });
+    let mut text = table(rows.collect());
+    let mut all = FolderSize::default();
+    for folder in folders {
+        all.entries += size(folder).entries;
+        all.bytes += size(folder).bytes;
+    }
+    let done = match dry_run {
+        true => "Would remove",
+        false => "Removed",
+    };
+    text.push_str(&format!("{done} {}.\n", terminal::folder_size(all)));
+    text
 }
 
 /// Formats rows as a table; lines wider than the terminal are cut.

@@ -9,9 +9,11 @@ use std::fmt::{self, Display};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
+use std::time::Duration;
 
 use crate::cli::Flags;
 use agents::Catalog;
+use store::CleaningRules;
 
 mod agent_settings;
 mod reference;
@@ -22,8 +24,10 @@ pub(crate) use agent_settings::AgentSettings;
 pub(crate) use reference::{environment_help, flag_help, reference};
 pub(crate) use table::Settings;
 use table::{File, table};
-use values::Parsed;
+use values::{Count, Parsed};
 pub(crate) use values::{GatewayPort, Host, LogFilter, Port, StallAction};
+
+const DAY_SECONDS: u64 = 24 * 60 * 60;
 
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ConfigError {
@@ -114,6 +118,17 @@ impl Settings {
             ids.push(&agent.id.0);
         }
         Ok(settings)
+    }
+}
+
+impl Settings {
+    pub(crate) fn cleaning_rules(&self) -> CleaningRules {
+        let unless_zero = |count: Count| Some(count.0).filter(|count| *count > 0);
+        CleaningRules {
+            age: unless_zero(self.trash_days.value)
+                .map(|days| Duration::from_secs(days * DAY_SECONDS)),
+            bytes_max: unless_zero(self.trash_max_mb.value).map(|size| size << 20),
+        }
     }
 }
 

@@ -287,6 +287,21 @@ settings! {
         default: IdleTimeout(Some(Milliseconds(30 * 60_000))),
         about: "Time after which an idle agent process is stopped, or `off`",
     }
+    trash_days: Count {
+        variable: "LIMINAL_TRASH_DAYS",
+        flag: Flag::none(),
+        values: "a number of days",
+        default: Count(30),
+        about: "Days after which deleted sessions, unused pictures and expired sessions of the built-in agent are \
+                removed, 0 for never",
+    }
+    trash_max_mb: Count {
+        variable: "LIMINAL_TRASH_MAX_MB",
+        flag: Flag::none(),
+        values: "a number of MiB",
+        default: Count(1024),
+        about: "MiB of them that are kept, except deleted sessions that can be restored, 0 for no limit",
+    }
     agent_model: Text {
         variable: "LIMINAL_AGENT_MODEL",
         flag: Flag::none(),

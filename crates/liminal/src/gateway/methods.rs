@@ -20,7 +20,8 @@ type Call = Box<dyn Fn(Caller, Option<Value>) -> Answer + Send + Sync>;
 pub(crate) struct Method {
     pub(super) name: &'static str,
     pub(super) about: &'static str,
-    /// Whether the method may wait for an agent to start. Later requests are then answered before it.
+    /// Whether the method may take long, for instance wait for an agent to start. Later requests are then answered
+    /// before it.
     pub(super) is_slow: bool,
     pub(super) params: fn(&mut SchemaGenerator) -> Schema,
     pub(super) result: fn(&mut SchemaGenerator) -> Schema,
@@ -185,6 +186,12 @@ pub(super) static METHODS: LazyLock<Vec<Method>> = LazyLock::new(|| {
             "Replaces the access token. All connections are closed and must authenticate with the new one.",
             projects::rotate_token,
         ),
+        Method::new(
+            "storage.clean",
+            "Removes files that no session can show or restore and that were not modified for a day.",
+            projects::clean,
+        )
+        .slow(),
         Method::new("projects.list", "Lists projects.", projects::list),
         Method::new("projects.add", "Adds a folder as a project.", projects::add),
         Method::new(

@@ -2,7 +2,7 @@
 //!
 //! A client authenticates with its first frame, then sends requests: `methods` is the table of methods, `events` the
 //! conversion of session events to gateway events. Requests are handled in the order they arrive, except those that
-//! wait for an agent to start. So the response to `chat.send` is always sent before the run's first event.
+//! take long, for instance because they wait for an agent to start. So the response to `chat.send` is always sent before the run's first event.
 
 mod chat;
 mod events;
@@ -49,7 +49,7 @@ const AUTH_BYTES_MAX: usize = 4096;
 const FRAMING_BYTES: usize = 1024;
 /// Time limit for sending a frame; a client that does not read for longer is disconnected.
 const SEND_DEADLINE: Duration = Duration::from_secs(20);
-/// Maximum concurrent requests that wait for an agent.
+/// Maximum concurrent requests that take long.
 const SLOW_REQUESTS_MAX: usize = 16;
 /// Requests per second, and the burst.
 const REQUESTS_PER_SECOND: f64 = 100.0;

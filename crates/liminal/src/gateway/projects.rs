@@ -1,10 +1,11 @@
 //! The methods for the server, its agents and its projects.
 
+use hub::Cleaning;
 use serde_json::json;
 use wire::AgentReadiness;
 use wire::gateway::{
-    Agent, AgentList, Done, Health, MemoryList, NoParams, PathParams, Problem, ProjectAdded,
-    ProjectList, ProjectParams,
+    Agent, AgentList, CleanParams, CleanedFolder, CleanedList, Done, Health, MemoryList, NoParams,
+    PathParams, Problem, ProjectAdded, ProjectList, ProjectParams,
 };
 
 use super::follow::{Caller, problem};
@@ -81,6 +82,22 @@ pub(super) async fn remove(caller: Caller, params: ProjectParams) -> Result<Done
     let (projects, origin) = (caller.hub().projects(), caller.origin(None));
     let removed = projects.remove(&params.project_id, origin).await;
     removed.map(|()| Done::YES).map_err(problem)
+}
+
+pub(super) async fn clean(caller: Caller, params: CleanParams) -> Result<CleanedList, Problem> {
+    let cleaning = match params.dry_run {
+        true => Cleaning::DryRun,
+        false => Cleaning::Now,
+    };
+    let cleaned = caller.hub().clean(cleaning).await.map_err(problem)?;
+    let folders = cleaned.into_iter().map(|cleaned| CleanedFolder {
+        folder: cleaned.folder.name(),
+        entries: cleaned.size.entries,
+        bytes: cleaned.size.bytes,
+    });
+    Ok(CleanedList {
+        folders: folders.collect(),
+    })
 }
 
 pub(super) async fn rotate_token(caller: Caller, _: NoParams) -> Result<Done, Problem> {

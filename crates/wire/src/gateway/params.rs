@@ -132,6 +132,14 @@ pub struct NoParams {}
 /// Parameters of `sessions.create`.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct CleanParams {
+    /// Only count what would be removed.
+    #[serde(default)]
+    pub dry_run: bool,
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct CreateParams {
     /// A persona of `AGENTS.md` or an agent id from `agents.list`. Default: `assistant`.
     #[serde(default)]

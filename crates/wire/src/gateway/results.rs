@@ -61,6 +61,20 @@ pub struct MemoryList {
 
 /// Result of `sessions.create`.
 #[derive(Debug, Serialize, JsonSchema)]
+pub struct CleanedList {
+    pub folders: Vec<CleanedFolder>,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct CleanedFolder {
+    /// Path in the data directory.
+    pub folder: &'static str,
+    /// Number of removed entries.
+    pub entries: u64,
+    pub bytes: u64,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct NewSession {
     pub session_key: String,
