@@ -176,11 +176,7 @@ fn text_of(prompt: &[acp::ContentBlock]) -> String {
     texts.join("\n")
 }
 
-/// The session's title from a prompt. A command says nothing about what the session is for.
 fn title(text: &str) -> Option<String> {
-    if commands::parse(text).is_some() {
-        return None;
-    }
     let line = text.lines().map(str::trim).find(|line| !line.is_empty())?;
     let mut title: String = line.chars().take(TITLE_CHARS_MAX).collect();
     if title.len() < line.len() {
@@ -197,8 +193,6 @@ mod tests {
     fn title_is_the_truncated_first_line() {
         assert_eq!(title("\n  Fix it \nplease"), Some("Fix it".to_owned()));
         assert_eq!(title("  \n"), None);
-        assert_eq!(title("/tour"), None);
-        assert_eq!(title("/etc is full"), Some("/etc is full".to_owned()));
         let long = title(&"ä".repeat(100)).unwrap();
         assert_eq!(long, format!("{}…", "ä".repeat(TITLE_CHARS_MAX)));
     }

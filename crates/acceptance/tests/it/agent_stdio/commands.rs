@@ -163,20 +163,6 @@ async fn cancelled_tour_removes_its_note() {
 }
 
 #[tokio::test]
-async fn session_is_titled_by_its_first_prompt_that_is_no_command() {
-    let place = Place::new();
-    let mut agent = place.start_initialized().await;
-    let session = agent.new_session(&place.project).await;
-    let command = agent.prompt(&session, "/files").await;
-    assert!(command.of_kind("session_info_update").is_empty());
-    let question = agent.prompt(&session, "Where is the needle?").await;
-    assert_eq!(
-        question.of_kind("session_info_update")[0]["title"],
-        "Where is the needle?"
-    );
-}
-
-#[tokio::test]
 async fn each_command_works_inside_the_project_only() {
     let place = Place::new();
     place.write("a.txt", "one\ntwo\nthree\n");
