@@ -18,8 +18,10 @@ use std::path::{Component, Path, PathBuf};
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, Stat};
 use rustix::io::Errno;
 
+use sensitive_paths::sensitive_change;
+
 use super::Refusal;
-use sensitive_paths::is_sensitive;
+use super::entry::{content_of, kind_of};
 
 /// Maximum symbolic links in one path, the limit of Linux.
 const LINKS_MAX: usize = 40;
@@ -51,15 +53,18 @@ pub(super) struct FileEntry {
     pub(super) name: OsString,
     /// The status of the entry, if it exists.
     pub(super) found: Option<Stat>,
+    /// The status of the file whose content made the write harmless. The write must replace this very file.
+    pub(super) compared: Option<Stat>,
 }
 
 /// The purpose of resolving a path.
 #[derive(Clone, Copy)]
 pub(super) enum Access<'a> {
     Reading,
-    /// Missing directories are created. A sensitive path is refused unless it equals `agreed`, the path below the
-    /// project that the user has approved.
+    /// Missing directories are created. A sensitive change is refused unless its path equals `agreed`, the path below
+    /// the project that the user has approved for this content.
     Writing {
+        content: &'a [u8],
         agreed: Option<&'a Path>,
     },
 }
@@ -114,12 +119,13 @@ impl Project {
                     if let Some(found) = &found {
                         self.check_not_forbidden(path, found)?;
                     }
-                    walk.require_approval(&name, access)?;
+                    let compared = walk.require_approval(&name, found.is_some(), access)?;
                     let directory = walk.into_directory()?;
                     return Ok(FileEntry {
                         directory,
                         name,
                         found,
+                        compared,
                     });
                 }
             }
@@ -128,6 +134,26 @@ impl Project {
             "{} is a directory",
             path.display()
         )))
+    }
+
+    /// The path below the project that an agent's path leads to, with the content of the file there. Names below a missing
+    /// directory are taken as they are.
+    pub(super) fn look(&self, path: &Path) -> Option<(PathBuf, Option<Vec<u8>>)> {
+        let mut walk = Walk::start(self, path).ok()?;
+        while let Some(name) = walk.next_name().ok()? {
+            let found = rustix::fs::statat(walk.here(), &name, AtFlags::SYMLINK_NOFOLLOW);
+            match found.as_ref().map(kind_of) {
+                Ok(FileType::Symlink) => walk.follow(&name).ok()?,
+                Ok(FileType::Directory) => walk.enter(name, Access::Reading).ok()?,
+                _ => {
+                    let below = walk.below(&name);
+                    let is_last = walk.todo.is_empty();
+                    let content = is_last.then(|| content_of(walk.here(), &name));
+                    return Some((below, content.flatten().map(|(content, _)| content)));
+                }
+            }
+        }
+        Some((walk.names_entered.iter().collect(), None))
     }
 
     /// The path relative to the project. Compares the text only; links and `..` are resolved later.
@@ -172,10 +198,6 @@ impl Project {
     fn is_removed(&self) -> bool {
         rustix::fs::fstat(&self.root).is_ok_and(|stat| stat.st_nlink == 0)
     }
-}
-
-pub(super) fn kind_of(stat: &Stat) -> FileType {
-    FileType::from_raw_mode(stat.st_mode)
 }
 
 fn open_directory(at: impl AsFd, name: &OsStr) -> Result<OwnedFd, Errno> {
@@ -277,7 +299,7 @@ impl<'a> Walk<'a> {
     fn enter(&mut self, name: OsString, access: Access) -> Result<(), Refusal> {
         let mut opened = open_directory(self.here(), &name);
         if matches!(opened, Err(Errno::NOENT)) && matches!(access, Access::Writing { .. }) {
-            self.require_approval(&name, access)?;
+            self.require_approval(&name, false, access)?;
             match rustix::fs::mkdirat(self.here(), &name, Mode::from_raw_mode(0o777)) {
                 Ok(()) | Err(Errno::EXIST) => opened = open_directory(self.here(), &name),
                 Err(error) => return Err(self.io_refusal(error)),
@@ -291,24 +313,45 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// Refuses to write under this name if the path is sensitive and not approved.
-    fn require_approval(&self, name: &OsStr, access: Access) -> Result<(), Refusal> {
-        let Access::Writing { agreed } = access else {
-            return Ok(());
+    /// Refuses to write under this name if the change is sensitive and not approved. Returns the status of the existing
+    /// file if its content was needed to decide.
+    fn require_approval(
+        &self,
+        name: &OsStr,
+        exists: bool,
+        access: Access,
+    ) -> Result<Option<Stat>, Refusal> {
+        let Access::Writing { content, agreed } = access else {
+            return Ok(None);
         };
+        // A directory created on the path is judged by the full path of the file.
+        let below = self.below(name);
+        let Some(reason) = sensitive_change(&below, None, content) else {
+            return Ok(None);
+        };
+        if agreed == Some(&below) {
+            return Ok(None);
+        }
+        // Read from the directory that the write uses, so that no other file can be put in its place.
+        let before = exists.then(|| content_of(self.here(), name)).flatten();
+        let (before, stat) = before.unzip();
+        match sensitive_change(&below, before.as_deref(), content) {
+            None => Ok(stat),
+            Some(_) => Err(Refusal::guarded(self.asked, below, reason)),
+        }
+    }
+
+    /// The path below the project of `name` in this directory, followed by the names still to resolve.
+    fn below(&self, name: &OsStr) -> PathBuf {
         let mut below: PathBuf = self.names_entered.iter().collect();
         below.push(name);
-        // A directory created on the path is judged by the full path of the file.
         for name in &self.todo {
             match name == ".." {
                 true => drop(below.pop()),
                 false => below.push(name),
             }
         }
-        if !is_sensitive(&below) || agreed == Some(&below) {
-            return Ok(());
-        }
-        Err(Refusal::guarded(self.asked, below))
+        below
     }
 
     fn push(&mut self, directory: OwnedFd, name: OsString) -> Result<(), Refusal> {

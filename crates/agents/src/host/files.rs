@@ -2,7 +2,7 @@
 //!
 //! `confine` resolves the directory; this module accesses single entries of it and follows no symbolic link. A write is
 //! an atomic replace: readers see either the old or the new content. So other hard links to the file keep the old
-//! content.
+//! content. The content that was checked is the one that is written.
 
 use std::fs::File;
 use std::io::{self, Read, Write};
@@ -10,15 +10,19 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::path::Path;
 
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, Stat};
+use rustix::io::Errno;
 
 use super::Refusal;
-use super::confine::{Access, FileEntry, Project, io_refusal, kind_of};
+use super::confine::{Access, FileEntry, Project, io_refusal};
+use super::entry::{kind_of, open_to_read};
 
 /// Maximum size of one response.
 const CONTENT_BYTES_MAX: usize = 32 * 1024 * 1024;
 /// Maximum bytes skipped to find the first requested line.
 const SKIPPED_BYTES_MAX: u64 = 1024 * 1024 * 1024;
 const CHUNK_BYTES: usize = 64 * 1024;
+/// How often a write starts again because another process changed the file that was compared.
+const ATTEMPTS_MAX: usize = 8;
 const NEW_FILE: Mode = Mode::from_raw_mode(0o666);
 const PERMISSION_BITS: Mode = Mode::RWXU.union(Mode::RWXG).union(Mode::RWXO);
 
@@ -33,10 +37,7 @@ pub(super) fn read(
     if let Some(found) = &entry.found {
         must_be_regular(path, found)?;
     }
-    // If another process has replaced the file meanwhile, a link is not followed and a pipe does not block.
-    let flags =
-        OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
-    let file = rustix::fs::openat(&entry.directory, &entry.name, flags, Mode::empty())
+    let file = open_to_read(&entry.directory, &entry.name)
         .map_err(|error| io_refusal(path, error.into()))?;
     let found = rustix::fs::fstat(&file).map_err(|error| io_refusal(path, error.into()))?;
     must_be_regular(path, &found)?;
@@ -97,32 +98,40 @@ fn split_after_lines<'a>(bytes: &'a [u8], lines: &mut u32) -> (&'a [u8], &'a [u8
     bytes.split_at(bytes.len())
 }
 
-/// Replaces the content of a file, or creates it and its directories. A sensitive path is written only if it equals
-/// `agreed`.
+/// Replaces the content of a file, or creates it and its directories. A sensitive change is written only if its path
+/// equals `agreed`.
 pub(super) fn write(
     project: &Project,
     path: &Path,
     content: &[u8],
     agreed: Option<&Path>,
 ) -> Result<(), Refusal> {
-    let entry = project.file(path, Access::Writing { agreed })?;
-    let mode = match &entry.found {
-        None => None,
-        Some(found) => {
-            must_be_regular(path, found)?;
-            let mode = Mode::from_raw_mode(found.st_mode) & PERMISSION_BITS;
-            // The system would allow it, because replacing a file requires write permission on the directory only.
-            if !mode.intersects(Mode::WUSR | Mode::WGRP | Mode::WOTH) {
-                let message = format!("{} is read-only", path.display());
-                return Err(Refusal::not_allowed(message));
+    for _ in 0..ATTEMPTS_MAX {
+        let entry = project.file(path, Access::Writing { content, agreed })?;
+        let mode = match &entry.found {
+            None => None,
+            Some(found) => {
+                must_be_regular(path, found)?;
+                let mode = Mode::from_raw_mode(found.st_mode) & PERMISSION_BITS;
+                // The system would allow it, because replacing a file requires write permission on the directory only.
+                if !mode.intersects(Mode::WUSR | Mode::WGRP | Mode::WOTH) {
+                    let message = format!("{} is read-only", path.display());
+                    return Err(Refusal::not_allowed(message));
+                }
+                Some(mode)
             }
-            Some(mode)
+        };
+        let replaced = replace(&entry, content, mode).map_err(|error| io_refusal(path, error))?;
+        if replaced {
+            return Ok(());
         }
-    };
-    replace(&entry, content, mode).map_err(|error| io_refusal(path, error))
+    }
+    let message = format!("{} is being changed by another process", path.display());
+    Err(Refusal::failed(message))
 }
 
-fn replace(entry: &FileEntry, content: &[u8], mode: Option<Mode>) -> io::Result<()> {
+/// Returns `false` without a change if the file is no longer the one that was compared.
+fn replace(entry: &FileEntry, content: &[u8], mode: Option<Mode>) -> io::Result<bool> {
     let directory = entry.directory.as_fd();
     let (temporary, mut file) = Temporary::create(directory, mode.unwrap_or(NEW_FILE))?;
     file.write_all(content)?;
@@ -131,15 +140,30 @@ fn replace(entry: &FileEntry, content: &[u8], mode: Option<Mode>) -> io::Result<
         rustix::fs::fchmod(&file, mode)?;
     }
     file.sync_all()?;
+    if let Some(compared) = &entry.compared
+        && !is_unchanged(entry, compared)
+    {
+        return Ok(false);
+    }
     rustix::fs::renameat(directory, &temporary.name, directory, &entry.name)?;
     temporary.keep();
     let listing = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
     match rustix::fs::openat(directory, ".", listing, Mode::empty()) {
-        Ok(directory) => Ok(rustix::fs::fsync(directory)?),
+        Ok(directory) => rustix::fs::fsync(directory)?,
         // A directory without read permission cannot be synced.
-        Err(rustix::io::Errno::ACCESS) => Ok(()),
-        Err(error) => Err(error.into()),
+        Err(Errno::ACCESS) => {}
+        Err(error) => return Err(error.into()),
     }
+    Ok(true)
+}
+
+fn is_unchanged(entry: &FileEntry, compared: &Stat) -> bool {
+    let found = rustix::fs::statat(&entry.directory, &entry.name, AtFlags::SYMLINK_NOFOLLOW);
+    let key = |stat: &Stat| {
+        let changed = (stat.st_ctime, stat.st_ctime_nsec);
+        (stat.st_dev, stat.st_ino, stat.st_size, changed)
+    };
+    found.is_ok_and(|found| key(&found) == key(compared))
 }
 
 /// A temporary file that is removed when dropped, unless `keep` was called.

@@ -1,6 +1,6 @@
 //! File and terminal requests of an agent, limited to the project of one session.
 //!
-//! `confine` resolves a path of the agent to an open directory inside the project; `files` reads and writes there;
+//! `confine` resolves a path of the agent to an open directory inside the project; `files` reads and writes entries of it;
 //! `terminals` runs commands that start there, each a `command` with a `screen`; `audit_event` describes what was allowed
 //! and refused. These limits hold whatever was approved. Approval is not requested here; only a write to a sensitive path
 //! (`approval`) is refused until the user has approved it.
@@ -9,6 +9,7 @@ mod approval;
 mod audit_event;
 mod command;
 mod confine;
+mod entry;
 mod files;
 mod screen;
 mod terminals;
@@ -107,11 +108,12 @@ impl Refusal {
     }
 
     /// A write that the user has to approve first.
-    fn guarded(asked: &Path, below: PathBuf) -> Self {
+    fn guarded(asked: &Path, below: PathBuf, reason: &str) -> Self {
         let asked = asked.display();
+        let message = format!("writing {asked} needs the user's approval: {reason}");
         Self {
             guarded: Some(below),
-            ..Self::not_allowed(format!("writing {asked} needs the user's approval"))
+            ..Self::not_allowed(message)
         }
     }
 

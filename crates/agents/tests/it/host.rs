@@ -520,11 +520,7 @@ async fn audit_records_each_command_with_its_outcome() {
     let mut lines = vec![];
     while lines.len() < 3 {
         world.audit.flush().await;
-        let text = fs::read_to_string(world.path("audit.jsonl")).unwrap();
-        lines = text
-            .lines()
-            .map(|line| serde_json::from_str::<Value>(line).unwrap())
-            .collect();
+        lines = crate::audit_lines(&world.path(""));
     }
     let of =
         |what: &str| -> Vec<&Value> { lines.iter().filter(|line| line["what"] == what).collect() };

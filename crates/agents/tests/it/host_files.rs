@@ -89,10 +89,7 @@ impl World {
 
     async fn audited(&self) -> Vec<Value> {
         self.audit.flush().await;
-        let text = fs::read_to_string(self.path("audit.jsonl")).unwrap();
-        text.lines()
-            .map(|line| serde_json::from_str(line).unwrap())
-            .collect()
+        crate::audit_lines(&self.path(""))
     }
 
     /// Every path with its type and content, without the audit.
@@ -108,7 +105,7 @@ impl World {
                     found.insert(path, "directory".to_owned());
                 } else if kind.is_symlink() {
                     found.insert(path, "link".to_owned());
-                } else if kind.is_file() && !path.ends_with("audit.jsonl") {
+                } else if kind.is_file() && path.extension() != Some("jsonl".as_ref()) {
                     found.insert(path.clone(), fs::read_to_string(path).unwrap());
                 }
             }
@@ -568,7 +565,7 @@ async fn swapping_a_directory_with_a_link_never_writes_into_hooks() {
     let writing = async {
         let (mut worked, mut refused) = (0, 0);
         while worked < WRITES || refused < WRITES {
-            match world.write("a/proj/spot/pre-commit", "taken over").await {
+            match world.write("a/proj/spot/x", "taken over").await {
                 Ok(_) => worked += 1,
                 Err(_) => refused += 1,
             }
@@ -579,6 +576,140 @@ async fn swapping_a_directory_with_a_link_never_writes_into_hooks() {
     swapper.join().unwrap();
     written.unwrap();
     assert_eq!(fs::read_dir(project.join(".git/hooks")).unwrap().count(), 0);
+}
+
+const CLEAN: &str = r#"{"name": "app", "dependencies": {}}"#;
+const SCRIPTED: &str = r#"{"scripts": {"test": "vitest"}, "name": "app"}"#;
+
+#[tokio::test]
+async fn change_of_what_runs_needs_approval_and_other_changes_do_not() {
+    let world = World::new();
+    let project = world.path("a/proj");
+    fs::create_dir(project.join("sub")).unwrap();
+    fs::write(project.join("package.json"), SCRIPTED).unwrap();
+    symlink("package.json", project.join("link.json")).unwrap();
+    symlink("sub", project.join("dir-link")).unwrap();
+    let config = "[core]\n\tfsmonitor = ./x\n";
+    let cases = [
+        ("package.json", SCRIPTED.replace("app", "other"), None),
+        ("link.json", SCRIPTED.to_owned(), None),
+        ("package.json", CLEAN.to_owned(), None),
+        ("package.json", SCRIPTED.to_owned(), Some("package.json")),
+        ("link.json", SCRIPTED.to_owned(), Some("package.json")),
+        (
+            "new/dir/package.json",
+            SCRIPTED.to_owned(),
+            Some("new/dir/package.json"),
+        ),
+        ("new/dir/package.json", CLEAN.to_owned(), None),
+        (
+            "sub/HEAD",
+            "ref: refs/heads/main\n".to_owned(),
+            Some("sub/HEAD"),
+        ),
+        ("dir-link/config", config.to_owned(), Some("sub/config")),
+        ("src/any.name", config.to_owned(), Some("src/any.name")),
+        (
+            "sub/hooks/pre-commit",
+            "x".to_owned(),
+            Some("sub/hooks/pre-commit"),
+        ),
+        ("sub/config", "[core]\n\tbare = true\n".to_owned(), None),
+    ];
+    for (path, content, expected) in cases {
+        let written = world.write(&format!("a/proj/{path}"), &content).await;
+        let guarded = written.err().and_then(|refusal| refusal.guarded);
+        assert_eq!(guarded, expected.map(PathBuf::from), "{path}: {content}");
+    }
+    assert!(!project.join("sub/hooks").exists() && !project.join("src/any.name").exists());
+}
+
+/// Two folders are swapped, one of them with a script that the user has approved, while an agent writes that script. It
+/// never gets into the other one.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn swapping_folders_never_brings_a_script_into_the_other_one() {
+    const WRITES: usize = 100;
+    let world = World::new();
+    let project = world.path("a/proj");
+    for (folder, content) in [("spot", SCRIPTED), ("other", CLEAN)] {
+        fs::create_dir(project.join(folder)).unwrap();
+        fs::write(project.join(folder).join("package.json"), content).unwrap();
+    }
+    fs::write(project.join("other/is-clean"), "").unwrap();
+    let done = Arc::new(AtomicBool::new(false));
+    let swapper = std::thread::spawn({
+        let (done, project) = (done.clone(), project.clone());
+        move || {
+            let (one, other) = (project.join("spot"), project.join("other"));
+            while !done.load(Ordering::Relaxed) {
+                rustix::fs::renameat_with(CWD, &one, CWD, &other, RenameFlags::EXCHANGE).unwrap();
+            }
+        }
+    });
+    let writing = async {
+        let (mut worked, mut refused) = (0, 0);
+        while worked < WRITES || refused < WRITES {
+            match world.write("a/proj/spot/package.json", SCRIPTED).await {
+                Ok(()) => worked += 1,
+                Err(refusal) => {
+                    assert!(refusal.guarded.is_some(), "{refusal}");
+                    refused += 1;
+                }
+            }
+        }
+    };
+    let written = tokio::time::timeout(HANG_GUARD, writing).await;
+    done.store(true, Ordering::Relaxed);
+    swapper.join().unwrap();
+    written.unwrap();
+    for folder in ["spot", "other"].map(|name| project.join(name)) {
+        let content = fs::read_to_string(folder.join("package.json")).unwrap();
+        let is_clean = folder.join("is-clean").exists();
+        assert_eq!(content, if is_clean { CLEAN } else { SCRIPTED });
+    }
+}
+
+#[test]
+fn permission_request_is_judged_by_the_change_it_describes() {
+    let world = World::new();
+    let project = world.path("a/proj");
+    fs::write(
+        project.join("package.json"),
+        r#"{"scripts": {"test": "jest"}, "dependencies": {"a": "1"}}"#,
+    )
+    .unwrap();
+    fs::create_dir_all(project.join(".git/hooks")).unwrap();
+    symlink(".git/hooks", project.join("link")).unwrap();
+    let edit = |path: &str, old: Option<&str>, new: &str| {
+        let path = project.join(path).to_str().unwrap().to_owned();
+        let diff = wire::ToolContent::Diff {
+            path: path.clone(),
+            old_text: old.map(str::to_owned),
+            new_text: new.to_owned(),
+        };
+        let location = wire::Location { path, line: None };
+        let patch = conversation::ToolCallPatch {
+            kind: Some(wire::ToolKind::Edit),
+            content: Some(vec![diff]),
+            locations: Some(vec![location]),
+            ..conversation::ToolCallPatch::new("t")
+        };
+        agents::would_write(&patch, &project)
+    };
+    assert!(!edit("package.json", Some(r#""a": "1""#), r#""a": "2""#));
+    assert!(edit("package.json", Some(r#""jest""#), r#""x""#));
+    assert!(edit("package.json", Some("not there"), "x"));
+    assert!(!edit(
+        "package.json",
+        None,
+        r#"{"scripts": {"test": "jest"}}"#
+    ));
+    assert!(edit("package.json", None, r#"{"scripts": {"test": "x"}}"#));
+    assert!(edit("link/pre-commit", None, "x"));
+    assert!(edit("link/any", None, "x"));
+    assert!(edit("src/../.github/x/../workflows/ci.yml", None, "x"));
+    assert!(!edit("src/main.txt", Some("one"), "1"));
+    assert!(!edit("src/new.txt", None, "new"));
 }
 
 /// A hard link to a file outside: the write replaces the link inside, and the file outside is unchanged.

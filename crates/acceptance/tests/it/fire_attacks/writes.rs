@@ -61,6 +61,14 @@ async fn sensitive_files_are_written_only_with_approval_under_any_policy() -> Re
         (".mcp.json", ".mcp.json"),
         (".vscode/tasks.json", ".vscode/tasks.json"),
         (".idea/workspace.xml", ".idea/workspace.xml"),
+        ("Makefile", "Makefile"),
+        ("justfile", "justfile"),
+        ("Taskfile.yml", "Taskfile.yml"),
+        (".cargo/config.toml", ".cargo/config.toml"),
+        (".github/workflows/ci.yml", ".github/workflows/ci.yml"),
+        ("lefthook.toml", "lefthook.toml"),
+        (".pre-commit-config.yml", ".pre-commit-config.yml"),
+        ("package.json", "package.json"),
         ("deep/new/.Git/hooks/x", "deep/new/.Git/hooks/x"),
     ];
     for (turn, (named, really)) in sensitive.into_iter().enumerate() {
@@ -103,6 +111,97 @@ async fn sensitive_files_are_written_only_with_approval_under_any_policy() -> Re
         sensitive.len() * 2,
         "{audit}"
     );
+    Ok(())
+}
+
+/// The ways by which git runs something: a folder of hooks and an included file that its configuration names, and a
+/// repository inside the repository.
+#[tokio::test]
+async fn git_runs_nothing_that_an_agent_wrote_without_approval() -> Result<()> {
+    let (setup, _server, folder, mut person, mut talk) = start_with_allow_policy().await?;
+    let project = Path::new(&folder);
+    let marker = setup.home().join("marker");
+    let git = |args: &[&str], folder: &Path| {
+        std::process::Command::new("git")
+            .args(["-c", "user.name=Ann", "-c", "user.email=ann@example.com"])
+            .args(args)
+            .current_dir(folder)
+            .output()
+    };
+    for args in [
+        &["init", "-q"][..],
+        &["config", "core.hooksPath", "tools/run"],
+        &["config", "include.path", "../tools/shared.cfg"],
+    ] {
+        anyhow::ensure!(git(args, project)?.status.success());
+    }
+    // A hook that exists is executable, and stays so when it is replaced.
+    std::fs::create_dir_all(project.join("tools/run"))?;
+    for folder in ["objects", "refs"] {
+        std::fs::create_dir_all(project.join("sub").join(folder))?;
+    }
+    let hook = project.join("tools/run/pre-commit");
+    std::fs::write(&hook, "#!/bin/sh\n")?;
+    std::fs::set_permissions(&hook, std::os::unix::fs::PermissionsExt::from_mode(0o755))?;
+    let touch = format!("touch {}", marker.display());
+    let config = format!("[core]\n\tfsmonitor = \"{touch} #\"\n");
+    let writes = [
+        ("tools/run/pre-commit", format!("#!/bin/sh\n{touch}\n")),
+        ("tools/shared.cfg", config.clone()),
+        (
+            "sub/config",
+            format!("{config}\tbare = false\n\tworktree = ..\n"),
+        ),
+        ("sub/HEAD", "ref: refs/heads/main\n".to_owned()),
+    ];
+    for (turn, (path, content)) in (1..).zip(&writes) {
+        let params = json!({"path": format!("{folder}/{path}"), "content": content});
+        let write = format!("ask fs/write_text_file {params}");
+        person.send(&talk, &write).await?;
+        person
+            .until(&mut talk, |seen| {
+                open_request(seen).is_some() || testkit::count_turns(seen) >= turn
+            })
+            .await?;
+        if open_request(&talk).is_some() {
+            answer(&mut person, &mut talk, "reject_once").await?;
+        }
+        person.until_turns(&mut talk, turn).await?;
+    }
+    git(&["status"], project)?;
+    git(&["commit", "--allow-empty", "-m", "x"], project)?;
+    git(&["status"], &project.join("sub"))?;
+    anyhow::ensure!(!marker.exists(), "git ran what the agent wrote");
+    // The same files with approval: each of these ways works.
+    for (path, content) in &writes {
+        std::fs::write(project.join(path), content)?;
+    }
+    for folder in [project, &project.join("sub")] {
+        git(&["status"], folder)?;
+        anyhow::ensure!(marker.exists(), "git runs nothing in {}", folder.display());
+        std::fs::remove_file(&marker)?;
+    }
+    Ok(())
+}
+
+#[tokio::test]
+async fn package_json_needs_approval_only_for_what_runs() -> Result<()> {
+    let (_setup, _server, folder, mut person, mut talk) = start_with_allow_policy().await?;
+    let file = Path::new(&folder).join("package.json");
+    let before = json!({"scripts": {"test": "jest"}, "dependencies": {"a": "1"}});
+    std::fs::write(&file, before.to_string())?;
+    let write = |content: &Value| {
+        let params = json!({"path": file, "content": content.to_string()});
+        format!("ask fs/write_text_file {params}")
+    };
+    let harmless = json!({"scripts": {"test": "jest"}, "dependencies": {"a": "2", "b": "1"}});
+    person.turn(&mut talk, &write(&harmless)).await?;
+    assert_eq!(std::fs::read_to_string(&file)?, harmless.to_string());
+    let scripted = json!({"scripts": {"test": "jest", "postinstall": "x"}});
+    person.send(&talk, &write(&scripted)).await?;
+    answer(&mut person, &mut talk, "reject_once").await?;
+    person.until_turns(&mut talk, 2).await?;
+    assert_eq!(std::fs::read_to_string(&file)?, harmless.to_string());
     Ok(())
 }
 
