@@ -41,6 +41,7 @@ pub(crate) fn report(settings: &Settings) -> Report {
 
     let mut lines = vec![data_directory(data_dir, &holding)];
     lines.extend(problems);
+    lines.extend(store::check_audit(data_dir));
     section(&mut text, "Data directory", lines);
     if let Holding::Free | Holding::Held(_) = &holding {
         section(

@@ -16,7 +16,7 @@ mod uploads;
 use std::io;
 use std::path::PathBuf;
 
-pub use audit::Audit;
+pub use audit::{Audit, check_audit};
 pub use cleaning::{
     AGE_MIN, CleanedFolder, CleaningRules, FolderSize, Kept, Removable, folder_size, plan, remove,
 };

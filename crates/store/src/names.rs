@@ -26,6 +26,10 @@ pub const EXPIRED_FOLDER: &str = "agent/expired";
 pub const AUDIT: &str = "audit.jsonl";
 /// The audit before the last rotation.
 pub const AUDIT_BEFORE: &str = "audit.1.jsonl";
+/// What agents were refused.
+pub const AUDIT_REFUSED: &str = "audit.refused.jsonl";
+/// The refusals before the last rotation.
+pub const AUDIT_REFUSED_BEFORE: &str = "audit.refused.1.jsonl";
 /// The access token.
 pub const TOKEN: &str = "token";
 /// A page that leads the browser to the address with the token.
@@ -35,7 +39,7 @@ pub const SCRATCH_FOLDER: &str = "scratch";
 
 /// All known names, without temporary and set-aside files. The last six are created by the crates of the
 /// agents, the user, or the file system.
-const KNOWN: [&str; 17] = [
+const KNOWN: [&str; 19] = [
     LOCK,
     PROJECTS,
     SESSIONS,
@@ -44,6 +48,8 @@ const KNOWN: [&str; 17] = [
     TRASH_FOLDER,
     AUDIT,
     AUDIT_BEFORE,
+    AUDIT_REFUSED,
+    AUDIT_REFUSED_BEFORE,
     TOKEN,
     OPEN_PAGE,
     SCRATCH_FOLDER,

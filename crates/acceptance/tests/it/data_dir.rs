@@ -231,6 +231,8 @@ async fn directory_with_only_known_names_is_accepted_as_data_directory() -> Resu
         "sessions.json.tmp",
         "token.tmp",
         "audit.1.jsonl",
+        "audit.refused.jsonl",
+        "audit.refused.1.jsonl",
     ] {
         fs::write(dir.join(name), "")?;
     }

@@ -5,6 +5,7 @@ mod admission;
 mod agent_stdio;
 mod agents;
 mod architecture;
+mod audit;
 mod cleaning;
 mod client;
 mod command;

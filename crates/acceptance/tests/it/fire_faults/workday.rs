@@ -145,7 +145,7 @@ impl Workday {
                     .lines()
                     .filter_map(|line| serde_json::from_str::<Value>(line).ok());
                 let count = |line: Value| match line["what"].as_str() {
-                    Some("permission") => 1,
+                    Some("permission") => line["times"].as_u64().unwrap_or(1),
                     Some("lost") => line["lines"].as_u64().unwrap_or(0),
                     _ => 0,
                 };

@@ -62,6 +62,9 @@ pub(crate) fn compare(
     for line in expected.audited.difference(&seen.audit) {
         found.add("a line of the audit is lost", line.clone());
     }
+    for line in &seen.audit_breaks {
+        found.add("the chain of the audit is broken", line.clone());
+    }
     found.0
 }
 

@@ -6,6 +6,7 @@ use std::path::Path;
 
 use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
 use testkit::{Conversation, Person, Server, ServerSetup, Socket};
 
 /// What to request besides the lists of projects and sessions.
@@ -35,6 +36,8 @@ pub(crate) struct Observed {
     pub(crate) sessions: BTreeMap<String, ObservedSession>,
     pub(crate) pictures: BTreeMap<String, Vec<u8>>,
     pub(crate) audit: BTreeSet<String>,
+    /// Lines of the audit that do not contain the hash of the line before.
+    pub(crate) audit_breaks: Vec<String>,
 }
 
 /// The agents available to the started server.
@@ -101,10 +104,17 @@ impl Observed {
                 seen.pictures.insert(id.clone(), answer.body);
             }
         }
-        for name in ["audit.1.jsonl", "audit.jsonl"] {
-            let bytes = std::fs::read(data_dir.join(name)).unwrap_or_default();
-            let text = String::from_utf8_lossy(&bytes).into_owned();
-            seen.audit.extend(text.lines().map(str::to_owned));
+        for names in [
+            ["audit.1.jsonl", "audit.jsonl"],
+            ["audit.refused.1.jsonl", "audit.refused.jsonl"],
+        ] {
+            let text = |name: &str| std::fs::read(data_dir.join(name)).unwrap_or_default();
+            let texts = names.map(text);
+            for text in &texts {
+                let text = String::from_utf8_lossy(text);
+                seen.audit.extend(text.lines().map(str::to_owned));
+            }
+            seen.audit_breaks.extend(audit_breaks(&texts.concat()));
         }
         Ok(seen)
     }
@@ -156,6 +166,26 @@ impl Observed {
         (self.projects != other.projects)
             .then(|| format!("{:?} became {:?}", self.projects, other.projects))
     }
+}
+
+/// Lines that do not contain the hash of the last readable line before them, up to the first torn place.
+fn audit_breaks(text: &[u8]) -> Vec<String> {
+    let mut breaks = vec![];
+    let mut last: Option<String> = None;
+    for line in text.split(|byte| *byte == b'\n') {
+        let Ok(record) = serde_json::from_slice::<Value>(line) else {
+            break;
+        };
+        let prev = record["prev"].as_str();
+        if let (Some(prev), Some(last)) = (prev, &last)
+            && prev != last
+        {
+            breaks.push(record.to_string());
+        }
+        let hash = Sha256::digest(line);
+        last = Some(hash.iter().map(|byte| format!("{byte:02x}")).collect());
+    }
+    breaks
 }
 
 /// The whole session, or the server's error message.

@@ -194,7 +194,11 @@ fn audited(recording: &Recording, step: Step) -> Vec<String> {
     };
     let operation = &recording.disk.operations[number];
     match &operation.change {
-        Change::Write { bytes, .. } if operation.call.ends_with(" audit.jsonl") => {
+        Change::Write { bytes, .. }
+            if [" audit.jsonl", " audit.refused.jsonl"]
+                .iter()
+                .any(|name| operation.call.ends_with(name)) =>
+        {
             let text = String::from_utf8_lossy(bytes);
             text.lines().map(str::to_owned).collect()
         }

@@ -142,7 +142,7 @@ pub(crate) async fn built_in_agent() -> Result<Replay> {
     Replay::new("built-in agent", setup, recording, Expected::default())
 }
 
-/// Permissions are audited while the audit file is rotated.
+/// Permissions and refused reads are audited while the audit file is rotated.
 pub(crate) async fn audit() -> Result<Replay> {
     let setup = prepared().await?;
     let folder = setup.folder("app")?;
@@ -158,7 +158,8 @@ pub(crate) async fn audit() -> Result<Replay> {
     let mut talk = person.begin().await?;
     for _ in 0..6 {
         let long = "x".repeat(AUDIT_LINE_BYTES / 4);
-        let prompt = format!("permission p1 {long}\npermission p2 Look\nsay four");
+        let read = "ask fs/read_text_file {\"path\": \"/etc/hostname\"}";
+        let prompt = format!("permission p1 {long}\n{read}\n{read}\npermission p2 Look\nsay four");
         person.turn(&mut talk, &prompt).await?;
     }
     recording.end(traced, "KILL").await?;
