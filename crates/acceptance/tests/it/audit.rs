@@ -18,7 +18,7 @@ async fn started() -> Result<(ServerSetup, Server, String)> {
 
 fn lines(path: &Path) -> Result<Vec<Value>> {
     let text = std::fs::read_to_string(path)?;
-    let line = |line| serde_json::from_str(line).with_context(|| format!("{line}"));
+    let line = |line: &str| serde_json::from_str(line).with_context(|| line.to_owned());
     text.lines().map(line).collect()
 }
 

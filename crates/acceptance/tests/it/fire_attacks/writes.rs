@@ -118,9 +118,9 @@ async fn sensitive_files_are_written_only_with_approval_under_any_policy() -> Re
 /// repository inside the repository.
 #[tokio::test]
 async fn git_runs_nothing_that_an_agent_wrote_without_approval() -> Result<()> {
-    let (setup, _server, folder, mut person, mut talk) = start_with_allow_policy().await?;
+    let (mut scene, folder) = scene_with_allow_policy().await?;
     let project = Path::new(&folder);
-    let marker = setup.home().join("marker");
+    let marker = scene.setup.home().join("marker");
     let git = |args: &[&str], folder: &Path| {
         std::process::Command::new("git")
             .args(["-c", "user.name=Ann", "-c", "user.email=ann@example.com"])
@@ -157,16 +157,14 @@ async fn git_runs_nothing_that_an_agent_wrote_without_approval() -> Result<()> {
     for (turn, (path, content)) in (1..).zip(&writes) {
         let params = json!({"path": format!("{folder}/{path}"), "content": content});
         let write = format!("ask fs/write_text_file {params}");
-        person.send(&talk, &write).await?;
-        person
-            .until(&mut talk, |seen| {
-                open_request(seen).is_some() || testkit::count_turns(seen) >= turn
-            })
+        scene.send(&write).await?;
+        scene
+            .until(|seen| open_request(seen).is_some() || testkit::count_turns(seen) >= turn)
             .await?;
-        if open_request(&talk).is_some() {
-            answer(&mut person, &mut talk, "reject_once").await?;
+        if open_request(&scene.session).is_some() {
+            answer(&mut scene, "reject_once").await?;
         }
-        person.until_turns(&mut talk, turn).await?;
+        scene.until_turns(turn).await?;
     }
     git(&["status"], project)?;
     git(&["commit", "--allow-empty", "-m", "x"], project)?;
@@ -186,7 +184,7 @@ async fn git_runs_nothing_that_an_agent_wrote_without_approval() -> Result<()> {
 
 #[tokio::test]
 async fn package_json_needs_approval_only_for_what_runs() -> Result<()> {
-    let (_setup, _server, folder, mut person, mut talk) = start_with_allow_policy().await?;
+    let (mut scene, folder) = scene_with_allow_policy().await?;
     let file = Path::new(&folder).join("package.json");
     let before = json!({"scripts": {"test": "jest"}, "dependencies": {"a": "1"}});
     std::fs::write(&file, before.to_string())?;
@@ -195,12 +193,12 @@ async fn package_json_needs_approval_only_for_what_runs() -> Result<()> {
         format!("ask fs/write_text_file {params}")
     };
     let harmless = json!({"scripts": {"test": "jest"}, "dependencies": {"a": "2", "b": "1"}});
-    person.turn(&mut talk, &write(&harmless)).await?;
+    scene.turn(&write(&harmless)).await?;
     assert_eq!(std::fs::read_to_string(&file)?, harmless.to_string());
     let scripted = json!({"scripts": {"test": "jest", "postinstall": "x"}});
-    person.send(&talk, &write(&scripted)).await?;
-    answer(&mut person, &mut talk, "reject_once").await?;
-    person.until_turns(&mut talk, 2).await?;
+    scene.send(&write(&scripted)).await?;
+    answer(&mut scene, "reject_once").await?;
+    scene.until_turns(2).await?;
     assert_eq!(std::fs::read_to_string(&file)?, harmless.to_string());
     Ok(())
 }
