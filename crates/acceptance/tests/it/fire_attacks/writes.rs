@@ -150,7 +150,7 @@ async fn git_runs_nothing_that_an_agent_wrote_without_approval() -> Result<()> {
         ("tools/shared.cfg", config.clone()),
         (
             "sub/config",
-            format!("{config}\tbare = false\n\tworktree = ..\n"),
+            format!("{config}\trepositoryformatversion = 0\n\tbare = false\n\tworktree = ..\n"),
         ),
         ("sub/HEAD", "ref: refs/heads/main\n".to_owned()),
     ];
