@@ -1,6 +1,7 @@
 //! Embeds `web/` in the binary: for each file its hash, and its bytes plain, gzip- and brotli-compressed. Style sheets
 //! and the boot script are inlined into each page, which saves a round trip before the first paint; their hashes go
-//! into the page's Content-Security-Policy. A page's module is bundled with those it imports. A debug build embeds
+//! into the page's Content-Security-Policy. A page's module is bundled with those it imports, and the page names the
+//! bundle's hash: a browser then runs no other file that a program left in its cache under this name. A debug build embeds
 //! nothing unless `LIMINAL_EMBED_WEB` is set, and reads `web/` from disk instead (`src/assets.rs`).
 
 #[path = "build/join.rs"]
@@ -123,6 +124,12 @@ impl Hashes {
                 self.scripts.push_str(&source(&script));
                 let tag = line.trim().replace(&src, "");
                 return tag.replace("></", &format!(">{script}</")) + "\n";
+            }
+            let is_entry = |entry: &&&str| line.contains(&format!(r#" src="/{entry}""#));
+            if let Some(entry) = ENTRIES.iter().find(is_entry) {
+                let hash = BASE64_STANDARD.encode(Sha256::digest(join::join(web, entry)));
+                let integrity = format!(r#" integrity="sha256-{hash}" src="#);
+                return line.replacen(" src=", &integrity, 1) + "\n";
             }
             format!("{line}\n")
         };

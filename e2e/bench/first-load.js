@@ -13,6 +13,7 @@ import { chromium } from '@playwright/test';
 import { LAUNCH } from '../support/browser.js';
 import { startServer } from '../support/liminal.js';
 import { meter, nextPaint, probe } from './probe.js';
+import { signedInContext } from './signed-in.js';
 import { fill } from './store.js';
 
 const runs = Number(process.argv[2] ?? 5);
@@ -27,7 +28,6 @@ const bareUrl = await new Promise((resolve) => {
   createInterface({ input: bare.stdout }).once('line', (line) => resolve(line.split('ready: ')[1]));
 });
 const browser = await chromium.launch(LAUNCH);
-const storageState = await signIn();
 try {
   for (let run = 0; run < runs; run += 1) {
     await load('', `${server.origin}/`);
@@ -43,20 +43,9 @@ try {
 }
 process.stdout.write(JSON.stringify(measured));
 
-/** Logs in once, so that the page is measured without the login. */
-async function signIn() {
-  const context = await browser.newContext();
-  const page = await context.newPage();
-  await page.goto(server.url);
-  await page.locator('.connection-dot.up').waitFor();
-  const state = await context.storageState();
-  await context.close();
-  return state;
-}
-
 /** @param {string} whose @param {string} url */
 async function load(whose, url) {
-  const context = await browser.newContext({ storageState });
+  const context = await signedInContext(browser, server.url);
   const page = await context.newPage();
   const session = await context.newCDPSession(page);
   let [bytes, requests] = [0, 0];
@@ -84,7 +73,7 @@ async function load(whose, url) {
 
 /** @param {string} whose @param {string} url @param {string} field */
 async function type(whose, url, field) {
-  const context = await browser.newContext({ storageState, viewport: { width: 1440, height: 900 } });
+  const context = await signedInContext(browser, server.url, { viewport: { width: 1440, height: 900 } });
   const page = await context.newPage();
   const gauge = await meter(browser, page);
   const tabs = JSON.stringify({ openTabs: [session], activeTab: session, tabOrder: [session] });

@@ -4,6 +4,8 @@
  * differs.
  */
 
+import { addProvenSocket } from '../support/page-socket.js';
+
 /** The paths from which the pages load packages, and the files in `node_modules`. */
 export const PACKAGES = {
   'naive-marked': 'marked/lib/marked.umd.js',
@@ -17,7 +19,7 @@ export const NAIVE = `<!doctype html><meta charset="utf-8"><title>naive</title>
 <link rel="stylesheet" href="/styles/code.css">
 <style>section { max-width: 820px; height: 90vh; overflow: auto; margin: auto; }</style>
 <script src="/naive-marked"></script><script src="/naive-purify"></script><script src="/naive-highlight"></script>
-<script type="module">(${naive})()</script>`;
+<script type="module">(${addProvenSocket})(); (${naive})()</script>`;
 
 /** A page with one frame for each session, all created at once. */
 export const NAIVE_TABS = `<!doctype html><meta charset="utf-8"><title>naive tabs</title>
@@ -35,9 +37,10 @@ for (const id of new URLSearchParams(location.search).getAll('session')) {
 export const NAIVE_SIDEBAR = `<!doctype html><meta charset="utf-8"><title>naive sidebar</title>
 <style>main { width: 300px; height: 90vh; overflow: auto; } li { height: 30px; }</style><main></main>
 <script type="module">
-const socket = new WebSocket('ws://' + location.host + '/ws');
+(${addProvenSocket})();
+const socket = await provenSocket();
 const place = document.querySelector('main');
-socket.onopen = () => socket.send('{"type":"project:list"}');
+socket.send('{"type":"project:list"}');
 socket.onmessage = ({ data }) => {
   const message = JSON.parse(data);
   if (message.type === 'project:list') {
@@ -53,7 +56,7 @@ socket.onmessage = ({ data }) => {
 };
 </script>`;
 
-function naive() {
+async function naive() {
   const { marked, DOMPurify, hljs } = /** @type {any} */ (window);
   marked.use({
     gfm: true,
@@ -65,7 +68,6 @@ function naive() {
       },
     },
   });
-  const socket = new WebSocket(`ws://${location.host}/ws`);
   const ids = new URLSearchParams(location.search).getAll('session');
   /** @type {Map<string, HTMLElement>} */
   const places = new Map();
@@ -90,13 +92,12 @@ function naive() {
     places.set(id, place);
     document.body.append(place);
   }
-  socket.onopen = () => {
-    for (const sessionId of ids) socket.send(JSON.stringify({ type: 'session:open', sessionId, requestId: sessionId }));
-  };
+  const socket = await /** @type {any} */ (window).provenSocket();
+  for (const sessionId of ids) socket.send(JSON.stringify({ type: 'session:open', sessionId, requestId: sessionId }));
   /** @type {any} */ (window).send = (/** @type {string} */ content) => {
     for (const sessionId of ids) socket.send(JSON.stringify({ type: 'session:send', sessionId, content }));
   };
-  socket.onmessage = ({ data }) => {
+  socket.onmessage = (/** @type {MessageEvent} */ { data }) => {
     const message = JSON.parse(data);
     const place = places.get(message.sessionId);
     if (!place) return;

@@ -6,6 +6,7 @@ import { join } from 'node:path';
 import { startServer } from '../support/liminal.js';
 import { NAIVE_SIDEBAR } from './naive.js';
 import { forget, meter, nextPaint, probe } from './probe.js';
+import { signedInContext } from './signed-in.js';
 import { fillSidebar } from './store.js';
 
 const PROJECTS = 100;
@@ -17,11 +18,10 @@ export async function startSidebar(browser, add) {
   const home = realpathSync(mkdtempSync(join(tmpdir(), 'liminal-bench-')));
   fillSidebar(home, PROJECTS, SESSIONS);
   const server = await startServer(home);
-  const storageState = await signIn(browser, server.url);
 
   /** @param {string} name @param {string} path @param {string} row @param {string} scroller */
   const measure = async (name, path, row, scroller) => {
-    const context = await browser.newContext({ storageState, viewport: { width: 1440, height: 900 } });
+    const context = await signedInContext(browser, server.url, { viewport: { width: 1440, height: 900 } });
     const page = await context.newPage();
     await page.addInitScript(`window.watch = ${JSON.stringify(row)}; (${probe})()`);
     await page.route(/\/naive-sidebar$/, (route) => route.fulfill({ body: NAIVE_SIDEBAR, contentType: 'text/html' }));
@@ -82,15 +82,4 @@ export async function scroll({ selector, step }) {
     end = now;
   }
   return { frame: (end - begin) / frames, dropped: (dropped / (frames + dropped)) * 100 };
-}
-
-/** @param {import('@playwright/test').Browser} browser @param {string} url */
-async function signIn(browser, url) {
-  const context = await browser.newContext();
-  const page = await context.newPage();
-  await page.goto(url);
-  await page.locator('.project-head').first().waitFor();
-  const state = await context.storageState();
-  await context.close();
-  return state;
 }

@@ -14,6 +14,7 @@ import { NAIVE, NAIVE_TABS, PACKAGES } from './naive.js';
 import { forget, meter, nextPaint, probe } from './probe.js';
 import { reconnect } from './reconnect.js';
 import { scroll, startSidebar } from './sidebar.js';
+import { signedInContext } from './signed-in.js';
 import { fill } from './store.js';
 
 const RUNS = Number(process.argv[2] ?? 3);
@@ -41,7 +42,6 @@ const server = await startServer(home);
 // The plain page does not come from the server's address, so the browser would not let it connect.
 const args = [...LAUNCH.args, '--disable-features=LocalNetworkAccessChecks'];
 const browser = await chromium.launch({ ...LAUNCH, args });
-const signedIn = await signIn();
 const sidebar = await startSidebar(browser, add);
 try {
   for (let run = 0; run < RUNS; run += 1) {
@@ -71,16 +71,6 @@ try {
 }
 process.stdout.write(JSON.stringify(measured));
 
-async function signIn() {
-  const context = await browser.newContext();
-  const page = await context.newPage();
-  await page.goto(server.url);
-  await page.locator('.project-head').first().waitFor();
-  const state = await context.storageState();
-  await context.close();
-  return state;
-}
-
 /**
  * Opens a new window.
  * @param {string[]} order  its tabs
@@ -88,7 +78,7 @@ async function signIn() {
  * @param {string} [watch]  the entry whose paint is measured
  */
 async function window_(order = [], active = null, watch) {
-  const context = await browser.newContext({ storageState: signedIn, viewport: { width: 1440, height: 900 } });
+  const context = await signedInContext(browser, server.url, { viewport: { width: 1440, height: 900 } });
   const page = await context.newPage();
   await page.addInitScript(
     `window.watch = ${JSON.stringify(watch ? `[data-entry-id="${watch}"]` : null)}; (${probe})()`,

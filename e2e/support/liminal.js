@@ -61,8 +61,9 @@ const fixtures = {
     const errors = [];
     page.on('pageerror', (error) => errors.push(error.message));
     page.on('console', (message) => {
-      // The browser itself logs a refused login and an unreachable server.
-      if (message.type() === 'error' && !/Failed to load resource|WebSocket connection/.test(message.text())) {
+      // The browser itself logs a refused login, an unreachable server, and a header of another program it ignores.
+      const ofBrowser = /Failed to load resource|WebSocket connection|Clear-Site-Data header/;
+      if (message.type() === 'error' && !ofBrowser.test(message.text())) {
         errors.push(message.text());
       }
     });

@@ -15,6 +15,7 @@
  */
 
 import { expect } from './liminal.js';
+import { addProvenSocket } from './page-socket.js';
 import { addProject, enter, projectHeads } from './workspace.js';
 
 /**
@@ -42,6 +43,7 @@ export async function openStandIn(page, liminal) {
   await enter(page, liminal);
   // Any response of the server will do; only its origin matters.
   await page.goto(`${liminal.origin}/health`);
+  await page.evaluate(addProvenSocket);
   await page.evaluate(standIn, liminal.folder('app'));
   return readySession(page, page.frameLocator('iframe'));
 }
@@ -139,7 +141,7 @@ function standIn(path) {
     waiting.delete(message.requestId);
   };
   const begin = async () => {
-    hand({ type: 'connection', open: true });
+    hand({ type: 'connection', open: true, pass: '' });
     if (session) return request({ type: 'session:open', sessionId: session.id, after: position, tail: 200 });
     const projects = (await request({ type: 'project:list' })).projects;
     project =
@@ -170,6 +172,7 @@ function standIn(path) {
         projectPath: project.path,
         draft,
         place: null,
+        pass: '',
       });
       for (const message of before.splice(0)) hand(message);
       request({ type: 'session:open', sessionId: session.id, tail: 200 });
@@ -193,13 +196,14 @@ function standIn(path) {
     if (message.type === 'draft') sessionStorage.draft = message.text;
     if (message.type === 'upload') hand({ type: 'uploaded', id: message.id, imageId: 'picture-1' });
   };
-  const open = () => {
-    socket = new WebSocket(`ws://${location.host}/ws?batch=1&html=1`);
+  const open = async () => {
+    socket = await window_.provenSocket('&batch=1&html=1').catch(() => null);
+    if (!socket) return setTimeout(open, 200);
     socket.onmessage = /** @param {{ data: string }} event */ ({ data }) => [JSON.parse(data)].flat().forEach(receive);
     socket.onclose = () => {
       for (const resolve of waiting.values()) resolve({ type: 'error', code: 'OFFLINE', message: 'away' });
       waiting.clear();
-      hand({ type: 'connection', open: false });
+      hand({ type: 'connection', open: false, pass: '' });
       setTimeout(open, 200);
     };
   };

@@ -11,6 +11,7 @@ import { LAUNCH } from '../support/browser.js';
 import { askForPort, frameAll, openSockets, PICTURE, post, read, submitForms } from '../support/intruder.js';
 import { expect, test } from '../support/liminal.js';
 import { listening, startNaive } from '../support/naive.js';
+import { addProvenSocket } from '../support/page-socket.js';
 import { routes } from '../support/routes.js';
 import { openSession } from '../support/session.js';
 import { enter } from '../support/workspace.js';
@@ -108,7 +109,12 @@ for (const [from, address, sandboxed] of /** @type {const} */ ([
 
     expect(state(liminal)).toEqual(before);
     // The same picture is accepted from our own page, so it was not rejected for its content.
-    expect(await page.evaluate(post, { target, paths: ['/uploads'], picture: PICTURE })).not.toEqual([]);
+    await page.evaluate(addProvenSocket);
+    const pass = await page.evaluate(readPass);
+    const uploads = [`/uploads?pass=${pass}`];
+    expect(await page.evaluate(post, { target, paths: uploads, picture: PICTURE })).not.toEqual([]);
+    // The hostile page gains nothing by the pass.
+    expect(await frame.evaluate(post, { target, paths: uploads, picture: PICTURE })).toEqual([]);
     await window_.close();
     hostile.stop();
     naive.stop();
@@ -144,6 +150,14 @@ test('a page from another origin gets nothing from the gateway port', async ({ p
   hostile.stop();
   naive.stop();
 });
+
+/** Runs in the workspace: the pass that its uploads need. */
+async function readPass() {
+  const socket = await /** @type {any} */ (window).provenSocket();
+  return new Promise((resolve) => {
+    socket.onmessage = (/** @type {MessageEvent} */ { data }) => resolve(JSON.parse(data).pass);
+  });
+}
 
 /** The frame in which the hostile page tries to show ours. @param {Frame} frame @param {string} path */
 async function held(frame, path) {

@@ -35,9 +35,21 @@ test('an outdated token in the URL is explained', async ({ page, liminal }) => {
   expect(page.url()).toBe(`${liminal.origin}/`);
 });
 
-test('scripts of the page cannot read the cookie', async ({ page, liminal }) => {
+test('there is no cookie, and scripts of the page cannot read the key', async ({ page, liminal }) => {
   await enter(page, liminal);
-  expect(await page.evaluate(() => document.cookie)).toBe('');
+  expect(await page.context().cookies()).toEqual([]);
+  const exported = await page.evaluate(async () => {
+    const opening = indexedDB.open('liminal', 1);
+    await new Promise((resolve) => {
+      opening.onsuccess = resolve;
+    });
+    const reading = opening.result.transaction('identity').objectStore('identity').get('browser');
+    await new Promise((resolve) => {
+      reading.onsuccess = resolve;
+    });
+    return crypto.subtle.exportKey('jwk', reading.result.privateKey).catch((error) => error.name);
+  });
+  expect(exported).toBe('InvalidAccessError');
 });
 
 test('a browser that reports no paint still starts', async ({ page, liminal }) => {

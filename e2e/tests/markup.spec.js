@@ -5,6 +5,7 @@ import { createServer } from 'node:http';
 import { marked } from 'marked';
 import { asMessage, attacks } from '../support/attacks.js';
 import { expect, test } from '../support/liminal.js';
+import { addProvenSocket } from '../support/page-socket.js';
 import { openSession } from '../support/session.js';
 import { addProject, enter, newSession, send, sessionPage } from '../support/workspace.js';
 
@@ -389,6 +390,7 @@ test('thoughts, output, diffs, forms, titles and commands are shown as text', as
   // sidebar, in the tabs and in the window title.
   const id = await row.getAttribute('data-session-id');
   for (const title of lines) {
+    await page.evaluate(addProvenSocket);
     expect(await page.evaluate(rename, { id, title })).toBe('session:title-updated');
     await expect(row).toContainText(title.slice(0, 10).trim());
     expect(await page.locator('body').evaluate(forbiddenElements, FORBIDDEN)).toEqual([]);
@@ -489,12 +491,11 @@ test('a third of the same attacks succeed in a page without protection', async (
  * Runs in the page: another client of the same user renames the session. Returns the type of the response.
  * @param {{ id: string | null, title: string }} what
  */
-function rename({ id, title }) {
+async function rename({ id, title }) {
+  const socket = await /** @type {any} */ (window).provenSocket();
+  socket.send(JSON.stringify({ type: 'session:rename', sessionId: id, title, requestId: 'rename' }));
   return new Promise((resolve) => {
-    const socket = new WebSocket(`ws://${location.host}/ws`);
-    socket.onopen = () =>
-      socket.send(JSON.stringify({ type: 'session:rename', sessionId: id, title, requestId: 'rename' }));
-    socket.onmessage = ({ data }) => {
+    socket.onmessage = (/** @type {MessageEvent} */ { data }) => {
       const answer = JSON.parse(data);
       if (answer.requestId !== 'rename') return;
       socket.close();

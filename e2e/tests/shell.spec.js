@@ -97,7 +97,7 @@ test('reconnecting backs off when the server closes each connection', async ({ p
   await expect(page.locator('#connection')).toContainText('Reconnecting…');
 });
 
-test('the page asks for the token when the server rejects its cookie', async ({ page, liminal }) => {
+test('the page asks for the token when the server no longer knows the browser', async ({ page, liminal }) => {
   await enter(page, liminal);
   await liminal.stop();
   writeFileSync(`${liminal.home}/.liminal-builder/token`, 'another-token-altogether\n');

@@ -1,4 +1,5 @@
 import { expect, test } from '../support/liminal.js';
+import { addProvenSocket } from '../support/page-socket.js';
 import {
   addProject,
   enter,
@@ -378,12 +379,13 @@ test('with forty tabs the active one is visible, and a list has them all', async
   await addProject(page, liminal.folder('app'));
   await newSession(page, 'app');
   const project = await page.locator('.project').getAttribute('data-project-id');
+  await page.evaluate(addProvenSocket);
   await page.evaluate(async (projectId) => {
-    const socket = new WebSocket(`ws://${location.host}/ws`);
-    await new Promise((resolve) => socket.addEventListener('open', resolve));
+    const socket = await /** @type {any} */ (window).provenSocket();
     for (let number = 0; number < 39; number += 1) {
       const created = new Promise((resolve) => {
-        socket.onmessage = ({ data }) => JSON.parse(data).requestId === `c${number}` && resolve(undefined);
+        socket.onmessage = (/** @type {MessageEvent} */ { data }) =>
+          JSON.parse(data).requestId === `c${number}` && resolve(undefined);
       });
       socket.send(
         JSON.stringify({ type: 'session:create', projectId, cliType: 'claude-code', requestId: `c${number}` }),
@@ -394,11 +396,10 @@ test('with forty tabs the active one is visible, and a list has them all', async
   }, project);
   await expect.poll(() => page.locator('.session-row').count()).toBeGreaterThan(20);
   const ids = await page.evaluate(async (projectId) => {
-    const socket = new WebSocket(`ws://${location.host}/ws`);
-    await new Promise((resolve) => socket.addEventListener('open', resolve));
+    const socket = await /** @type {any} */ (window).provenSocket();
     /** @type {Promise<string[]>} */
     const list = new Promise((resolve) => {
-      socket.onmessage = ({ data }) => {
+      socket.onmessage = (/** @type {MessageEvent} */ { data }) => {
         const message = JSON.parse(data);
         if (message.type === 'session:list') resolve(message.sessions.map((/** @type {any} */ { id }) => id));
       };

@@ -1,30 +1,12 @@
-/** The login page: exchanges the token for a cookie, automatically if the address contains it, otherwise on submit. */
+/** The login page: signs this browser in, with the token of the address or with one that the user pastes. */
 
 import { part } from '../shared/dom.js';
+import { loadIdentity, signIn, whoAnswers } from '../shared/identity.js';
 
 const form = part('login', HTMLFormElement);
 const field = part('token', HTMLInputElement);
 const submit = part('submit', HTMLButtonElement);
 const problem = part('login-error', HTMLElement);
-
-/**
- * @param {string} token
- * @returns {Promise<string>} the error message, empty on success
- */
-async function login(token) {
-  try {
-    const response = await fetch('/login', {
-      method: 'POST',
-      headers: { 'content-type': 'application/json' },
-      body: JSON.stringify({ token }),
-    });
-    if (response.ok) return '';
-    if (response.status === 401) return 'That is not the token. `liminal token` prints it.';
-    return (await response.text()).trim() || `The server answered ${response.status}.`;
-  } catch {
-    return 'The server is not reachable. Is it still running?';
-  }
-}
 
 /** @param {string} message */
 function show(message) {
@@ -37,7 +19,7 @@ function show(message) {
 /** @param {string} token */
 async function enter(token) {
   submit.disabled = true;
-  const message = await login(token);
+  const message = await signIn(token);
   submit.disabled = false;
   if (message) show(message);
   else location.replace('/');
@@ -50,24 +32,16 @@ form.addEventListener('submit', (event) => {
   else show('Paste the token first.');
 });
 
-/** @returns {boolean} whether the address contained a token */
-function enterFromAddress() {
+async function begin() {
   const token = new URLSearchParams(location.hash.slice(1)).get('token');
-  if (!token) return false;
   // Remove the token from the address bar and the history first.
   history.replaceState(null, '', '/');
-  enter(token);
-  return true;
+  const identity = await loadIdentity();
+  if (identity && (await whoAnswers(identity)) === 'server') location.replace('/');
+  else if (token) enter(token);
+  else show('');
 }
 
 // Pasting the printed address while this page is open changes only the fragment and does not reload the page.
-addEventListener('hashchange', enterFromAddress);
-if (!enterFromAddress()) {
-  // After a link from another site the browser omits its SameSite cookie, but sends it with this request.
-  const known = await fetch('/auth').then(
-    ({ status }) => status === 204,
-    () => false,
-  );
-  if (known) location.replace('/');
-  else show('');
-}
+addEventListener('hashchange', begin);
+begin();

@@ -93,7 +93,8 @@ function userView(context) {
       showMore();
       text.dataset.at = entry.timestamp;
       const images = entry.images ?? [];
-      if (pictures.children.length !== images.length) pictures.replaceChildren(...images.map(pictureOf));
+      if (pictures.children.length !== images.length)
+        pictures.replaceChildren(...images.map((id) => pictureOf(id, context)));
       state.hidden = item.sending === null;
       if (item.sending === 'sending') state.replaceChildren('Sending…');
       if (item.sending === 'refused') {
@@ -107,9 +108,10 @@ function userView(context) {
   };
 }
 
-/** @param {string} id */
-function pictureOf(id) {
-  const image = h('img', { class: 'picture', src: `/uploads/${encodeURIComponent(id)}`, alt: 'Picture you sent' });
+/** @param {string} id @param {ViewContext} context */
+function pictureOf(id, context) {
+  const src = `/uploads/${encodeURIComponent(id)}?pass=${encodeURIComponent(context.pass())}`;
+  const image = h('img', { class: 'picture', src, alt: 'Picture you sent' });
   image.addEventListener('error', () =>
     image.replaceWith(h('span', { class: 'picture-mark' }, icon('picture'), 'Picture')),
   );

@@ -72,6 +72,7 @@ const context = {
   transcript,
   agentName: () => init?.agent.name ?? 'The agent',
   projectPath: () => init?.projectPath ?? '',
+  pass: () => init?.pass ?? '',
   opened: new Map(),
   copy: (text) => bridge.send({ type: 'copy', text }),
   openLink: (href) => bridge.send({ type: 'open-link', href }),
@@ -184,6 +185,7 @@ function receive(message) {
       break;
     case 'connection':
       online = message.open;
+      if (init) init.pass = message.pass;
       infoChanged = true;
       break;
     case 'shown':

@@ -8,6 +8,7 @@
  * @property {Transcript} transcript
  * @property {() => string} agentName
  * @property {() => string} projectPath
+ * @property {() => string} pass  part of the addresses of pictures
  * @property {Map<string, boolean>} opened  what the user has expanded (true) or collapsed (false), by key of the view
  * @property {(text: string) => void} copy
  * @property {(href: string) => void} openLink

@@ -31,10 +31,15 @@ const LINK_MAX = 8192;
 
 /**
  * Creates a frame that is not assigned to a session yet. Its messages are ignored until `claim` is called.
+ *
+ * Only while the server is connected: another program could answer otherwise. The address contains the server's boot
+ * id, because that program could also have left a page in the browser's cache.
  * @param {HTMLElement} place
+ * @param {string} bootId
  */
-export function openBridge(place) {
-  const frame = h('iframe', { sandbox: 'allow-scripts', src: '/portlet.html' });
+export function openBridge(place, bootId) {
+  const src = `/portlet.html?boot=${encodeURIComponent(bootId)}`;
+  const frame = h('iframe', { sandbox: 'allow-scripts', src });
   const { port1: ours, port2: theirs } = new MessageChannel();
   let portSent = false;
   let loads = 0;

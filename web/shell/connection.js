@@ -39,8 +39,9 @@ export function startConnection(place, retryNow) {
       return;
     }
     const slow = connection.retryInMs >= 2000;
-    const down = () => render(false, 'Reconnecting…', slow);
-    if (slow) down();
+    const text = connection.other ? 'Another program answers' : 'Reconnecting…';
+    const down = () => render(false, text, slow);
+    if (slow || connection.other) down();
     else timer ??= setTimeout(down, QUIET_MS);
   };
 

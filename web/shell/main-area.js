@@ -17,6 +17,7 @@ export function startMainArea({ add, newSession, install }) {
   const dismissed = new Set();
   let shown = '';
   let shownNotices = '';
+  const warning = h('div', { class: 'notice', role: 'alert' });
 
   /** @param {Workspace} workspace */
   const render = (workspace) => {
@@ -80,6 +81,13 @@ export function startMainArea({ add, newSession, install }) {
 
   return {
     render,
+    /** Shows a warning above everything else, or removes it. @param {string | null} text */
+    warn: (text) => {
+      if (text === null) return warning.remove();
+      if (warning.isConnected) return;
+      warning.replaceChildren(h('p', {}, text));
+      notices.before(warning);
+    },
     /** Whether no session is in view. @param {boolean} empty */
     show: (empty) => {
       place.hidden = !empty;

@@ -45,6 +45,8 @@ import { apply, complete, EMPTY, find } from './workspace.js';
 const dropToken = () => location.hash && history.replaceState(null, '', '/');
 addEventListener('hashchange', dropToken);
 dropToken();
+// The server has no service worker: one at this address was installed by another program that answered here.
+navigator.serviceWorker?.getRegistrations().then((all) => all.forEach((one) => void one.unregister()));
 
 /** Delay of the first request for agents, until after everything the first session needs. */
 const AGENTS_DELAY_MS = 1500;
@@ -60,7 +62,7 @@ const restarted = new Set();
 
 const unseen = startUnseen();
 const toasts = startToasts(part('toasts', HTMLElement));
-const socket = connect({ onMessage, onConnection, onSignedOut: () => location.reload() });
+const socket = connect({ onMessage, onConnection, onSignedOut: () => location.replace('/login') });
 const connection = startConnection(part('connection', HTMLElement), socket.retryNow);
 const drawer = startDrawer();
 const palette = startPalette();
@@ -188,11 +190,19 @@ function onMessage(message) {
 /** @param {import('./socket.js').Connection} state */
 function onConnection(state) {
   connection.show(state);
+  mainArea.warn(state.state === 'down' && state.other ? otherProgram() : null);
   const up = state.state === 'up';
   if (up === connected) return;
   connected = up;
-  portlets.connection(up);
+  portlets.connection(state);
   draw();
+}
+
+/** What the user has to know while another program answers at the server's address. */
+function otherProgram() {
+  return `Another program answers at ${location.host}, where Liminal Builder was. Nothing is sent to it. \
+Do not reload this page and do not enter your access token here; stop that program and start Liminal Builder again. \
+If you have deleted its data directory, open the address that it prints in a new tab.`;
 }
 
 /** Draws once for all messages of an animation frame, or after a timeout in a background window. */

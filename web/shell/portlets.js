@@ -3,6 +3,9 @@
  * messages about a session are forwarded to its page, requests of the page to the server. A page that has been hidden
  * for a moment is unsubscribed, which saves rendering and traffic; when it is shown again, its stream is resumed.
  *
+ * A frame is loaded only while the server is connected, and one that was loading when the connection was lost is replaced
+ * before it receives anything: another program may have answered.
+ *
  * Invariant: a page receives a history first, and then every message once and in order, also across lost connections
  * and times when it was hidden.
  *
@@ -38,6 +41,8 @@ const TAIL_BEHIND = 200;
 const WAITING_MAX = 2000;
 /** Deadline for a loaded page to request its port; a page that misses it is broken or another page. */
 const SILENT_MS = 5000;
+/** A frame that became ready less than this before the connection was lost is replaced, too. */
+const TRUSTED_AFTER_MS = 200;
 /** Delay before the next frame is preloaded after one was used. */
 const SPARE_DELAY_MS = 400;
 /** Delay before a hidden page is unsubscribed, because users often switch back soon. */
@@ -63,6 +68,9 @@ export function startPortlets(place, dependencies) {
   /** @type {Workspace | null} */
   let workspace = null;
   let connected = false;
+  let bootId = '';
+  /** The browser's pass for uploads and pictures. */
+  let pass = '';
   /** @type {string | null} */
   let shown = null;
   /** A preloaded frame, so that the next session opens without delay. @type {Spare | null} */
@@ -73,15 +81,22 @@ export function startPortlets(place, dependencies) {
   const prepare = () => {
     clearTimeout(spareTimer);
     spareTimer = setTimeout(() => {
-      spare ??= connected ? openSpare(place) : null;
+      spare ??= connected ? openSpare(place, bootId) : null;
     }, SPARE_DELAY_MS);
   };
 
   const takeSpare = () => {
-    const taken = spare ?? openSpare(place);
+    const taken = spare ?? openSpare(place, bootId);
     spare = null;
     prepare();
     return taken;
+  };
+
+  const dropSpare = () => {
+    clearTimeout(spareTimer);
+    spare?.bridge.hush();
+    spare?.panel.remove();
+    spare = null;
   };
 
   /** @param {string | null} id */
@@ -94,9 +109,10 @@ export function startPortlets(place, dependencies) {
   /** @param {string} id */
   const create = (id) => {
     const session = workspace && find(workspace, id);
-    // The list with this session has not arrived yet; `render` tries again.
-    if (!workspace || !session) return;
-    portlets.set(id, openPortlet(takeSpare(), session, workspace, connected, dependencies));
+    // The list with this session has not arrived yet, or the server is away; `render` tries again.
+    if (!workspace || !session || !connected) return;
+    const server = () => ({ bootId, pass });
+    portlets.set(id, openPortlet(takeSpare(), session, workspace, server, dependencies));
   };
 
   return {
@@ -118,10 +134,13 @@ export function startPortlets(place, dependencies) {
       if (message.type === 'agent:sign-in') for (const portlet of portlets.values()) portlet.pass(message);
       if (id !== undefined) portlets.get(id)?.receive(message);
     },
-    /** @param {boolean} open */
-    connection: (open) => {
+    /** @param {import('./socket.js').Connection} state */
+    connection: (state) => {
+      const open = state.state === 'up';
+      if (open) ({ bootId, pass } = state);
       connected = open;
       if (open) prepare();
+      else dropSpare();
       for (const portlet of portlets.values()) portlet.connection(open);
     },
     /** The user has changed the theme. */
@@ -145,21 +164,21 @@ export function startPortlets(place, dependencies) {
 
 /** @typedef {ReturnType<typeof openSpare>} Spare */
 
-/** A panel with a preloaded frame that is not assigned to a session. @param {HTMLElement} place */
-function openSpare(place) {
+/** A panel with a preloaded frame that is not assigned to a session. @param {HTMLElement} place @param {string} bootId */
+function openSpare(place, bootId) {
   const panel = h('div', { class: 'spare', inert: true });
   place.append(panel);
-  return { panel, bridge: openBridge(panel) };
+  return { panel, bridge: openBridge(panel, bootId) };
 }
 
 /**
  * @param {Spare} spare
  * @param {SessionListItem} session
  * @param {Workspace} workspace
- * @param {boolean} connected
+ * @param {() => { bootId: string, pass: string }} server  the connected server, or the last one
  * @param {Dependencies} dependencies
  */
-function openPortlet({ panel, bridge: first }, session, workspace, connected, dependencies) {
+function openPortlet({ panel, bridge: first }, session, workspace, server, dependencies) {
   const { socket, drafts, places } = dependencies;
   const { id, cliType } = session;
   const ids = { sessionId: id, projectId: session.projectId, cliType };
@@ -180,7 +199,11 @@ function openPortlet({ panel, bridge: first }, session, workspace, connected, de
   let inView = false;
   let closed = false;
   let wantsFocus = false;
-  let online = connected;
+  let online = true;
+  /** When the page became ready. */
+  let readyAt = 0;
+  /** The frame was removed because another program may have answered. */
+  let dropped = false;
   /** Whether this page is subscribed to the session on the server. */
   let subscribed = false;
   /** Number of open requests of the page. */
@@ -234,11 +257,13 @@ function openPortlet({ panel, bridge: first }, session, workspace, connected, de
     problem.hidden = text === null;
     problem.replaceChildren();
     if (text === null) return;
+    problem.append(h('p', {}, text));
+    if (!retry) return;
     const again = () => {
       showProblem(null);
-      retry?.();
+      retry();
     };
-    problem.append(h('p', {}, text), h('button', { class: 'button', type: 'button', onclick: again }, 'Retry'));
+    problem.append(h('button', { class: 'button', type: 'button', onclick: again }, 'Retry'));
   };
 
   const claim = () => {
@@ -253,13 +278,20 @@ function openPortlet({ panel, bridge: first }, session, workspace, connected, de
     bridge.claim(ids, session.title, { onReady: ready, onSaid: onPageMessage, onLost: lost });
   };
   const rebuild = () => {
+    drop();
+    dropped = false;
+    showProblem(null);
+    reading = UNREAD;
+    bridge = openBridge(panel, server().bootId);
+    claim();
+    subscribe();
+  };
+  const drop = () => {
     clearTimeout(silence);
     bridge.hush();
     bridge.frame.remove();
-    reading = UNREAD;
-    bridge = openBridge(panel);
-    claim();
-    subscribe();
+    heldMessages = [];
+    dropped = true;
   };
   const lost = () => showProblem("This session's page could not be shown.", rebuild);
 
@@ -267,6 +299,7 @@ function openPortlet({ panel, bridge: first }, session, workspace, connected, de
     clearTimeout(silence);
     const held = heldMessages ?? [];
     heldMessages = null;
+    readyAt = performance.now();
     bridge.say(greeting());
     for (const message of held) bridge.say(message);
     if (missed) {
@@ -293,6 +326,7 @@ function openPortlet({ panel, bridge: first }, session, workspace, connected, de
       draft: drafts.of(id),
       place: places.of(id),
       theme: chosenTheme(),
+      pass: server().pass,
     };
   };
 
@@ -320,7 +354,7 @@ function openPortlet({ panel, bridge: first }, session, workspace, connected, de
       case 'copy':
         return dependencies.copy(message.text);
       case 'upload':
-        return say({ type: 'uploaded', id: message.id, ...(await upload(message.file)) });
+        return say({ type: 'uploaded', id: message.id, ...(await upload(message.file, online, server().pass)) });
       case 'key':
         return dependencies.onKey(message);
     }
@@ -336,8 +370,7 @@ function openPortlet({ panel, bridge: first }, session, workspace, connected, de
   };
 
   claim();
-  if (connected) subscribe();
-  else say({ type: 'connection', open: false });
+  subscribe();
 
   return {
     say,
@@ -359,13 +392,16 @@ function openPortlet({ panel, bridge: first }, session, workspace, connected, de
     /** @param {boolean} open */
     connection: (open) => {
       online = open;
-      say({ type: 'connection', open });
+      say({ type: 'connection', open, pass: server().pass });
       if (!open) {
         subscribed = false;
+        if (heldMessages !== null || performance.now() - readyAt < TRUSTED_AFTER_MS) {
+          drop();
+          showProblem('This session is loaded again when the server is back.');
+        }
         return;
       }
-      // The page could not be loaded while the server was unreachable.
-      if (heldMessages !== null && !problem.hidden) rebuild();
+      if (dropped) rebuild();
       else if (inView) subscribe();
     },
     /** @param {boolean} visible */
@@ -439,17 +475,25 @@ function messageOf(error, otherwise) {
   return error instanceof Error && error.message ? error.message : otherwise;
 }
 
-/** @param {Blob} file @returns {Promise<{ imageId?: string, error?: string }>} */
-async function upload(file) {
+/** @param {Blob} file @param {boolean} online @param {string} pass @returns {Promise<{ imageId?: string, error?: string }>} */
+async function upload(file, online, pass) {
+  const offline = { error: 'The server is not reachable right now.' };
+  if (!online) return offline;
   if (!file.type.startsWith('image/')) return { error: 'Only pictures can be sent.' };
   try {
-    const response = await fetch('/uploads', { method: 'POST', headers: { 'content-type': file.type }, body: file });
+    const response = await fetch(`/uploads?pass=${encodeURIComponent(pass)}`, {
+      method: 'POST',
+      headers: { 'content-type': file.type },
+      body: file,
+      credentials: 'omit',
+      redirect: 'error',
+    });
     if (response.status === 404 || response.status === 405) return { error: 'Pictures cannot be sent yet.' };
     const text = await response.text();
     if (!response.ok) return { error: text.trim() || 'The picture could not be sent.' };
     const { imageId } = JSON.parse(text);
     return typeof imageId === 'string' ? { imageId } : { error: 'The picture could not be sent.' };
   } catch {
-    return { error: 'The server is not reachable right now.' };
+    return offline;
   }
 }

@@ -1,5 +1,6 @@
 /**
- * The only WebSocket of this window. It reconnects without limit, and every request is settled: with its response, with
+ * The only WebSocket of this window. The server proves itself first, then this browser does (`shared/identity.js`), and
+ * nothing else is sent or received before. It reconnects without limit, and every request is settled: with its response, with
  * the server's error, with `OFFLINE`, or with `LATE` after a deadline.
  *
  * The delay between attempts grows, which spares a server that runs and cannot accept the connection. After the
@@ -8,19 +9,24 @@
  * @typedef {import('../types/wire.js').ClientMessage} ClientMessage
  * @typedef {import('../types/wire.js').ServerMessage} ServerMessage
  *
- * @typedef {{ state: 'up' } | { state: 'down', retryInMs: number, attempt: number }} Connection
+ * @typedef {{ state: 'up', bootId: string, pass: string } | { state: 'down', retryInMs: number, attempt: number, other: boolean }} Connection
+ *   `other`: another program answers at the server's address
  *
  * @typedef {object} Listeners
  * @property {(message: ServerMessage) => void} onMessage
  * @property {(connection: Connection) => void} onConnection
- * @property {() => void} onSignedOut  called when the server no longer accepts this browser's cookie
+ * @property {() => void} onSignedOut  called when this browser is not signed in, or the server has signed it out
  */
+
+import { answerChallenge, loadIdentity, newNonce, whoAnswers } from '../shared/identity.js';
 
 const FIRST_RETRIES_MS = [0, 500, 1000, 2000, 4000];
 const LAST_RETRY_MS = 5000;
 /** Interval of the HTTP probe while the window is visible, and the maximum number of probes. */
 const PROBE_MS = 200;
 const PROBES_MAX = 1500;
+/** Deadline for the server's proof once it has accepted the connection. */
+const PROOF_DEADLINE_MS = 5000;
 /** Deadline for a response; a server that exceeds it is stuck. */
 const ANSWER_DEADLINE_MS = 15_000;
 /** Deadline for requests that wait for an agent, which may have to be downloaded first. */
@@ -38,6 +44,18 @@ const WAITS_FOR_AGENT = new Set([
 /** @param {number} attempt  from 0 */
 export function retryDelay(attempt) {
   return FIRST_RETRIES_MS[attempt] ?? LAST_RETRY_MS;
+}
+
+/** The challenge in the first frame of a connection, if that is one. @param {string} data */
+export function challengeIn(data) {
+  try {
+    const { type, nonce, signature } = JSON.parse(data);
+    return type === 'challenge' && typeof nonce === 'string' && typeof signature === 'string'
+      ? { type, nonce, signature }
+      : null;
+  } catch {
+    return null;
+  }
 }
 
 export class RequestError extends Error {
@@ -63,6 +81,10 @@ export function connect({ onMessage, onConnection, onSignedOut }) {
   const pending = new Map();
   /** @type {WebSocket | null} */
   let socket = null;
+  /** Whether both sides have proven themselves and the server has sent its greeting. */
+  let up = false;
+  /** Whether another program was the last to answer. */
+  let other = false;
   /** @type {ReturnType<typeof setTimeout> | undefined} */
   let timer;
   let attempt = 0;
@@ -70,19 +92,73 @@ export function connect({ onMessage, onConnection, onSignedOut }) {
   let probes = 0;
   /** @type {ReturnType<typeof setTimeout> | undefined} */
   let probeTimer;
+  const identity = loadIdentity();
 
-  const open = () => {
+  const open = async () => {
     clearTimeout(timer);
-    attach(new WebSocket(`ws://${location.host}/ws?batch=1&html=1&lists=1`));
+    const browser = await identity;
+    if (!browser) return onSignedOut();
+    if (socket) return;
+    const nonce = newNonce();
+    const path = `/ws?batch=1&html=1&lists=1&browser=${browser.id}&nonce=${nonce}`;
+    attach(new WebSocket(`ws://${location.host}${path}`), nonce, []);
   };
 
-  /** @param {WebSocket} opening */
-  const attach = (opening) => {
+  /** @param {WebSocket} opening @param {string} nonce @param {string[]} frames  those received so far */
+  const attach = (opening, nonce, frames) => {
     socket = opening;
-    opening.onmessage = ({ data }) => onFrame(data);
+    let proven = false;
+    /** @type {ReturnType<typeof setTimeout> | undefined} */
+    let deadline;
+    // Without waiting for the closing handshake, which another program may never answer.
+    const giveUp = () => {
+      if (socket !== opening) return;
+      clearTimeout(deadline);
+      opening.onclose = null;
+      opening.close();
+      lost();
+    };
+    const expect = () => {
+      deadline = setTimeout(giveUp, PROOF_DEADLINE_MS);
+    };
+    const prove = async (/** @type {string} */ data) => {
+      const challenge = challengeIn(data);
+      const browser = await identity;
+      if (!browser) return onSignedOut();
+      const proof = challenge && (await answerChallenge(browser, location.host, nonce, challenge));
+      clearTimeout(deadline);
+      if (socket !== opening) return;
+      if (!proof) {
+        other = true;
+        return giveUp();
+      }
+      proven = true;
+      if (opening.readyState === WebSocket.OPEN) opening.send(JSON.stringify(proof));
+    };
+    let first = true;
+    const onData = (/** @type {string} */ data) => {
+      if (socket !== opening) return;
+      if (first) {
+        first = false;
+        prove(data);
+      } else if (proven) onFrame(data);
+      else {
+        other = true;
+        giveUp();
+      }
+    };
+    opening.onopen = expect;
+    if (opening.readyState === WebSocket.OPEN) expect();
+    opening.onmessage = ({ data }) => onData(data);
     opening.onclose = () => {
+      clearTimeout(deadline);
       if (socket === opening) lost();
     };
+    // In a microtask, because the caller's listeners may not be ready before `connect` returns.
+    queueMicrotask(() => {
+      for (const frame of frames) onData(frame);
+      if (socket === opening && opening.readyState === WebSocket.CLOSED) lost();
+    });
   };
 
   /** @param {string} data */
@@ -91,24 +167,15 @@ export function connect({ onMessage, onConnection, onSignedOut }) {
     for (const message of Array.isArray(frame) ? frame : [frame]) receive(message);
   };
 
-  // Uses the connection that `shared/boot.js` has opened. Its frames are handled in a microtask, because the caller's
-  // listeners may not be ready before `connect` returns.
-  const attachEarly = (/** @type {NonNullable<Window['early']>} */ early) => {
-    window.early = undefined;
-    attach(early.socket);
-    queueMicrotask(() => {
-      for (const frame of early.frames) onFrame(frame);
-      if (socket?.readyState === WebSocket.CLOSED) lost();
-    });
-  };
-
   /** @param {ServerMessage} message */
   const receive = (message) => {
     // Only `hello` counts as connected: a server may accept the connection and close it at once.
     if (message.type === 'hello') {
+      up = true;
+      other = false;
       attempt = 0;
       clearTimeout(probeTimer);
-      onConnection({ state: 'up' });
+      onConnection({ state: 'up', bootId: message.bootId, pass: message.pass ?? '' });
     }
     onMessage(message);
     const id = 'requestId' in message ? message.requestId : undefined;
@@ -122,26 +189,34 @@ export function connect({ onMessage, onConnection, onSignedOut }) {
 
   const lost = () => {
     socket = null;
+    up = false;
     for (const { reject, timer: timeout } of pending.values()) {
       clearTimeout(timeout);
       reject(offline());
     }
     pending.clear();
-    const retryInMs = retryDelay(attempt);
     attempt += 1;
-    onConnection({ state: 'down', retryInMs, attempt });
-    timer = setTimeout(open, retryInMs);
+    tellDown();
+    timer = setTimeout(open, retryDelay(attempt - 1));
     if (attempt === 1) {
       probes = 0;
       scheduleProbe();
-    } else checkSignedOut();
+    } else checkServer();
   };
 
+  const tellDown = () => onConnection({ state: 'down', retryInMs: retryDelay(attempt - 1), attempt, other });
+
   // A page cannot tell a refused WebSocket upgrade from an unreachable server, so this asks over HTTP.
-  const checkSignedOut = async () => {
-    const response = await fetch('/auth').catch(() => undefined);
-    if (response?.status === 401) onSignedOut();
-    return response !== undefined;
+  const checkServer = async () => {
+    const browser = await identity;
+    if (!browser) return false;
+    const answerer = await whoAnswers(browser);
+    if (answerer === 'signed-out') onSignedOut();
+    if (other !== (answerer === 'other') && attempt > 0) {
+      other = answerer === 'other';
+      tellDown();
+    }
+    return answerer === 'server';
   };
 
   const scheduleProbe = () => {
@@ -152,7 +227,7 @@ export function connect({ onMessage, onConnection, onSignedOut }) {
     probes += 1;
     const waits = socket !== null || document.visibilityState !== 'visible';
     // The server answers: reconnect now. If that fails, the regular retry delay applies.
-    if (!waits && (await checkSignedOut())) return retryNow();
+    if (!waits && (await checkServer())) return retryNow();
     if (attempt > 0 && probes < PROBES_MAX) scheduleProbe();
   };
 
@@ -166,7 +241,7 @@ export function connect({ onMessage, onConnection, onSignedOut }) {
    * @returns {Promise<ServerMessage>}
    */
   const request = (message, ownId) => {
-    if (socket?.readyState !== WebSocket.OPEN) return Promise.reject(offline());
+    if (!socket || !up || socket.readyState !== WebSocket.OPEN) return Promise.reject(offline());
     lastId += 1;
     const requestId = ownId ?? `r${lastId}`;
     if (pending.has(requestId)) return Promise.reject(new RequestError('BUSY', 'That is being sent already.'));
@@ -187,7 +262,9 @@ export function connect({ onMessage, onConnection, onSignedOut }) {
   document.addEventListener('visibilitychange', () => {
     if (document.visibilityState === 'visible') retryNow();
   });
-  if (window.early) attachEarly(window.early);
+  const { early } = window;
+  window.early = undefined;
+  if (early) attach(early.socket, early.nonce, early.frames);
   else open();
   return { request, retryNow };
 }

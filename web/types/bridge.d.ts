@@ -27,6 +27,8 @@ export type ToPortlet =
       place: ScrollPlace | null;
       /** The chosen theme; missing or null follows the system. The frame has no access to the stored theme. */
       theme?: "dark" | "light" | null;
+      /** Part of the addresses of pictures. */
+      pass: string;
     }
   /** A server message about this session (history, resumed, update, chunk, complete, cancelled, info, error) or about a sign-in with its agent. */
   | { type: "server"; message: ServerMessage }
@@ -40,7 +42,7 @@ export type ToPortlet =
     }
   | { type: "title"; title: string }
   /** Whether the shell is connected to the server. */
-  | { type: "connection"; open: boolean }
+  | { type: "connection"; open: boolean; pass: string }
   /** Whether this session's tab is in view. */
   | { type: "shown"; shown: boolean }
   | { type: "theme"; theme: "dark" | "light" | null }

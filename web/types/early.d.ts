@@ -4,6 +4,6 @@ export {};
 
 declare global {
   interface Window {
-    early?: { socket: WebSocket; frames: string[] };
+    early?: { socket: WebSocket; nonce: string; frames: string[] };
   }
 }

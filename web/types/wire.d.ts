@@ -1,6 +1,66 @@
 // Generated from crates/wire by `cargo xtask types`. Do not edit.
 
 /**
+ * The answer to `GET /identity`: whether the server knows the browser that the request names.
+ */
+export type Identity = { known: boolean, 
+/**
+ * Can be used once, for a sign-in within a minute.
+ */
+signInNonce: string, 
+/**
+ * The server's signature over `known` and the page's nonce.
+ */
+signature: string, };
+
+/**
+ * The body of `POST /login`.
+ */
+export type SignIn = { 
+/**
+ * An uncompressed point of P-256.
+ */
+publicKey: string, 
+/**
+ * The `signInNonce` of the server.
+ */
+nonce: string, 
+/**
+ * An HMAC under the token.
+ */
+proof: string, } | { token: string, };
+
+/**
+ * The answer to `POST /login`.
+ */
+export type SignedIn = { browser: string, 
+/**
+ * An uncompressed point of P-256.
+ */
+serverKey: string, 
+/**
+ * An HMAC under the token, so that the page accepts only the key of a server that knows the token.
+ */
+proof: string, } | { browser: string, secret: string, };
+
+/**
+ * The first frame in each direction on the browser API's WebSocket, if the client is a page.
+ */
+export type ProofFrame = { "type": "challenge", nonce: string, 
+/**
+ * The server's signature over both nonces.
+ */
+signature: string, } | { "type": "proof", 
+/**
+ * The browser's signature over both nonces.
+ */
+signature?: string, 
+/**
+ * The secret of a browser that signed in without a key.
+ */
+secret?: string, };
+
+/**
  * A folder that the user works in.
  */
 export type Project = { 
@@ -598,7 +658,11 @@ bootId: string, version: string, agents: Array<AgentSummary>, permissions: Permi
 /**
  * Messages to the user about this start, such as a file that was set aside.
  */
-notices: Array<string>, } | { "type": "project:list", projects: Array<Project>, requestId?: string, } | { "type": "project:added", project: Project, requestId?: string, } | { "type": "project:removed", projectId: string, requestId?: string, } | { "type": "folder:completions", 
+notices: Array<string>, 
+/**
+ * Admits this browser's uploads and pictures until the server ends. Missing for a client with the token.
+ */
+pass?: string, } | { "type": "project:list", projects: Array<Project>, requestId?: string, } | { "type": "project:added", project: Project, requestId?: string, } | { "type": "project:removed", projectId: string, requestId?: string, } | { "type": "folder:completions", 
 /**
  * The requested path.
  */

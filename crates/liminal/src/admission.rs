@@ -2,18 +2,21 @@
 //!
 //! A loopback port is reachable for every web page in a browser on this machine and for every other local user. So the
 //! `Host` must be an address of the server (which stops DNS rebinding), the `Origin` of a page must be exactly the
-//! server's (cookies are shared between ports), and the client must present the token or the cookie issued for it.
+//! server's, and the client must present the token or be a page of a registered browser (`browser_keys`), which proves
+//! its key on the connection. There are no cookies, which browsers would send to any program on any port.
 
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::http::header::{AUTHORIZATION, COOKIE, HOST, ORIGIN};
+use axum::http::header::{AUTHORIZATION, HOST, ORIGIN};
 use axum::http::{HeaderMap, HeaderName, StatusCode, Uri};
-use subtle::ConstantTimeEq;
 use tokio::sync::{Mutex, Semaphore};
 
-use crate::token::CurrentToken;
+use wire::SignIn;
+
+use crate::browser_keys::{BrowserKeys, is_field};
+use crate::token::{CurrentToken, Token};
 
 /// Delay after a wrong token, during which other attempts wait.
 const WRONG_TOKEN_PAUSE: Duration = Duration::from_millis(200);
@@ -29,7 +32,7 @@ pub(crate) enum Refusal {
     TokenInQuery,
     /// The request comes from a page of another origin, or has no `Origin` although it needs one.
     Origin,
-    /// Neither a valid token nor a valid cookie.
+    /// Neither the token nor a registered browser.
     Unauthorized,
     /// Too many attempts are waiting.
     TooManyAttempts,
@@ -73,23 +76,41 @@ enum OriginCheck {
     Foreign,
 }
 
+/// A client whose request for the browser API's WebSocket is admitted.
+pub(crate) enum SocketClient {
+    /// It has the token.
+    Program,
+    /// A page that names a registered browser, whose key it has to prove on the connection.
+    Page(NamedBrowser),
+}
+
+/// What a page says about itself before it has proven it.
+pub(crate) struct NamedBrowser {
+    pub(crate) host: String,
+    pub(crate) browser: String,
+    pub(crate) nonce: String,
+}
+
 pub(crate) struct Admission {
     bound: IpAddr,
     port: u16,
     token: Arc<CurrentToken>,
-    cookie_name: String,
+    keys: Arc<BrowserKeys>,
     attempts: Attempts,
 }
 
 impl Admission {
-    pub(crate) fn new(bound: IpAddr, port: u16, token: Arc<CurrentToken>) -> Self {
-        // Browsers share cookies between ports, so each server needs its own name.
-        let cookie_name = format!("liminal-{port}");
+    pub(crate) fn new(
+        bound: IpAddr,
+        port: u16,
+        token: Arc<CurrentToken>,
+        keys: Arc<BrowserKeys>,
+    ) -> Self {
         Self {
             bound,
             port,
             token,
-            cookie_name,
+            keys,
             attempts: Attempts::new(),
         }
     }
@@ -117,13 +138,59 @@ impl Admission {
         }
     }
 
-    /// Admits the browser API's WebSocket: the server's own page with the cookie, or a program with the token.
-    pub(crate) async fn admit_socket(&self, headers: &HeaderMap) -> Result<(), Refusal> {
-        match origin(headers) {
-            OriginCheck::Foreign => Err(Refusal::Origin),
-            OriginCheck::Ours if self.has_cookie(headers) => Ok(()),
-            OriginCheck::Ours | OriginCheck::Missing => self.check_bearer(headers).await,
+    /// Admits the browser API's WebSocket: the server's own page in a registered browser, or a program with the token.
+    pub(crate) async fn admit_socket(
+        &self,
+        uri: &Uri,
+        headers: &HeaderMap,
+    ) -> Result<SocketClient, Refusal> {
+        let is_ours = match origin(headers) {
+            OriginCheck::Foreign => return Err(Refusal::Origin),
+            OriginCheck::Ours => true,
+            OriginCheck::Missing => false,
+        };
+        if let Some(named) = self.named_browser(uri, headers)
+            && is_ours
+            && self.keys.knows(&named.host, &named.browser)
+        {
+            return Ok(SocketClient::Page(named));
         }
+        self.check_bearer(headers).await?;
+        Ok(SocketClient::Program)
+    }
+
+    /// The browser and the nonce in the query string.
+    pub(crate) fn named_browser(&self, uri: &Uri, headers: &HeaderMap) -> Option<NamedBrowser> {
+        let field = |name| {
+            let text = parameter(uri, name).unwrap_or_default();
+            is_field(text).then(|| text.to_owned())
+        };
+        Some(NamedBrowser {
+            host: self.address_of_page(headers)?.to_owned(),
+            browser: field("browser")?,
+            nonce: field("nonce")?,
+        })
+    }
+
+    /// The `Host` that the keys of a page belong to. Only an IP address: another program on this machine can own what
+    /// `localhost` resolves to, for instance `[::1]` while this server listens on 127.0.0.1, and relay between them.
+    pub(crate) fn address_of_page<'a>(&self, headers: &'a HeaderMap) -> Option<&'a str> {
+        only(headers, HOST).filter(|host| !is_localhost(host))
+    }
+
+    /// The same address of this server without the name `localhost`, if the request names it so.
+    pub(crate) fn instead_of_localhost(&self, headers: &HeaderMap) -> Option<String> {
+        let host = only(headers, HOST).filter(|host| is_localhost(host))?;
+        let port = host.split_once(':').map_or("", |(_, port)| port);
+        let port = if port.is_empty() {
+            String::new()
+        } else {
+            format!(":{port}")
+        };
+        Some(match self.bound {
+            IpAddr::V6(ip) if !ip.is_unspecified() => format!("http://[::1]{port}"),
+            _ => format!("http://127.0.0.1{port}"),
+        })
     }
 
     /// Admits a gateway client, which sends the token in its first frame: rejects only pages of another origin.
@@ -142,42 +209,56 @@ impl Admission {
         }
     }
 
-    /// Admits a read request: with the cookie or the token.
-    pub(crate) async fn admit_reader(&self, headers: &HeaderMap) -> Result<(), Refusal> {
-        match self.has_cookie(headers) {
+    /// Admits a program by its token.
+    pub(crate) async fn admit_program_with_token(
+        &self,
+        headers: &HeaderMap,
+    ) -> Result<(), Refusal> {
+        self.check_bearer(headers).await
+    }
+
+    /// Admits a request for a picture: of a page with its pass, or of a program with the token.
+    pub(crate) async fn admit_reader(&self, uri: &Uri, headers: &HeaderMap) -> Result<(), Refusal> {
+        match self.has_pass(uri, headers) {
             true => Ok(()),
             false => self.check_bearer(headers).await,
         }
     }
 
-    pub(crate) fn has_cookie(&self, headers: &HeaderMap) -> bool {
-        let ours = self.token.now().cookie_value();
-        let cookies = headers
-            .get_all(COOKIE)
-            .iter()
-            .filter_map(|value| value.to_str().ok());
-        cookies.flat_map(|value| value.split(';')).any(|cookie| {
-            cookie.trim().split_once('=').is_some_and(|(name, value)| {
-                name == self.cookie_name && value.as_bytes().ct_eq(ours.as_bytes()).into()
-            })
-        })
+    /// Admits an upload: of the server's own page with its pass, or of a program with the token.
+    pub(crate) async fn admit_upload(&self, uri: &Uri, headers: &HeaderMap) -> Result<(), Refusal> {
+        match self.has_pass(uri, headers) && !headers.contains_key(AUTHORIZATION) {
+            true => self.admit_change(headers),
+            false => self.check_bearer(headers).await,
+        }
+    }
+
+    fn has_pass(&self, uri: &Uri, headers: &HeaderMap) -> bool {
+        match (self.address_of_page(headers), parameter(uri, "pass")) {
+            (Some(host), Some(pass)) => self.keys.accepts_pass(host, pass),
+            _ => false,
+        }
     }
 
     /// Checks a token. Attempts are handled one at a time and a wrong one is delayed, so that guessing in parallel is
     /// no faster.
     pub(crate) async fn check_token(&self, candidate: &str) -> Result<(), Refusal> {
-        // A correct token that cannot be guessed need not wait behind attempts with wrong tokens.
-        let token = self.token.now();
-        if !token.is_guessable() && token.matches(candidate) {
-            return Ok(());
-        }
-        self.attempts.check(|| token.matches(candidate)).await
+        self.check(|token| token.matches(candidate)).await
     }
 
-    /// The `Set-Cookie` value for a browser that presented the token.
-    pub(crate) fn cookie(&self) -> String {
-        let (name, value) = (&self.cookie_name, self.token.now().cookie_value());
-        format!("{name}={value}; Path=/; HttpOnly; SameSite=Strict; Max-Age=31536000")
+    /// Checks that a sign-in proves knowledge of the token, as `check_token` does.
+    pub(crate) async fn check_sign_in(&self, sign_in: &SignIn, host: &str) -> Result<(), Refusal> {
+        self.check(|token| self.keys.proves(sign_in, host, token))
+            .await
+    }
+
+    async fn check(&self, is_right: impl Fn(&Token) -> bool) -> Result<(), Refusal> {
+        // A correct token that cannot be guessed need not wait behind attempts with wrong tokens.
+        let token = self.token.now();
+        if !token.is_guessable() && is_right(&token) {
+            return Ok(());
+        }
+        self.attempts.check(|| is_right(&token)).await
     }
 
     async fn check_bearer(&self, headers: &HeaderMap) -> Result<(), Refusal> {
@@ -223,6 +304,21 @@ fn origin(headers: &HeaderMap) -> OriginCheck {
         (Some(origin), Some(ours)) if origin == ours => OriginCheck::Ours,
         _ => OriginCheck::Foreign,
     }
+}
+
+/// The value of a parameter in the query string, if it occurs exactly once.
+fn parameter<'a>(uri: &'a Uri, name: &str) -> Option<&'a str> {
+    let pairs = uri.query().unwrap_or_default().split('&');
+    let mut values = pairs.filter_map(|pair| pair.strip_prefix(name)?.strip_prefix('='));
+    match (values.next(), values.next()) {
+        (Some(value), None) => Some(value),
+        _ => None,
+    }
+}
+
+fn is_localhost(host: &str) -> bool {
+    let name = host.split(':').next().unwrap_or_default();
+    name.eq_ignore_ascii_case("localhost")
 }
 
 /// The header's value if the header occurs exactly once.
@@ -275,11 +371,14 @@ mod tests {
         let dir = store::DataDir::prepare(&root.path().join("data")).unwrap();
         let token = Token::obtain(&dir, Some("mysecrettoken")).ok().unwrap();
         let token = Arc::new(CurrentToken::new(token, None));
-        Admission::new(bound.into(), port, token)
+        let keys = BrowserKeys::open(&dir, token.clone(), &mut vec![])
+            .ok()
+            .unwrap();
+        Admission::new(bound.into(), port, token, Arc::new(keys))
     }
 
-    #[test]
-    fn host_is_accepted_only_with_own_name_and_port() {
+    #[tokio::test]
+    async fn host_is_accepted_only_with_own_name_and_port() {
         let admission = admission(Ipv4Addr::LOCALHOST, 3000);
         for host in [
             "127.0.0.1:3000",
@@ -311,8 +410,8 @@ mod tests {
         }
     }
 
-    #[test]
-    fn unspecified_address_accepts_any_literal_address_but_no_name() {
+    #[tokio::test]
+    async fn unspecified_address_accepts_any_literal_address_but_no_name() {
         for admission in [
             admission(Ipv4Addr::UNSPECIFIED, 3000),
             admission(Ipv6Addr::UNSPECIFIED, 3000),
@@ -328,8 +427,8 @@ mod tests {
         }
     }
 
-    #[test]
-    fn host_without_port_is_accepted_on_port_80() {
+    #[tokio::test]
+    async fn host_without_port_is_accepted_on_port_80() {
         let admission = admission(Ipv4Addr::LOCALHOST, 80);
         assert!(admission.is_our_host("127.0.0.1") && admission.is_our_host("127.0.0.1:80"));
     }

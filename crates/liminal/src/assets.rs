@@ -40,8 +40,8 @@ pub(crate) fn file(path: &str, headers: &HeaderMap) -> Response {
     response
 }
 
-/// Responds with a page, which must not be cached: what `/` shows depends on the cookie.
-pub(crate) fn page(path: &str, status: StatusCode, headers: &HeaderMap) -> Response {
+/// Responds with a page, which must not be cached: the modules it loads belong to this version of the server.
+pub(crate) fn page(path: &str, headers: &HeaderMap) -> Response {
     let Some(asset) = load(path) else {
         return not_found();
     };
@@ -54,9 +54,6 @@ pub(crate) fn page(path: &str, status: StatusCode, headers: &HeaderMap) -> Respo
     response
         .headers_mut()
         .insert(CONTENT_SECURITY_POLICY, policy);
-    if response.status() == StatusCode::OK {
-        *response.status_mut() = status;
-    }
     response
 }
 

@@ -43,7 +43,7 @@ pub(crate) enum Command {
     },
     /// Print the access token; create one if there is none
     Token {
-        /// Replace the token; all open connections are closed and must authenticate with the new one
+        /// Replace the token; all connections are closed, all browsers signed out
         #[arg(long)]
         rotate: bool,
     },
@@ -129,6 +129,15 @@ answer short, 130 after Ctrl+C. Without a message, or with `-`, the message is r
         key: String,
         #[arg(long, value_enum, default_value_t = ExportFormat::Md)]
         format: ExportFormat,
+    },
+    /// List the browsers that are signed in, or sign one out
+    Browsers {
+        /// Print as JSON
+        #[arg(long)]
+        json: bool,
+        /// Sign this browser out and disconnect it; an id, or a unique prefix of it
+        #[arg(long, value_name = "ID", conflicts_with = "json")]
+        end: Option<String>,
     },
     /// List agents: those that are ready, and those that can be installed
     Agents {

@@ -6,6 +6,7 @@ mod admission;
 mod allocator;
 mod assets;
 mod browser;
+mod browser_keys;
 mod cli;
 mod client;
 mod config;

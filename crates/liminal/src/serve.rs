@@ -14,6 +14,7 @@ use tokio::io::AsyncReadExt;
 use tokio::signal::unix::{SignalKind, signal};
 
 use crate::admission::Admission;
+use crate::browser_keys::BrowserKeys;
 use crate::config::{Settings, Source, StallAction};
 use crate::connection_limit::ConnectionLimit;
 use crate::http::{self, App, Listening};
@@ -56,6 +57,11 @@ pub(crate) async fn serve(settings: Settings, ends_with_stdin: bool) -> anyhow::
     let token = Token::obtain(&dir, settings.token.as_deref())?;
     let saved_in = settings.token.is_none().then(|| dir.clone());
     let current = Arc::new(CurrentToken::new(token.clone(), saved_in));
+    let mut notices = vec![];
+    let keys = Arc::new(BrowserKeys::open(&dir, current.clone(), &mut notices)?);
+    for notice in &notices {
+        tracing::warn!("{notice}");
+    }
     let requested = SocketAddr::new(settings.host.value.0, settings.port.value.0);
     let listening = http::listen(requested)
         .await
@@ -75,14 +81,19 @@ pub(crate) async fn serve(settings: Settings, ends_with_stdin: bool) -> anyhow::
         address.ip(),
         address.port(),
         current.clone(),
+        keys.clone(),
     ));
     let app = App {
         admission: admission.clone(),
+        keys: keys.clone(),
         browser: browser::Context {
             hub: hub.clone(),
             permissions: settings.permissions.value,
             warm_start: settings.warm_start.value,
             token: current.clone(),
+            keys: keys.clone(),
+            notices: notices.into(),
+            unproven: ConnectionLimit::new(browser::UNPROVEN_MAX),
             finished_html: browser::FinishedHtml::default(),
             connections: connections.clone(),
             stop: stopping.clone(),
@@ -95,6 +106,7 @@ pub(crate) async fn serve(settings: Settings, ends_with_stdin: bool) -> anyhow::
             personas: agent::Directories::within(dir.path()).personas,
             model: settings.agent_model.value.value.clone(),
             token: current.clone(),
+            keys: keys.clone(),
             connections: connections.clone(),
             stop: stopping.clone(),
         },
@@ -107,6 +119,7 @@ pub(crate) async fn serve(settings: Settings, ends_with_stdin: bool) -> anyhow::
                 address.ip(),
                 address.port(),
                 current.clone(),
+                keys.clone(),
             )),
             ..app.clone()
         };
@@ -141,7 +154,8 @@ pub(crate) async fn serve(settings: Settings, ends_with_stdin: bool) -> anyhow::
     let orderly = async {
         serving.await?;
         stop.wait(STOP_DEADLINE).await;
-        let closed = tokio::time::timeout(STORE_DEADLINE, hub.close()).await;
+        let closing = async { tokio::join!(hub.close(), keys.close()) };
+        let closed = tokio::time::timeout(STORE_DEADLINE, closing).await;
         // Also when the disk is stuck: no process that an agent started may outlive the server.
         hub.agents().shut_down().await;
         if closed.is_err() {

@@ -131,12 +131,12 @@ impl Token {
         self.0.as_bytes().ct_eq(candidate.as_bytes()).into()
     }
 
-    /// The cookie's value: derived from the token, which cannot be recovered from it.
-    pub(crate) fn cookie_value(&self) -> String {
+    /// Proves knowledge of the token in a statement that does not reveal it.
+    pub(crate) fn prove(&self, statement: &str) -> [u8; 32] {
         let mut mac = Hmac::<Sha256>::new_from_slice(self.0.as_bytes())
             .expect("HMAC takes keys of any length");
-        mac.update(b"liminal browser cookie 1");
-        hex(&mac.finalize().into_bytes())
+        mac.update(statement.as_bytes());
+        mac.finalize().into_bytes().into()
     }
 }
 
@@ -261,12 +261,13 @@ mod tests {
     }
 
     #[test]
-    fn cookie_value_does_not_reveal_the_token() {
+    fn token_matches_only_itself_and_proves_each_statement_differently() {
         let token = Token::parse("mysecrettoken").unwrap();
         assert!(
             token.matches("mysecrettoken") && !token.matches("mysecrettokem") && !token.matches("")
         );
-        assert_eq!(token.cookie_value().len(), 64);
-        assert!(!token.matches(&token.cookie_value()));
+        assert_ne!(token.prove("a"), token.prove("b"));
+        let other = Token::parse("mysecrettokem").unwrap();
+        assert_ne!(token.prove("a"), other.prove("a"));
     }
 }

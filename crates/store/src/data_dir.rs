@@ -52,6 +52,14 @@ impl DataDir {
         self.path.join(names::TOKEN)
     }
 
+    pub fn server_key_file(&self) -> PathBuf {
+        self.path.join(names::SERVER_KEY)
+    }
+
+    pub fn browsers_file(&self) -> PathBuf {
+        self.path.join(names::BROWSERS)
+    }
+
     /// The page that redirects the browser to the address with the token.
     pub fn open_page(&self) -> PathBuf {
         self.path.join(names::OPEN_PAGE)

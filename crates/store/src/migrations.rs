@@ -12,7 +12,9 @@ pub type Migration = fn(Value) -> Result<Value, String>;
 /// Migrations of `projects.json`.
 pub const PROJECTS: &[Migration] = &[wrap_bare_projects];
 /// Migrations of `sessions.json`.
-pub const SESSIONS: &[Migration] = &[no_older_sessions];
+pub const SESSIONS: &[Migration] = &[no_version_0];
+/// Migrations of `browsers.json`.
+pub const BROWSERS: &[Migration] = &[no_version_0];
 
 /// Version 0 was a bare list without a version.
 fn wrap_bare_projects(old: Value) -> Result<Value, String> {
@@ -22,7 +24,7 @@ fn wrap_bare_projects(old: Value) -> Result<Value, String> {
     }
 }
 
-/// Rejects version 0: there was none of this file.
-fn no_older_sessions(_: Value) -> Result<Value, String> {
+/// Rejects version 0: there was none of these files.
+fn no_version_0(_: Value) -> Result<Value, String> {
     Err("it has no version".to_owned())
 }

@@ -32,6 +32,10 @@ pub const AUDIT_REFUSED: &str = "audit.refused.jsonl";
 pub const AUDIT_REFUSED_BEFORE: &str = "audit.refused.1.jsonl";
 /// The access token.
 pub const TOKEN: &str = "token";
+/// The key with which the server proves to browsers that it is the one they signed in to.
+pub const SERVER_KEY: &str = "server-key";
+/// The browsers that signed in, with their public keys.
+pub const BROWSERS: &str = "browsers.json";
 /// A page that leads the browser to the address with the token.
 pub const OPEN_PAGE: &str = "open.html";
 /// Contains the projects of gateway sessions that were created without a folder.
@@ -39,7 +43,7 @@ pub const SCRATCH_FOLDER: &str = "scratch";
 
 /// All known names, without temporary and set-aside files. The last six are created by the crates of the
 /// agents, the user, or the file system.
-const KNOWN: [&str; 19] = [
+const KNOWN: [&str; 21] = [
     LOCK,
     PROJECTS,
     SESSIONS,
@@ -51,6 +55,8 @@ const KNOWN: [&str; 19] = [
     AUDIT_REFUSED,
     AUDIT_REFUSED_BEFORE,
     TOKEN,
+    SERVER_KEY,
+    BROWSERS,
     OPEN_PAGE,
     SCRATCH_FOLDER,
     "agents.json",

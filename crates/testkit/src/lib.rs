@@ -2,6 +2,7 @@
 //!
 //! Only for tests. Every wait ends after [`HANG_GUARD`], so that a hang fails the test instead of blocking the run.
 
+mod browser;
 mod conversation;
 mod files;
 mod fire;
@@ -16,6 +17,7 @@ mod socket;
 
 use std::time::Duration;
 
+pub use browser::{Browser, new_nonce, new_sign_in, post_login};
 pub use conversation::Conversation;
 pub use files::files_in;
 pub use fire::{not_run, times};

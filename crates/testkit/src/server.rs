@@ -253,22 +253,6 @@ impl Server {
         Ok(Socket::open(self.address, "/gateway", &[("host", host.as_str())]).await?)
     }
 
-    /// Signs in with the token and returns the session cookie as `name=value`.
-    pub async fn log_in(&self) -> anyhow::Result<String> {
-        let address = self.address;
-        let head = [
-            "POST /login HTTP/1.1".to_owned(),
-            format!("Host: {address}"),
-            format!("Origin: http://{address}"),
-            "Content-Type: application/json".to_owned(),
-        ];
-        let token = serde_json::json!({"token": self.token}).to_string();
-        let answer = http(address, &head, &token).await?;
-        anyhow::ensure!(answer.status == 204, "{}", answer.status);
-        let cookie = answer.header("set-cookie").context("expected a cookie")?;
-        Ok(cookie.split(';').next().unwrap_or_default().to_owned())
-    }
-
     /// Sends a GET request with these header lines.
     pub async fn get(&self, path: &str, headers: &[&str]) -> anyhow::Result<HttpResponse> {
         let mut head = vec![
@@ -277,6 +261,12 @@ impl Server {
         ];
         head.extend(headers.iter().map(|header| (*header).to_owned()));
         http(self.address, &head, "").await
+    }
+
+    /// Requests a picture as a program does.
+    pub async fn picture(&self, id: &str) -> anyhow::Result<HttpResponse> {
+        let bearer = format!("Authorization: Bearer {}", self.token);
+        self.get(&format!("/uploads/{id}"), &[&bearer]).await
     }
 
     /// Sends a signal and waits until the server exits.

@@ -215,6 +215,10 @@ pub enum ServerMessage {
         permissions: PermissionPolicy,
         /// Messages to the user about this start, such as a file that was set aside.
         notices: Vec<String>,
+        /// Admits this browser's uploads and pictures until the server ends. Missing for a client with the token.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        #[ts(optional)]
+        pass: Option<String>,
     },
     #[serde(rename = "project:list")]
     ProjectList {

@@ -12,6 +12,7 @@ mod json_text;
 mod project;
 mod question;
 mod session;
+mod sign_in;
 
 pub use agent::{
     AgentMemory, AgentReadiness, AgentState, AgentSummary, InstallState, PermissionPolicy,
@@ -37,3 +38,4 @@ pub use session::{
     Position, QueuedMessage, RunningTurn, SessionInfo, SessionListItem, SessionState, SlashCommand,
     TurnPhase,
 };
+pub use sign_in::{Identity, ProofFrame, SignIn, SignedIn};

@@ -19,6 +19,10 @@ fn generated() -> String {
         ($($name:ident),*) => { $(declare(wire::$name::decl(&config), wire::$name::docs());)* };
     }
     declare!(
+        Identity,
+        SignIn,
+        SignedIn,
+        ProofFrame,
         Project,
         AgentState,
         SignInKind,

@@ -1,17 +1,17 @@
-//! Tests of the browser listener's admission rules over real connections: `Host`, `Origin`, token, cookie, headers.
+//! Tests of the browser listener's admission rules over real connections: `Host`, `Origin`, token, browser, headers.
 
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
 use anyhow::Result;
-use testkit::{Program, ServerSetup, Socket, http};
+use testkit::{Browser, Program, ServerSetup, Socket, http, new_sign_in};
 use tokio::task::JoinHandle;
 
 #[tokio::test]
 async fn socket_opens_only_for_a_valid_host_origin_and_credential() -> Result<()> {
     let server = ServerSetup::new()?.start().await?;
     let port = server.address.port();
-    let cookie = server.log_in().await?;
+    let browser = Browser::sign_in(&server).await?.id;
     let bearer = format!("Bearer {}", server.token);
 
     let hosts = [
@@ -51,39 +51,49 @@ async fn socket_opens_only_for_a_valid_host_origin_and_credential() -> Result<()
     #[derive(PartialEq)]
     enum Credential {
         Nothing,
-        Cookie,
+        /// A registered browser, which is upgraded but must prove its key.
+        Browser,
         Token,
     }
+    let known = format!("/ws?browser={browser}&nonce=abc");
+    let unknown = "/ws?browser=0123456789abcdef&nonce=abc".to_owned();
+    let without_nonce = format!("/ws?browser={browser}");
+    let twice = format!("/ws?browser={browser}&nonce=abc&browser={browser}");
+    let plain = "/ws".to_owned();
     let credentials = [
-        (None, Credential::Nothing),
-        (Some(("cookie", cookie.as_str())), Credential::Cookie),
-        (Some(("authorization", bearer.as_str())), Credential::Token),
-        (Some(("cookie", "liminal-1=abc")), Credential::Nothing),
-        (Some(("authorization", "Basic abc")), Credential::Nothing),
+        (&plain, None, Credential::Nothing),
+        (&known, None, Credential::Browser),
+        (&plain, Some(bearer.as_str()), Credential::Token),
+        (&unknown, None, Credential::Nothing),
+        (&without_nonce, None, Credential::Nothing),
+        (&twice, None, Credential::Nothing),
+        (&plain, Some("Basic abc"), Credential::Nothing),
     ];
 
     let mut tried = 0;
     for (host, valid_host) in &hosts {
         for (origin, origin_kind) in &origins(host) {
-            for (credential, credential_kind) in &credentials {
+            for (path, authorization, credential_kind) in &credentials {
+                // The browser signed in at the first address, and its key counts there only.
+                let same_address = *host == hosts[0].0;
                 let expected = match (valid_host, origin_kind, credential_kind) {
                     (false, ..) => 421,
                     (true, OriginKind::Foreign, _) => 403,
-                    (true, OriginKind::Own, Credential::Cookie | Credential::Token) => 101,
-                    (true, OriginKind::Missing, Credential::Token) => 101,
+                    (true, OriginKind::Own, Credential::Browser) if same_address => 101,
+                    (true, OriginKind::Own | OriginKind::Missing, Credential::Token) => 101,
                     (true, ..) => 401,
                 };
                 let mut headers = vec![("host", host.as_str())];
                 headers.extend(origin.as_deref().map(|origin| ("origin", origin)));
-                headers.extend(*credential);
-                let opened = Socket::open(server.address, "/ws", &headers).await;
+                headers.extend(authorization.map(|value| ("authorization", value)));
+                let opened = Socket::open(server.address, path, &headers).await;
                 let status = opened.map_or_else(|refused| refused.status.unwrap_or(0), |_| 101);
-                assert_eq!(status, expected, "{headers:?}");
+                assert_eq!(status, expected, "{path} {headers:?}");
                 tried += 1;
             }
         }
     }
-    assert_eq!(tried, 7 * 9 * 5);
+    assert_eq!(tried, 7 * 9 * 7);
     Ok(())
 }
 
@@ -133,12 +143,13 @@ async fn token_in_the_url_is_rejected_even_when_correct() -> Result<()> {
 }
 
 #[tokio::test]
-async fn login_sets_a_cookie_only_for_own_origin_with_the_right_token() -> Result<()> {
+async fn login_registers_a_browser_only_for_own_origin_with_the_token() -> Result<()> {
     let server = ServerSetup::new()?.start().await?;
     let address = server.address;
     let ours = format!("Origin: http://{address}");
     let json = "Content-Type: application/json".to_owned();
-    let right = format!(r#"{{"token":"{}"}}"#, server.token);
+    let right = new_sign_in(address, &server.token).await?.to_string();
+    let wrong = new_sign_in(address, "wrong-token-0123456789").await?;
     let post = |headers: Vec<String>, body: String| async move {
         let mut head = vec![
             "POST /login HTTP/1.1".to_owned(),
@@ -148,7 +159,9 @@ async fn login_sets_a_cookie_only_for_own_origin_with_the_right_token() -> Resul
         http(address, &head, &body).await
     };
     let cases = [
-        (vec![ours.clone(), json.clone()], right.clone(), 204),
+        (vec![ours.clone(), json.clone()], right.clone(), 200),
+        // A sign-in counts once.
+        (vec![ours.clone(), json.clone()], right.clone(), 409),
         (vec![json.clone()], right.clone(), 403),
         (
             vec!["Origin: null".to_owned(), json.clone()],
@@ -171,6 +184,7 @@ async fn login_sets_a_cookie_only_for_own_origin_with_the_right_token() -> Resul
             right.clone(),
             415,
         ),
+        (vec![ours.clone(), json.clone()], wrong.to_string(), 401),
         (
             vec![ours.clone(), json.clone()],
             r#"{"token":"wrong"}"#.to_owned(),
@@ -192,52 +206,40 @@ async fn login_sets_a_cookie_only_for_own_origin_with_the_right_token() -> Resul
         let shown = format!("{headers:?} {:.40}", body);
         let answer = post(headers, body).await?;
         assert_eq!(answer.status, status, "{shown}");
-        assert_eq!(
-            answer.header("set-cookie").is_some(),
-            status == 204,
-            "{shown}"
-        );
+        assert_eq!(answer.header("set-cookie"), None, "{shown}");
     }
-    let cookie = post(vec![ours, json], right)
-        .await?
-        .header("set-cookie")
-        .unwrap_or_default()
-        .to_owned();
-    for part in ["HttpOnly", "SameSite=Strict", "Path=/", "Max-Age="] {
-        assert!(cookie.contains(part), "{cookie}");
-    }
-    assert!(
-        !cookie.contains(&server.token),
-        "the cookie must not reveal the token"
-    );
     Ok(())
 }
 
 #[tokio::test]
-async fn cookie_survives_a_restart_and_ends_with_its_token() -> Result<()> {
-    let setup = ServerSetup::new()?;
-    let server = setup.start().await?;
+async fn localhost_is_redirected_to_the_address_that_keys_belong_to() -> Result<()> {
+    let server = ServerSetup::new()?.start().await?;
     let port = server.address.port();
-    let cookie = format!("Cookie: a=b; {}; c=d", server.log_in().await?);
-    server.signal("TERM").await?;
-    let server = setup.start_at(port).await?;
-    let home = server.get("/", &[&cookie]).await?;
-    assert_eq!(home.status, 200);
-    assert!(home.text().contains("id=\"sidebar\""));
-
-    server.signal("TERM").await?;
-    std::fs::remove_file(setup.data_dir().join("token"))?;
-    let server = setup.start_at(port).await?;
-    let home = server.get("/", &[&cookie]).await?;
-    assert_eq!(home.status, 401);
-    assert!(home.text().contains("id=\"login\""));
+    for path in ["/", "/login"] {
+        let head = [
+            format!("GET {path} HTTP/1.1"),
+            format!("Host: localhost:{port}"),
+        ];
+        let answer = http(server.address, &head, "").await?;
+        let address = format!("http://127.0.0.1:{port}{path}");
+        assert_eq!(
+            (answer.status, answer.header("location")),
+            (307, Some(address.as_str()))
+        );
+    }
+    for path in ["/identity?browser=a&nonce=b", "/ws?browser=a&nonce=b"] {
+        let head = [
+            format!("GET {path} HTTP/1.1"),
+            format!("Host: localhost:{port}"),
+        ];
+        assert_ne!(http(server.address, &head, "").await?.status, 200, "{path}");
+    }
     Ok(())
 }
 
 #[tokio::test]
 async fn every_response_has_the_security_headers() -> Result<()> {
     let server = ServerSetup::new()?.start().await?;
-    let cookie = format!("Cookie: {}", server.log_in().await?);
     let wrong_host = ["GET / HTTP/1.1".to_owned(), "Host: evil.example".to_owned()];
     let mut answers = vec![http(server.address, &wrong_host, "").await?];
     for path in [
@@ -245,13 +247,14 @@ async fn every_response_has_the_security_headers() -> Result<()> {
         "/health",
         "/auth",
         "/login",
+        "/identity?browser=a&nonce=b",
+        "/uploads/a",
         "/ws",
         "/favicon.svg",
         "/styles/theme.css",
         "/missing",
     ] {
         answers.push(server.get(path, &[]).await?);
-        answers.push(server.get(path, &[&cookie]).await?);
     }
     for answer in &answers {
         let csp = answer.header("content-security-policy").unwrap_or_default();
@@ -274,7 +277,6 @@ async fn every_response_has_the_security_headers() -> Result<()> {
 #[tokio::test]
 async fn session_page_is_framed_by_own_origin_only_and_has_no_network() -> Result<()> {
     let server = ServerSetup::new()?.start().await?;
-    let cookie = format!("Cookie: {}", server.log_in().await?);
     let portlet = server.get("/portlet.html", &[]).await?;
     assert_eq!(portlet.status, 200);
     assert_eq!(
@@ -307,7 +309,7 @@ async fn session_page_is_framed_by_own_origin_only_and_has_no_network() -> Resul
     let again = server.get("/portlet.html", &[&known]).await?;
     assert_eq!((again.status, again.body.len()), (304, 0));
 
-    let home = server.get("/", &[&cookie]).await?;
+    let home = server.get("/", &[]).await?;
     let csp = home.header("content-security-policy").unwrap_or_default();
     assert!(csp.contains("frame-src 'self'"), "{csp}");
     Ok(())
@@ -377,13 +379,13 @@ fn guess(address: SocketAddr, count: usize) -> Vec<JoinHandle<Result<u16>>> {
 }
 
 #[tokio::test]
-async fn token_guesses_share_one_rate_limit_and_do_not_delay_the_cookie() -> Result<()> {
+async fn token_guesses_share_one_rate_limit_and_do_not_delay_a_browser() -> Result<()> {
     let server = ServerSetup::new()?.start().await?;
-    let cookie = format!("Cookie: {}", server.log_in().await?);
+    let browser = Browser::sign_in(&server).await?;
     let address = server.address;
     let guesses = guess(address, 100);
     for _ in 0..20 {
-        assert_eq!(server.get("/auth", &[&cookie]).await?.status, 204);
+        browser.connect(&server).await?;
     }
     let mut rate_limited = 0;
     for guess in guesses {
@@ -406,7 +408,8 @@ async fn unsupported_http_methods_are_rejected() -> Result<()> {
     for (method, path) in [
         ("DELETE", "/"),
         ("PUT", "/health"),
-        ("GET", "/login"),
+        ("PUT", "/login"),
+        ("POST", "/identity"),
         ("POST", "/styles/theme.css"),
     ] {
         let head = [
@@ -466,7 +469,7 @@ async fn clients_are_served_at_once_while_a_thousand_connections_wait() -> Resul
 
     let server = ServerSetup::new()?.start().await?;
     let address = server.address;
-    let cookie = server.log_in().await?;
+    let browser = Browser::sign_in(&server).await?;
     let mut waiting = vec![];
     for number in 0..1000 {
         let mut stream = tokio::net::TcpStream::connect(address).await?;
@@ -483,9 +486,9 @@ async fn clients_are_served_at_once_while_a_thousand_connections_wait() -> Resul
     }
     let begun = Instant::now();
     assert_eq!(server.get("/health", &[]).await?.status, 200);
-    let home = server.get("/", &[&format!("Cookie: {cookie}")]).await?;
-    assert_eq!(home.status, 200);
-    let _window = server.connect().await?;
+    assert_eq!(server.get("/", &[]).await?.status, 200);
+    let _window = browser.connect(&server).await?;
+    let _program = server.connect().await?;
     for _ in 0..8 {
         Program::at(&server).await?;
     }

@@ -155,6 +155,8 @@ const MODULES: [(&str, &[Rule]); 2] = [
             (
                 "browser",
                 &[
+                    "admission",
+                    "browser_keys",
                     "open_connections",
                     "http",
                     "token_bucket",
@@ -162,6 +164,7 @@ const MODULES: [(&str, &[Rule]); 2] = [
                     "stop",
                     "strict_json",
                     "token",
+                    "connection_limit",
                 ],
             ),
             ("cli", &["config"]),
@@ -171,11 +174,13 @@ const MODULES: [(&str, &[Rule]); 2] = [
                 "doctor",
                 &["client", "config", "serve", "terminal", "token"],
             ),
-            ("admission", &["token"]),
+            ("admission", &["browser_keys", "token"]),
+            ("browser_keys", &["token"]),
             (
                 "gateway",
                 &[
                     "admission",
+                    "browser_keys",
                     "open_connections",
                     "http",
                     "token_bucket",
@@ -192,6 +197,7 @@ const MODULES: [(&str, &[Rule]); 2] = [
                 &[
                     "assets",
                     "browser",
+                    "browser_keys",
                     "admission",
                     "connection_limit",
                     "gateway",
@@ -204,6 +210,7 @@ const MODULES: [(&str, &[Rule]); 2] = [
                 "serve",
                 &[
                     "browser",
+                    "browser_keys",
                     "config",
                     "admission",
                     "connection_limit",

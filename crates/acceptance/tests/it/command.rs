@@ -226,6 +226,7 @@ async fn data_directory_files_are_private_with_umask_000() -> Result<()> {
         "audit.jsonl",
         "lock",
         "projects.json",
+        "server-key",
         "sessions.json",
         "token",
     ];

@@ -6,6 +6,7 @@ mod agent_stdio;
 mod agents;
 mod architecture;
 mod audit;
+mod browser_keys;
 mod cleaning;
 mod client;
 mod command;

@@ -642,16 +642,10 @@ async fn uploaded_image_is_sent_with_a_message() -> Result<()> {
     let saved = upload(&[&bearer], "GIF89a").await?;
     assert_eq!(saved.status, 200, "{}", saved.text());
     let id = serde_json::from_str::<Value>(&saved.text())?["id"].clone();
-    let shown = scene
-        .server
-        .get(&format!("/uploads/{}", id.as_str().context("no id")?), &[])
-        .await?;
+    let shown = scene.server.picture(id.as_str().context("no id")?).await?;
     assert_eq!(shown.header("content-type"), Some("image/gif"));
     assert_eq!(shown.text(), "GIF89a");
-    assert_eq!(
-        scene.server.get("/uploads/..%2ftoken", &[]).await?.status,
-        404
-    );
+    assert_eq!(scene.server.picture("..%2ftoken").await?.status, 404);
 
     let send = json!({"type": "session:send", "content": "blocks", "images": [id]});
     scene.ask(send).await?;

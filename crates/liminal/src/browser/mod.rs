@@ -1,6 +1,6 @@
 //! The browser's WebSocket. One task per connection.
 //!
-//! The task parses requests (`frame`), executes them (`requests`) and forwards events of the hub (`messages`, with HTML
+//! A page first proves its browser's key (`proof`). Then the task parses requests (`frame`), executes them (`requests`) and forwards events of the hub (`messages`, with HTML
 //! from `markup`). The connection of a browser that exceeds the bounded backlog by reading too slowly is closed with
 //! 4008; on its next connection it gets new lists, and each session resumes at its last event.
 
@@ -9,9 +9,11 @@ mod finished_html;
 mod frame;
 mod markup;
 mod messages;
+mod proof;
 mod requests;
 
 use std::collections::{HashMap, VecDeque};
+use std::net::SocketAddr;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -26,16 +28,22 @@ use markup::Markup;
 use messages::error;
 use requests::Queue;
 use tokio::sync::broadcast::error::RecvError;
+use tokio::sync::watch;
 use tokio::task::{self, JoinError, JoinSet};
 use wire::{ClientFrame, ClientMessage, ErrorCode, PermissionPolicy, ServerMessage};
 
+use crate::admission::NamedBrowser;
+use crate::browser_keys::BrowserKeys;
+use crate::connection_limit::ConnectionLimit;
 use crate::http::ReceiveLimit;
 use crate::open_connections::OpenConnections;
 use crate::socket::{self, GOING_AWAY, NOT_ADMITTED, TOO_SLOW};
 use crate::stop::StopSignal;
-use crate::token::CurrentToken;
+use crate::token::{CurrentToken, Token};
 use crate::token_bucket::TokenBucket;
 
+/// Maximum pages that have not proven their browser's key yet. Only a client that knows a browser's id can be one.
+pub(crate) const UNPROVEN_MAX: usize = 64;
 /// Maximum pending requests of one connection; at the limit, no further ones are read.
 const REQUESTS_MAX: usize = 16;
 /// Maximum rate of messages, far above that of the server's own pages. Faster connections are throttled.
@@ -56,12 +64,51 @@ pub(crate) struct Context {
     /// Whether opening the workspace starts the agent that was used last.
     pub(crate) warm_start: bool,
     pub(crate) token: Arc<CurrentToken>,
+    pub(crate) keys: Arc<BrowserKeys>,
+    /// Messages to the user about this start, in addition to those of the hub.
+    pub(crate) notices: Arc<[String]>,
+    /// Limits pages that have not proven their key yet.
+    pub(crate) unproven: ConnectionLimit,
     pub(crate) finished_html: FinishedHtml,
     pub(crate) connections: OpenConnections,
     pub(crate) stop: StopSignal,
 }
 
-/// Upgrades an admitted request and starts the connection's task.
+/// What ends a connection's authorization. Subscribed to before the client is checked, so that nothing is missed.
+struct Authorization {
+    token: watch::Receiver<Token>,
+    keys: watch::Receiver<()>,
+    /// The browser whose page is connected; `None` for a client with the token.
+    browser: Option<String>,
+}
+
+impl Authorization {
+    fn new(context: &Context, browser: Option<String>) -> Self {
+        Self {
+            token: context.token.changes(),
+            keys: context.keys.changes(),
+            browser,
+        }
+    }
+
+    /// Waits until the authorization has ended and returns the reason.
+    async fn ended(&mut self, keys: &BrowserKeys) -> &'static str {
+        loop {
+            tokio::select! {
+                Ok(()) = self.token.changed() => return "the access token was rotated",
+                Ok(()) = self.keys.changed() => {
+                    let gone = |browser: &String| !keys.is_signed_in(browser);
+                    if self.browser.as_ref().is_some_and(gone) {
+                        return "this browser was signed out";
+                    }
+                }
+                else => std::future::pending().await,
+            }
+        }
+    }
+}
+
+/// Upgrades the request of a client with the token and starts the connection's task.
 pub(crate) fn accept(
     upgrade: WebSocketUpgrade,
     options: ConnectionOptions,
@@ -69,15 +116,63 @@ pub(crate) fn accept(
     context: Context,
 ) -> Response {
     receive_limit.throttle();
+    let authorization = Authorization::new(&context, None);
     socket::bounded(upgrade)
         .write_buffer_size(BATCH_BYTES_MAX)
-        .on_upgrade(move |socket| async move {
-            let _open = context.connections.enter();
-            let (connection, sessions) = Connection::new(socket, context, options);
-            if let Err(disconnected) = connection.run(sessions).await {
-                tracing::debug!(reason = disconnected.0, "browser connection lost");
+        .on_upgrade(move |socket| serve(socket, context, options, authorization))
+}
+
+/// Upgrades the request of a page, which must prove its browser's key before anything else.
+pub(crate) fn accept_page(
+    upgrade: WebSocketUpgrade,
+    options: ConnectionOptions,
+    named: NamedBrowser,
+    receive_limit: ReceiveLimit,
+    peer: SocketAddr,
+    context: Context,
+) -> Response {
+    let place = context.unproven.enter(peer);
+    proof::limit(&receive_limit);
+    receive_limit.throttle();
+    let authorization = Authorization::new(&context, Some(named.browser.clone()));
+    socket::bounded(upgrade)
+        .write_buffer_size(BATCH_BYTES_MAX)
+        .on_upgrade(move |mut socket| async move {
+            let proven = tokio::select! {
+                proven = proof::demand(&mut socket, &context.keys, &named, &receive_limit) => proven,
+                // The page connects again.
+                () = place.evicted() => {
+                    socket::close(&mut socket, GOING_AWAY, "too many pages connect").await;
+                    return;
+                }
+            };
+            drop(place);
+            match proven {
+                Ok(()) => {
+                    receive_limit.lift();
+                    let keys = context.keys.clone();
+                    tokio::spawn(async move { keys.write_old_times().await });
+                    serve(socket, context, options, authorization).await;
+                }
+                Err(reason) => {
+                    tracing::debug!(reason, "a page was not admitted");
+                    socket::close(&mut socket, NOT_ADMITTED, reason).await;
+                }
             }
         })
+}
+
+async fn serve(
+    socket: WebSocket,
+    context: Context,
+    options: ConnectionOptions,
+    authorization: Authorization,
+) {
+    let _open = context.connections.enter();
+    let (connection, sessions) = Connection::new(socket, context, options, &authorization);
+    if let Err(disconnected) = connection.run(sessions, authorization).await {
+        tracing::debug!(reason = disconnected.0, "browser connection lost");
+    }
 }
 
 /// Options a client sets in the query string of the WebSocket's address.
@@ -109,6 +204,8 @@ impl ConnectionOptions {
 
 struct Connection {
     id: u64,
+    /// Admits the page's uploads and pictures.
+    pass: Option<String>,
     socket: WebSocket,
     context: Context,
     options: ConnectionOptions,
@@ -128,13 +225,20 @@ struct Connection {
 struct Disconnected(&'static str);
 
 impl Connection {
-    fn new(socket: WebSocket, context: Context, options: ConnectionOptions) -> (Self, FeedReader) {
+    fn new(
+        socket: WebSocket,
+        context: Context,
+        options: ConnectionOptions,
+        authorization: &Authorization,
+    ) -> (Self, FeedReader) {
         static NEXT_ID: AtomicU64 = AtomicU64::new(1);
         let id = NEXT_ID.fetch_add(1, Ordering::Relaxed);
         let (feed, reader) = hub::feed(id);
         let markup = Markup::new(context.finished_html.clone());
+        let pass = |browser: &String| context.keys.pass(browser);
         let connection = Self {
             id,
+            pass: authorization.browser.as_ref().map(pass),
             socket,
             context,
             options,
@@ -149,11 +253,15 @@ impl Connection {
         (connection, reader)
     }
 
-    async fn run(mut self, mut sessions: FeedReader) -> Result<(), Disconnected> {
+    async fn run(
+        mut self,
+        mut sessions: FeedReader,
+        mut authorization: Authorization,
+    ) -> Result<(), Disconnected> {
         // Before anything is listed, or a change between the list and the subscription would be lost.
         let mut events = self.context.hub.subscribe();
         let mut stop = self.context.stop.clone();
-        let mut token = self.context.token.changes();
+        let keys = self.context.keys.clone();
         self.greet().await?;
         if self.context.warm_start {
             self.context.hub.warm_last_agent().await;
@@ -163,9 +271,7 @@ impl Connection {
                 () = stop.received() => {
                     return self.close(GOING_AWAY, "Liminal Builder is stopping").await;
                 }
-                Ok(()) = token.changed() => {
-                    return self.close(NOT_ADMITTED, "the access token was rotated").await;
-                }
+                reason = authorization.ended(&keys) => return self.close(NOT_ADMITTED, reason).await,
                 event = events.recv() => match event {
                     Ok(event) => {
                         if let Some(message) = messages::of_event(event, self.id) {
@@ -230,7 +336,8 @@ impl Connection {
             version: env!("CARGO_PKG_VERSION").to_owned(),
             agents: hub.agents().summaries(),
             permissions: self.context.permissions,
-            notices: hub.notices(),
+            notices: [self.context.notices.to_vec(), hub.notices()].concat(),
+            pass: self.pass.clone(),
         }
     }
 

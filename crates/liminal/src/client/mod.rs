@@ -89,6 +89,18 @@ async fn execute(
             let cleaned = link.call("storage.clean", json!({"dryRun": dry_run}));
             cleaned_folders(&cleaned.await?["folders"], *dry_run)
         }
+        ClientCommand::Browsers { json, end } => {
+            let list = link.call("browsers.list", json!({})).await?;
+            match (end, json) {
+                (Some(prefix), _) => {
+                    let id = whole_browser_id(&list["browsers"], prefix)?;
+                    link.call("browsers.end", json!({"browserId": id})).await?;
+                    String::new()
+                }
+                (None, true) => format!("{:#}\n", list["browsers"]),
+                (None, false) => browsers(&list["browsers"]),
+            }
+        }
         ClientCommand::Show { key, json } => {
             let key = whole_key(link, key).await?;
             let messages = export::all_messages(link, &key).await?;
@@ -182,6 +194,39 @@ fn cleaned_folders(folders: &Value, dry_run: bool) -> String {
     };
     text.push_str(&format!("{done} {}.\n", terminal::folder_size(all)));
     text
+}
+
+/// The id of the browser with this prefix; an error unless exactly one browser has it.
+fn whole_browser_id(browsers: &Value, prefix: &str) -> anyhow::Result<String> {
+    let ids = browsers.as_array().into_iter().flatten();
+    let ids = ids.filter_map(|one| one["browserId"].as_str());
+    let mut fitting = ids.filter(|id| id.starts_with(prefix) && !prefix.is_empty());
+    match (fitting.next(), fitting.next()) {
+        (Some(id), None) => Ok(id.to_owned()),
+        (Some(_), Some(_)) => {
+            bail!("More than one browser has an id that starts with `{prefix}`. Type more of it.")
+        }
+        _ => bail!(
+            "No browser has an id that starts with `{prefix}`. Run `liminal browsers` for the list."
+        ),
+    }
+}
+
+fn browsers(browsers: &Value) -> String {
+    let rows = browsers.as_array().into_iter().flatten().map(|one| {
+        [
+            short(&one["browserId"]),
+            word(&one["name"]),
+            word(&one["address"]),
+            format!("used {}", age(one["usedAt"].as_i64().unwrap_or_default())),
+        ]
+    });
+    match table(rows.collect()) {
+        text if text.is_empty() => {
+            "No browser is signed in. Open the address that `liminal` prints.\n".to_owned()
+        }
+        text => text,
+    }
 }
 
 /// Formats rows as a table; lines wider than the terminal are cut.

@@ -192,6 +192,16 @@ pub(super) static METHODS: LazyLock<Vec<Method>> = LazyLock::new(|| {
             projects::clean,
         )
         .slow(),
+        Method::new(
+            "browsers.list",
+            "Lists the browsers that are signed in, the most recently used first.",
+            projects::browsers,
+        ),
+        Method::new(
+            "browsers.end",
+            "Signs a browser out and disconnects it.",
+            projects::end_browser,
+        ),
         Method::new("projects.list", "Lists projects.", projects::list),
         Method::new("projects.add", "Adds a folder as a project.", projects::add),
         Method::new(

@@ -32,6 +32,7 @@ use self::events::Events;
 use self::follow::Caller;
 pub(crate) use self::reference::{reference, schema};
 use crate::admission::{Admission, Refusal};
+use crate::browser_keys::BrowserKeys;
 use crate::connection_limit::{ConnectionLimit, Place};
 use crate::http::ReceiveLimit;
 use crate::open_connections::OpenConnections;
@@ -70,6 +71,7 @@ pub(crate) struct Context {
     /// The model of personas that do not set one.
     pub(crate) model: Option<String>,
     pub(crate) token: Arc<CurrentToken>,
+    pub(crate) keys: Arc<BrowserKeys>,
     pub(crate) connections: OpenConnections,
     pub(crate) stop: StopSignal,
 }

@@ -4,11 +4,13 @@ use hub::Cleaning;
 use serde_json::json;
 use wire::AgentReadiness;
 use wire::gateway::{
-    Agent, AgentList, CleanParams, CleanedFolder, CleanedList, Done, Health, MemoryList, NoParams,
-    PathParams, Problem, ProjectAdded, ProjectList, ProjectParams,
+    Agent, AgentList, Browser, BrowserList, BrowserParams, CleanParams, CleanedFolder, CleanedList,
+    Done, Health, MemoryList, NoParams, PathParams, Problem, ProjectAdded, ProjectList,
+    ProjectParams,
 };
 
 use super::follow::{Caller, problem};
+use crate::browser_keys::EndError;
 
 pub(super) async fn health(_: Caller, _: NoParams) -> Result<Health, Problem> {
     Ok(Health {
@@ -108,4 +110,29 @@ pub(super) async fn rotate_token(caller: Caller, _: NoParams) -> Result<Done, Pr
         Ok(Err(error)) => Err(Problem::new(Problem::CONFLICT, error.to_string())),
         Err(error) => Err(Problem::new(Problem::INTERNAL, error.to_string())),
     }
+}
+
+pub(super) async fn browsers(caller: Caller, _: NoParams) -> Result<BrowserList, Problem> {
+    let list = caller.context.keys.list().into_iter();
+    let browsers = list.map(|one| Browser {
+        browser_id: one.id,
+        name: one.name,
+        address: one.host,
+        signed_in_at: one.added_at,
+        used_at: one.used_at,
+    });
+    Ok(BrowserList {
+        browsers: browsers.collect(),
+    })
+}
+
+pub(super) async fn end_browser(caller: Caller, params: BrowserParams) -> Result<Done, Problem> {
+    let ended = caller.context.keys.end(&params.browser_id).await;
+    ended.map(|()| Done::YES).map_err(|error| {
+        let code = match &error {
+            EndError::Unknown => Problem::NOT_FOUND,
+            EndError::Change(_) => Problem::INTERNAL,
+        };
+        Problem::new(code, error.to_string())
+    })
 }

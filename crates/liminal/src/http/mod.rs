@@ -12,19 +12,20 @@ use axum::body::{Body, Bytes};
 use axum::extract::ws::rejection::WebSocketUpgradeRejection;
 use axum::extract::{DefaultBodyLimit, FromRequest, Path, Request, State, WebSocketUpgrade};
 use axum::http::header::{
-    AUTHORIZATION, CACHE_CONTROL, CONNECTION, CONTENT_SECURITY_POLICY, CONTENT_TYPE, HeaderValue,
-    RETRY_AFTER, SET_COOKIE, WWW_AUTHENTICATE,
+    CACHE_CONTROL, CONNECTION, CONTENT_SECURITY_POLICY, CONTENT_TYPE, HeaderName, HeaderValue,
+    RETRY_AFTER, USER_AGENT, WWW_AUTHENTICATE,
 };
 use axum::http::{HeaderMap, StatusCode, Uri};
 use axum::middleware::{self, Next};
-use axum::response::{IntoResponse, Response};
+use axum::response::{IntoResponse, Redirect, Response};
 use axum::routing::{any, get, post};
 use axum::{Extension, Json, Router};
-use serde::Deserialize;
 use store::{NotTaken, PICTURE_BYTES_MAX};
+use wire::SignIn;
 
-use crate::admission::{Admission, Refusal};
+use crate::admission::{Admission, Refusal, SocketClient};
 use crate::browser::ConnectionOptions;
+use crate::browser_keys::BrowserKeys;
 use crate::connection_limit::PlaceOf;
 use crate::{assets, browser, gateway};
 
@@ -47,6 +48,7 @@ const UPLOAD_ANSWER_DEADLINE: Duration = Duration::from_secs(10);
 #[derive(Clone)]
 pub(crate) struct App {
     pub(crate) admission: Arc<Admission>,
+    pub(crate) keys: Arc<BrowserKeys>,
     pub(crate) browser: browser::Context,
     pub(crate) gateway: gateway::Context,
 }
@@ -57,9 +59,12 @@ pub(crate) fn router(app: App) -> Router {
         .route("/portlet.html", get(portlet))
         .route("/health", get(health))
         .route("/auth", get(auth))
+        .route("/identity", get(identity))
         .route(
             "/login",
-            post(login).layer(DefaultBodyLimit::max(LOGIN_BODY_MAX)),
+            get(login_page)
+                .post(login)
+                .layer(DefaultBodyLimit::max(LOGIN_BODY_MAX)),
         )
         .route("/ws", any(socket))
         .route("/gateway", any(programs))
@@ -82,17 +87,21 @@ pub(crate) fn gateway_router(app: App) -> Router {
         .with_state(app)
 }
 
+/// Sent by a browser with a request for the script of a service worker.
+const SERVICE_WORKER: HeaderName = HeaderName::from_static("service-worker");
+/// Replaces the service worker of another program that answered at this address, removes itself and reloads its pages.
+/// The server's own pages use no service worker.
+const REMOVE_SERVICE_WORKER: &str = "addEventListener('install', () => skipWaiting());
+addEventListener('activate', (event) => event.waitUntil((async () => {
+  await registration.unregister();
+  for (const page of await clients.matchAll({ type: 'window' })) page.navigate(page.url);
+})()));
+";
+
 /// Applies admission before routing and security headers after it, to every response.
-async fn guard(
-    State(app): State<App>,
-    Extension(place): Extension<PlaceOf>,
-    request: Request,
-    next: Next,
-) -> Response {
-    if app.admission.has_cookie(request.headers()) {
-        place.authenticated();
-    }
+async fn guard(State(app): State<App>, request: Request, next: Next) -> Response {
     let mut response = match app.admission.admit(request.uri(), request.headers()) {
+        Ok(()) if request.headers().contains_key(SERVICE_WORKER) => remove_service_worker(),
         Ok(()) => next.run(request).await,
         Err(refusal) => refusal.into_response(),
     };
@@ -100,16 +109,32 @@ async fn guard(
     response
 }
 
-/// The workspace for a browser with a valid cookie, otherwise the login page.
+fn remove_service_worker() -> Response {
+    tracing::warn!(
+        "a browser has a service worker of another program at this address; it is removed"
+    );
+    let headers = [
+        (CONTENT_TYPE, "text/javascript; charset=utf-8"),
+        (CACHE_CONTROL, "no-store"),
+    ];
+    (headers, REMOVE_SERVICE_WORKER).into_response()
+}
+
+/// The workspace. It contains no user data until the browser has proven its key on the page's WebSocket.
 async fn home(State(app): State<App>, headers: HeaderMap) -> Response {
-    if app.admission.has_cookie(&headers) {
-        return assets::page("index.html", StatusCode::OK, &headers);
+    page(&app, "index.html", "/", &headers)
+}
+
+async fn login_page(State(app): State<App>, headers: HeaderMap) -> Response {
+    page(&app, "login.html", "/login", &headers)
+}
+
+fn page(app: &App, file: &str, path: &str, headers: &HeaderMap) -> Response {
+    match app.admission.instead_of_localhost(headers) {
+        // The browser keeps the fragment, and with it the token.
+        Some(origin) => Redirect::temporary(&format!("{origin}{path}")).into_response(),
+        None => assets::page(file, headers),
     }
-    let mut response = assets::page("login.html", StatusCode::UNAUTHORIZED, &headers);
-    response
-        .headers_mut()
-        .insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
-    response
 }
 
 /// The page of a session. It is empty until the workspace that embeds it sends it data.
@@ -121,58 +146,97 @@ async fn health() -> Response {
     Json(serde_json::json!({ "status": "ok" })).into_response()
 }
 
-/// Responds with 204 if the client is authenticated, otherwise with 401.
+/// Responds with 204 to a program with the token, otherwise with 401.
 async fn auth(State(app): State<App>, headers: HeaderMap) -> Result<StatusCode, Refusal> {
-    app.admission.admit_reader(&headers).await?;
+    app.admission.admit_program_with_token(&headers).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
-#[derive(Deserialize)]
-struct Login {
-    token: String,
+/// Proves to a page which server this is, and tells it whether the server knows the browser.
+async fn identity(
+    State(app): State<App>,
+    uri: Uri,
+    headers: HeaderMap,
+) -> Result<Response, Response> {
+    if app.admission.address_of_page(&headers).is_none() {
+        return Err(Refusal::Host.into_response());
+    }
+    let named = app.admission.named_browser(&uri, &headers);
+    let named = named.ok_or_else(|| StatusCode::BAD_REQUEST.into_response())?;
+    let identity = app.keys.identify(&named.host, &named.browser, &named.nonce);
+    Ok(([(CACHE_CONTROL, "no-store")], Json(identity)).into_response())
 }
 
-/// Exchanges the token for a cookie.
+/// Registers a browser that proves knowledge of the token.
 async fn login(State(app): State<App>, request: Request) -> Result<Response, Response> {
     // Before any of the body is read.
+    let headers = request.headers();
     app.admission
-        .admit_change(request.headers())
+        .admit_change(headers)
         .map_err(IntoResponse::into_response)?;
-    let kind = request.headers().get(CONTENT_TYPE);
+    let host = app.admission.address_of_page(headers);
+    let host = host
+        .ok_or_else(|| Refusal::Host.into_response())?
+        .to_owned();
+    let agent = headers
+        .get(USER_AGENT)
+        .and_then(|value| value.to_str().ok());
+    let agent = agent.unwrap_or_default().to_owned();
+    let kind = headers.get(CONTENT_TYPE);
     if !kind.is_some_and(|kind| kind.as_bytes().starts_with(b"application/json")) {
         return Err(StatusCode::UNSUPPORTED_MEDIA_TYPE.into_response());
     }
     let request = body::whole(request, LOGIN_BODY_MAX, LOGIN_DEADLINE).await?;
-    let read = Json::<Login>::from_request(request, &()).await;
-    let Json(login) = read.map_err(IntoResponse::into_response)?;
+    let read = Json::<SignIn>::from_request(request, &()).await;
+    let Json(sign_in) = read.map_err(IntoResponse::into_response)?;
+    let outdated = || {
+        let why = "This sign-in is invalid or too old. Reload the page and sign in again.\n";
+        (StatusCode::CONFLICT, why).into_response()
+    };
+    if !app.keys.can_sign_in(&sign_in) {
+        return Err(outdated());
+    }
     app.admission
-        .check_token(&login.token)
+        .check_sign_in(&sign_in, &host)
         .await
         .map_err(IntoResponse::into_response)?;
-    let cookie = HeaderValue::from_str(&app.admission.cookie())
-        .map_err(|_| Refusal::Unauthorized.into_response())?;
-    let mut response = StatusCode::NO_CONTENT.into_response();
-    response.headers_mut().insert(SET_COOKIE, cookie);
-    Ok(response)
+    match app.keys.sign_in(sign_in, &host, &agent).await {
+        Ok(Some(signed_in)) => Ok(([(CACHE_CONTROL, "no-store")], Json(signed_in)).into_response()),
+        Ok(None) => Err(outdated()),
+        Err(error) => {
+            tracing::error!(%error, "could not register a browser");
+            let why = format!(
+                "The browser could not be registered: {error}. Make the data directory writable and sign in again.\n"
+            );
+            Err((StatusCode::INSUFFICIENT_STORAGE, why).into_response())
+        }
+    }
 }
 
 async fn socket(
     State(app): State<App>,
     Extension(receive_limit): Extension<ReceiveLimit>,
+    Extension(place): Extension<PlaceOf>,
     uri: Uri,
     headers: HeaderMap,
     upgrade: Result<WebSocketUpgrade, WebSocketUpgradeRejection>,
 ) -> Result<Response, Refusal> {
     // Before the upgrade is checked: an unauthenticated client only learns that it is not authenticated.
-    app.admission.admit_socket(&headers).await?;
-    Ok(match upgrade {
-        Ok(upgrade) => browser::accept(
+    let client = app.admission.admit_socket(&uri, &headers).await?;
+    let options = ConnectionOptions::from_query(uri.query());
+    Ok(match (upgrade, client) {
+        (Ok(upgrade), SocketClient::Program) => {
+            browser::accept(upgrade, options, &receive_limit, app.browser)
+        }
+        (Ok(upgrade), SocketClient::Page(named)) => browser::accept_page(
             upgrade,
-            ConnectionOptions::from_query(uri.query()),
-            &receive_limit,
+            options,
+            named,
+            receive_limit,
+            place.peer(),
             app.browser,
         ),
-        Err(rejection) => rejection.into_response(),
+        (Err(rejection), _) => rejection.into_response(),
     })
 }
 
@@ -204,13 +268,8 @@ async fn upload(
     Extension(connection): Extension<ConnectionDeadline>,
     request: Request,
 ) -> Result<Response, Response> {
-    let headers = request.headers();
-    let admitted = match headers.contains_key(AUTHORIZATION) {
-        true => app.admission.admit_reader(headers).await,
-        false if app.admission.has_cookie(headers) => app.admission.admit_change(headers),
-        false => Err(Refusal::Unauthorized),
-    };
-    admitted.map_err(IntoResponse::into_response)?;
+    let admitted = app.admission.admit_upload(request.uri(), request.headers());
+    admitted.await.map_err(IntoResponse::into_response)?;
     place.authenticated();
     connection.extend(UPLOAD_DEADLINE + UPLOAD_ANSWER_DEADLINE);
     let request = body::whole(request, PICTURE_BYTES_MAX, UPLOAD_DEADLINE).await?;
@@ -232,8 +291,17 @@ async fn upload(
     }
 }
 
-/// An image by its id, a random UUID. Knowing the id is sufficient to read the image.
-async fn picture(State(app): State<App>, Path(id): Path<String>) -> Response {
+/// An image by its id, a random UUID. The id alone is not sufficient to read the image: a page sends it to whichever
+/// program answers.
+async fn picture(
+    State(app): State<App>,
+    Path(id): Path<String>,
+    uri: Uri,
+    headers: HeaderMap,
+) -> Response {
+    if let Err(refusal) = app.admission.admit_reader(&uri, &headers).await {
+        return refusal.into_response();
+    }
     let uploads = app.browser.hub.uploads().clone();
     let loaded = tokio::task::spawn_blocking(move || uploads.load(&id)).await;
     let Ok(Some(upload)) = loaded else {

@@ -10,16 +10,16 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 pub use params::{
-    AbortParams, AnswerParams, AnswerQuestionParams, CleanParams, CreateParams, CwdParam,
-    HistoryParams, IdempotencyKey, KeyParams, Limit, ListParams, MessageParams, MessageText,
-    NoParams, PathParams, ProjectParams, QueueParams, RenameParams, RunId, SendParams, SessionKey,
-    SubscribeParams,
+    AbortParams, AnswerParams, AnswerQuestionParams, BrowserParams, CleanParams, CreateParams,
+    CwdParam, HistoryParams, IdempotencyKey, KeyParams, Limit, ListParams, MessageParams,
+    MessageText, NoParams, PathParams, ProjectParams, QueueParams, RenameParams, RunId, SendParams,
+    SessionKey, SubscribeParams,
 };
 pub use results::{
-    Agent, AgentList, CleanedFolder, CleanedList, Done, Health, MemoryList, Message, MessageBody,
-    Messages, NewSession, Permission, PermissionList, ProjectAdded, ProjectList, Question,
-    QuestionList, Queue, QueuedRun, Role, Run, Session, SessionList, SessionWithMessages,
-    Subscribed,
+    Agent, AgentList, Browser, BrowserList, CleanedFolder, CleanedList, Done, Health, MemoryList,
+    Message, MessageBody, Messages, NewSession, Permission, PermissionList, ProjectAdded,
+    ProjectList, Question, QuestionList, Queue, QueuedRun, Role, Run, Session, SessionList,
+    SessionWithMessages, Subscribed,
 };
 
 /// First frame of a client.

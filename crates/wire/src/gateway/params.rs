@@ -140,6 +140,13 @@ pub struct CleanParams {
 
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct BrowserParams {
+    /// From `browsers.list`.
+    pub browser_id: String,
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct CreateParams {
     /// A persona of `AGENTS.md` or an agent id from `agents.list`. Default: `assistant`.
     #[serde(default)]

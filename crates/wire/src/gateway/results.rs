@@ -75,6 +75,25 @@ pub struct CleanedFolder {
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
+pub struct BrowserList {
+    pub browsers: Vec<Browser>,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Browser {
+    pub browser_id: String,
+    /// The browser and its operating system.
+    pub name: String,
+    /// Host and port at which the browser signed in.
+    pub address: String,
+    /// In milliseconds since 1970.
+    pub signed_in_at: i64,
+    /// In milliseconds since 1970.
+    pub used_at: i64,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct NewSession {
     pub session_key: String,

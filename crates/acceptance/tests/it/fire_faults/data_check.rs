@@ -45,6 +45,10 @@ impl DataCheck {
                     64 => Ok(()),
                     other => Err(anyhow::anyhow!("{other} characters")),
                 },
+                _ if name == "server-key" => match bytes.len() {
+                    100.. => Ok(()),
+                    other => Err(anyhow::anyhow!("{other} bytes")),
+                },
                 Some("gif") => match bytes.starts_with(b"GIF8") {
                     true => Ok(()),
                     false => Err(anyhow::anyhow!("not an image")),

@@ -249,7 +249,7 @@ impl Workday {
             "archived: {listed:?} {archived:?}"
         );
         if let Some(picture) = &self.shown.picture {
-            let shown = server.get(&format!("/uploads/{picture}"), &[]).await?;
+            let shown = server.picture(picture).await?;
             ensure!(shown.text() == IMAGE, "the image: {}", shown.status);
         }
         if self.shown.renamed {

@@ -13,9 +13,10 @@ use testkit::{Program, Server, ServerSetup};
 
 const UNKNOWN_ID: &str = "00000000-0000-4000-8000-000000000000";
 /// Methods that change nothing with any parameters. They are also called with ids that exist.
-const HARMLESS: [&str; 13] = [
+const HARMLESS: [&str; 14] = [
     "health.check",
     "agents.list",
+    "browsers.list",
     "sessions.list",
     "sessions.get",
     "sessions.subscribe",

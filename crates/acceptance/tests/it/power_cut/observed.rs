@@ -99,7 +99,7 @@ impl Observed {
             session.talk = open(&mut socket, id).await?;
         }
         for id in &wanted.pictures {
-            let answer = server.get(&format!("/uploads/{id}"), &[]).await?;
+            let answer = server.picture(id).await?;
             if answer.status == 200 {
                 seen.pictures.insert(id.clone(), answer.body);
             }
