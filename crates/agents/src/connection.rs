@@ -394,14 +394,13 @@ async fn run(id: u64, start: Start, events: mpsc::Sender<AgentEvent>, ready: Rea
         start.tap.clone(),
         delivered,
     ));
-    let (reader, from_agent) = LineReader::new(
+    let (reader, from_agent, on_dispatched) = LineReader::new(
         id,
         events.clone(),
         oddities.clone(),
         start.tap.clone(),
         limiter.clone(),
     );
-    let on_dispatched = reader.on_dispatched();
     let ended = reader.ended();
     let reading = tokio::spawn(reader.read_lines(stdout, keeper.wait()));
 

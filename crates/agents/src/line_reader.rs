@@ -7,14 +7,15 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
+use acp_lines::{Barrier, Closed, LineBuffer, MARK_METHOD};
 use agent_client_protocol::Agent;
 use agent_client_protocol::v1::ConnectionTo;
 use futures_channel::mpsc as lines;
-use futures_util::{SinkExt, StreamExt};
+use futures_util::StreamExt;
 use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
-use tokio::io::{AsyncReadExt, AsyncWriteExt, BufWriter};
+use tokio::io::{AsyncWriteExt, BufWriter};
 use tokio::process::{ChildStdin, ChildStdout};
 use tokio::sync::{mpsc, watch};
 use wire::TrafficSide;
@@ -29,7 +30,7 @@ use conversation::Update;
 
 /// Maximum length of a line from an agent. Lines of half a megabyte are normal.
 const LINE_BYTES_MAX: usize = 16 * 1024 * 1024;
-const READ_BYTES: usize = 64 * 1024;
+const WRITE_BYTES: usize = 64 * 1024;
 /// Maximum bytes read after the keeper has ended: the largest pipe buffer an unprivileged user can get.
 const LEFT_IN_PIPE_MAX: usize = 1024 * 1024;
 /// Maximum wait for output after the keeper has ended. A pipe still open then is held by an unrelated process.
@@ -38,9 +39,6 @@ const LEFT_DEADLINE: Duration = Duration::from_secs(1);
 const LINE_VALUES_MAX: usize = 1_000_000;
 /// Lines up to this size are not checked against `LINE_VALUES_MAX`: they cannot exceed it.
 const WIDE_BYTES: usize = 1024 * 1024;
-/// A marker sent through the crate behind each line, to learn when that line was dispatched. The reader drops a marker
-/// that comes from the agent.
-const MARK_METHOD: &str = "_liminal/dispatched";
 /// The prefix with which most agents write a `session/update`. Such a line needs no separate parse of its envelope.
 const UPDATE_PREFIX: &[u8] = br#"{"jsonrpc":"2.0","method":"session/update","params":"#;
 
@@ -73,13 +71,10 @@ impl Oddities {
 pub(super) struct LineReader {
     connection: u64,
     events: mpsc::Sender<AgentEvent>,
-    to_crate: lines::Sender<String>,
-    on_dispatched: Dispatched,
-    dispatched: watch::Receiver<u64>,
+    barrier: Barrier,
     oddities: Arc<Oddities>,
     tap: Arc<WireTap>,
     ended: Arc<AtomicBool>,
-    marks: u64,
     budget: ByteBudget,
     limiter: Arc<InboundLimiter>,
     /// Updates parsed from the last read, sent together.
@@ -89,19 +84,19 @@ pub(super) struct LineReader {
 /// Receives the notifications that the crate dispatches, among them the markers.
 #[derive(Clone)]
 pub(super) struct Dispatched {
-    dispatched: watch::Sender<u64>,
+    dispatched: acp_lines::Dispatched,
     limiter: Arc<InboundLimiter>,
     oddities: Arc<Oddities>,
 }
 
 impl Dispatched {
     pub(super) async fn notice(&self, method: &str, params: &Value, agent: &ConnectionTo<Agent>) {
-        match (method, params["mark"].as_u64()) {
-            (MARK_METHOD, Some(mark)) => {
+        match acp_lines::Dispatched::mark(method, params) {
+            Some(mark) => {
                 self.limiter.end_line(agent).await;
-                self.dispatched.send_replace(mark);
+                self.dispatched.reached(mark);
             }
-            _ => Oddities::count(
+            None => Oddities::count(
                 &self.oddities.unknown_notifications,
                 "unknown notification",
                 method,
@@ -110,22 +105,19 @@ impl Dispatched {
     }
 }
 
-/// The receiver of the lines or events is gone.
-struct Closed;
-
 impl LineReader {
-    /// The reader, and the lines that go through the crate.
+    /// The reader, the lines that go through the crate, and the handler of the notifications that the crate dispatches.
+    /// Only handlers inside the crate may hold the latter: once they are gone, waiting for a marker must fail.
     pub(super) fn new(
         connection: u64,
         events: mpsc::Sender<AgentEvent>,
         oddities: Arc<Oddities>,
         tap: Arc<WireTap>,
         limiter: Arc<InboundLimiter>,
-    ) -> (Self, lines::Receiver<String>) {
-        let (to_crate, from_agent) = lines::channel(2);
-        let (mark, dispatched) = watch::channel(0);
+    ) -> (Self, lines::Receiver<String>, Dispatched) {
+        let (barrier, from_agent, dispatched) = acp_lines::barrier();
         let on_dispatched = Dispatched {
-            dispatched: mark,
+            dispatched,
             limiter: limiter.clone(),
             oddities: oddities.clone(),
         };
@@ -133,28 +125,22 @@ impl LineReader {
             Self {
                 connection,
                 events,
-                to_crate,
-                on_dispatched,
-                dispatched,
+                barrier,
                 oddities,
                 tap,
                 ended: Arc::default(),
-                marks: 0,
                 budget: ByteBudget::default(),
                 limiter,
                 parsed: Vec::new(),
             },
             from_agent,
+            on_dispatched,
         )
     }
 
     /// Becomes true when the agent's output has ended, before the crate notices it.
     pub(super) fn ended(&self) -> Arc<AtomicBool> {
         self.ended.clone()
-    }
-
-    pub(super) fn on_dispatched(&self) -> Dispatched {
-        self.on_dispatched.clone()
     }
 
     /// Reads until the agent's output ends, at the latest shortly after its keeper has ended, even if another process
@@ -174,18 +160,13 @@ impl LineReader {
         mut stdout: ChildStdout,
         keeper: impl Future<Output = T>,
     ) -> Option<String> {
-        // Only the handlers inside the crate may hold this sender: once they are gone, waiting for a marker must fail.
-        let (detached, _) = watch::channel(0);
-        self.on_dispatched.dispatched = detached;
-        let mut buffer = Vec::with_capacity(READ_BYTES);
-        let mut searched = 0;
+        let mut buffer = LineBuffer::default();
         let mut keeper = std::pin::pin!(keeper);
         // Bytes that may still be read; set when the keeper has ended.
         let mut left = None;
         loop {
-            buffer.reserve(READ_BYTES);
             let read = tokio::select! {
-                read = stdout.read_buf(&mut buffer) => read,
+                read = buffer.read(&mut stdout) => read,
                 _ = &mut keeper, if left.is_none() => {
                     left = Some(LEFT_IN_PIPE_MAX);
                     continue;
@@ -197,11 +178,7 @@ impl LineReader {
                 (Ok(count), Some(left)) => *left = left.saturating_sub(count),
                 (Ok(_), None) => {}
             }
-            let mut begin = 0;
-            while let Some(length) = memchr::memchr(b'\n', &buffer[begin.max(searched)..]) {
-                let end = begin.max(searched) + length;
-                searched = 0;
-                let line = String::from_utf8_lossy(&buffer[begin..end]);
+            while let Some(line) = buffer.next_line() {
                 if line.len() > WIDE_BYTES && line_values(&line) > LINE_VALUES_MAX {
                     return Some(format!(
                         "it sent a line of more than {LINE_VALUES_MAX} values"
@@ -210,22 +187,15 @@ impl LineReader {
                 if self.pass(line.trim_end_matches('\r')).await.is_err() {
                     return None;
                 }
-                begin = end + 1;
             }
             if self.flush().await.is_err() {
                 return None;
             }
-            buffer.drain(..begin);
-            searched = buffer.len();
-            if buffer.len() > LINE_BYTES_MAX {
+            if buffer.unfinished_bytes() > LINE_BYTES_MAX {
                 return Some(format!(
                     "it sent a line of more than {} MiB",
                     LINE_BYTES_MAX / 1024 / 1024
                 ));
-            }
-            // Memory of one huge line is not kept for the lifetime of the connection.
-            if buffer.is_empty() && buffer.capacity() > 16 * READ_BYTES {
-                buffer = Vec::with_capacity(READ_BYTES);
             }
         }
     }
@@ -273,6 +243,7 @@ impl LineReader {
                 }
                 Ok(())
             }
+            // A marker from the agent would open the barrier too early.
             (Some(MARK_METHOD), _) | (None, None) => {
                 Oddities::count(
                     &self.oddities.malformed_lines,
@@ -317,20 +288,7 @@ impl LineReader {
     async fn through_the_crate(&mut self, line: &str, permit: BudgetPermit) -> Result<(), Closed> {
         self.flush().await?;
         self.limiter.begin_line(line.len(), permit);
-        self.marks += 1;
-        let mark = self.marks;
-        let marker =
-            format!(r#"{{"jsonrpc":"2.0","method":"{MARK_METHOD}","params":{{"mark":{mark}}}}}"#);
-        self.to_crate
-            .send(line.to_owned())
-            .await
-            .map_err(|_| Closed)?;
-        self.to_crate.send(marker).await.map_err(|_| Closed)?;
-        self.dispatched
-            .wait_for(|seen| *seen >= mark)
-            .await
-            .map_err(|_| Closed)?;
-        Ok(())
+        self.barrier.pass(line.to_owned()).await
     }
 }
 
@@ -353,7 +311,7 @@ pub(super) async fn write_lines(
     tap: Arc<WireTap>,
     delivered: watch::Sender<u64>,
 ) {
-    let mut stdin = BufWriter::with_capacity(READ_BYTES, stdin);
+    let mut stdin = BufWriter::with_capacity(WRITE_BYTES, stdin);
     loop {
         let line = tokio::select! {
             _ = stop.wait_for(|stop| *stop) => return,

@@ -63,12 +63,19 @@ fn users_of(text: &str, folder: &str, ending: &str) -> Vec<String> {
 }
 
 /// Each crate with those of ours that it may use.
-const CRATES: [Rule; 15] = [
+const CRATES: [Rule; 16] = [
     ("acceptance", &[]),
-    ("agent", &["durable"]),
+    ("acp_lines", &[]),
+    ("agent", &["acp_lines", "durable"]),
     (
         "agents",
-        &["conversation", "durable", "sensitive_paths", "wire"],
+        &[
+            "acp_lines",
+            "conversation",
+            "durable",
+            "sensitive_paths",
+            "wire",
+        ],
     ),
     (
         "bench",

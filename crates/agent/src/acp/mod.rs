@@ -13,16 +13,16 @@ mod requests;
 use std::sync::Arc;
 use std::time::Duration;
 
+use acp_lines::Dispatched;
 use agent_client_protocol::v1::Responder;
 use agent_client_protocol::{Agent, Lines, UntypedMessage};
 pub(crate) use client::{ClientLink, Disconnected};
 pub(crate) use errors::store_error;
-use futures_channel::mpsc as line_channel;
 use futures_util::StreamExt;
 use requests::Dispatcher;
 use serde_json::Value;
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::sync::{mpsc, watch};
+use tokio::sync::mpsc;
 
 use crate::registry::Registry;
 use crate::settings::Settings;
@@ -52,9 +52,8 @@ pub async fn serve(
 ) -> Result<(), agent_client_protocol::Error> {
     let (outbox, outgoing) = mpsc::channel(OUTBOX_MAX);
     let writing = tokio::spawn(lines::write(output, outgoing));
-    let (to_crate, from_client) = line_channel::channel(2);
-    let (mark, dispatched) = watch::channel(0);
-    tokio::spawn(lines::read(input, to_crate, dispatched));
+    let (barrier, from_client, dispatched) = acp_lines::barrier();
+    tokio::spawn(lines::read(input, barrier));
     let sweeping = tokio::spawn(sweep(registry.clone()));
 
     let sink =
@@ -90,8 +89,10 @@ pub async fn serve(
         .on_receive_notification(
             async move |notification: UntypedMessage, _| {
                 let (method, params) = notification.into_parts();
-                if method == lines::MARK_METHOD {
-                    mark.send_replace(params["mark"].as_u64().unwrap_or_default());
+                if method == acp_lines::MARK_METHOD {
+                    if let Some(mark) = Dispatched::mark(&method, &params) {
+                        dispatched.reached(mark);
+                    }
                     return Ok(());
                 }
                 let responder = None;
