@@ -30,7 +30,7 @@ async function measure(agent, browser) {
   const frame = sessionPage(page);
   const input = frame.getByRole('textbox', { name: 'Message', exact: true });
 
-  /** Time from the click on the agent's name to an input that sends, and to the first word of an answer. */
+  /** Times from the click on the agent's name until the input can send, and until the first word of an answer. */
   const session = async () => {
     await page.getByRole('button', { name: 'New session in app', exact: true }).click();
     const tabs = await page.locator('.tab-place').count();
@@ -50,7 +50,7 @@ async function measure(agent, browser) {
   await page.goto(liminal.origin);
   const again = (await session()).first;
 
-  // The workspace is opened again later: the agent used last is started with it.
+  // The workspace is opened again after a restart, which also starts the agent used last.
   await liminal.stop();
   liminal.env.LIMINAL_WARM_START = 'true';
   await liminal.start();

@@ -290,7 +290,8 @@ export function scenarios(agent) {
     expect(sessions.length).toBe(1);
     const { sessionId } = sessions[0];
     await adapter.call('session/load', { sessionId, cwd: folder, mcpServers: [] });
-    // Turns that the agent dates within a few seconds of ours may be ours, so the test waits longer.
+    // The server ignores turns that the agent dates within a few seconds of its own last turn, so the test waits
+    // longer.
     for (const text of ['slow 140', 'say Said outside.']) {
       await adapter.call('session/prompt', { sessionId, prompt: [{ type: 'text', text }] });
     }
@@ -314,7 +315,7 @@ export function scenarios(agent) {
     expect(adapters(agent.adapter, liminal.home).length).toBe(1);
     const numbered = made.map(({ sessionId }, at) => ({ sessionId, content: `I am number ${at}.\nmeet 10` }));
     await Promise.all(numbered.map(({ sessionId }) => socket.request({ type: 'session:open', sessionId })));
-    // The model answers none of them before all have asked.
+    // The model answers no session before all sessions have sent their prompt.
     await Promise.all(numbered.map((one) => socket.request({ type: 'session:send', ...one })));
     for (const { sessionId, content } of numbered) {
       const ended = (/** @type {any} */ message) => message.sessionId === sessionId && message.entry?.type === 'turn';

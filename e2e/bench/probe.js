@@ -71,7 +71,7 @@ export async function forget(page) {
 /** @param {import('@playwright/test').Browser} browser @param {import('@playwright/test').Page} page */
 export async function meter(browser, page) {
   const whole = await browser.newBrowserCDPSession();
-  /** Of all pages: only one is open at a time. */
+  /** Sums over all pages, of which only one is open at a time. */
   const computed = async () => {
     const { processInfo } = await whole.send('SystemInfo.getProcessInfo');
     return new Map(

@@ -338,8 +338,8 @@ export function attacks(sink) {
 }
 
 /**
- * Attacks as one message, separated from each other: a text that could absorb the following ones is put into a quote,
- * which ends with it.
+ * Joins attacks into one message. An attack whose markup could absorb the following ones is put into a block quote of
+ * its own.
  * @param {Attack[]} some
  */
 export function asMessage(some) {

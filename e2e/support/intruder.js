@@ -1,6 +1,6 @@
 /**
- * What a hostile page tries, run inside that page. Each function takes one argument, because Playwright serializes it
- * into the browser, and returns what it obtained.
+ * The attempts of a hostile page; they run inside that page. Each function takes one argument, because Playwright
+ * serializes it into the browser, and returns what it obtained.
  */
 
 /** A picture of one white pixel, which our server accepts from its own page. */

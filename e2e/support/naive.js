@@ -11,7 +11,7 @@
 import { createHash } from 'node:crypto';
 import { createServer } from 'node:http';
 
-/** Its page hands a port to any window that asks, as if only its own frames could. */
+/** Its page gives a port to any window that requests one, without checking which window it is. */
 const PAGE = `<!doctype html><title>Naive</title><p id="secret">private</p><script>
   addEventListener('message', ({ data, source }) => {
     if (data?.type === 'portlet:ready') source.postMessage({ type: 'portlet:port' }, '*', [new MessageChannel().port2]);

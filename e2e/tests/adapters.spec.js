@@ -1,6 +1,6 @@
-// One turn as the adapters of Claude Code and Codex send it: their order and their fields, with texts of ours. Anything
-// else they send must neither be shown nor hide anything. Where a list contains a file name, the scripted agent waits
-// for that file.
+// One turn with the updates that the adapters of Claude Code and Codex send, in the same order and with the same
+// fields, but with texts of ours. Their other messages must not be shown and must not hide any of these. Where a list
+// contains a file name, the scripted agent waits for that file.
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from '../support/liminal.js';

@@ -68,7 +68,7 @@ test('pending work is counted in one place and shown with the sidebar hidden', a
   await withTwo(page, liminal);
   const top = async () => (await page.getByRole('searchbox', { name: 'Filter sessions' }).boundingBox())?.y;
   const menu = page.locator('#menu');
-  await expect(page.getByRole('button', { name: 'What needs you: Nothing needs you' })).toBeVisible();
+  await expect(page.getByRole('button', { name: 'Inbox: No pending requests' })).toBeVisible();
   const before = await top();
   await inTheBackground(page, liminal, 'say done');
   await expect(page).toHaveTitle('(1 finished) say quiet – Liminal Builder');
@@ -81,12 +81,12 @@ test('pending work is counted in one place and shown with the sidebar hidden', a
   expect(await violations(page)).toEqual([]);
   await page.setViewportSize({ width: 1440, height: 900 });
   await tab(page, 'say busy').getByRole('tab').click();
-  await expect(page.locator('#waiting-button')).toHaveText('Nothing needs you');
+  await expect(page.locator('#waiting-button')).toHaveText('No pending requests');
   expect(await top()).toBe(before);
   await expect(menu).toHaveAttribute('aria-label', 'Open sidebar');
   await expect(menu.locator('.menu-badge')).toBeHidden();
   await page.keyboard.press('Alt+a');
-  await expect(page.getByRole('dialog', { name: 'What needs you' })).toContainText('Nothing needs you.');
+  await expect(page.getByRole('dialog', { name: 'Inbox' })).toContainText('No pending requests.');
 });
 
 test('a session that fails out of view is marked as failed', async ({ page, liminal }) => {
@@ -94,21 +94,21 @@ test('a session that fails out of view is marked as failed', async ({ page, limi
   await inTheBackground(page, liminal, 'fail 1 no luck');
   await expect(sessionRow(page, 'say busy').locator('.state-mark')).toHaveAttribute('data-mark', 'failed');
   await expect(page).toHaveTitle('(1 failed) say quiet – Liminal Builder');
-  await expect(page.getByRole('button', { name: 'What needs you: 1 failed' })).toBeVisible();
+  await expect(page.getByRole('button', { name: 'Inbox: 1 failed' })).toBeVisible();
 });
 
 test('permission requests of all sessions are listed, answered by keyboard', async ({ page, liminal }) => {
   await withTwo(page, liminal);
   await inTheBackground(page, liminal, 'permission p1 Delete the build folder');
   await expect(page).toHaveTitle('(1 waiting) say quiet – Liminal Builder');
-  await expect(page.getByRole('button', { name: 'What needs you: 1 waiting' })).toBeVisible();
+  await expect(page.getByRole('button', { name: 'Inbox: 1 waiting' })).toBeVisible();
   // The list includes sessions without a tab.
   await tab(page, 'say busy').locator('.tab-close').click();
   await page.reload();
   await expect(tabTitles(page)).toHaveText(['say quiet']);
   await sessionPage(page).locator('textarea').click();
   await page.keyboard.press('Alt+a');
-  const list = page.getByRole('dialog', { name: 'What needs you' });
+  const list = page.getByRole('dialog', { name: 'Inbox' });
   await expect(list.getByText('Delete the build folder')).toBeVisible();
   await expect(list.getByRole('button', { name: /say busy/ })).toBeFocused();
   expect(await violations(page)).toEqual([]);
@@ -270,7 +270,7 @@ for (const width of [1440, 390]) {
     await expect(page.getByRole('textbox', { name: 'New title' })).toBeFocused();
     expect(await violations(page)).toEqual([]);
     await page.keyboard.press('Escape');
-    await page.getByRole('button', { name: /What needs you/ }).click();
+    await page.getByRole('button', { name: /Inbox/ }).click();
     await expect(page.locator('.waiting-question')).toBeVisible();
     expect(await violations(page)).toEqual([]);
   });

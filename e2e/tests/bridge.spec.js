@@ -53,7 +53,7 @@ test("only a session's own frame gets a port", async ({ page, context, liminal }
   await expect.poll(() => portlet.childFrames().length).toBe(1);
   expect(await portlet.childFrames()[0].evaluate(askForPort)).toEqual({ asked: true, ports: 0 });
 
-  // The session's page itself, a second time: each page gets one port.
+  // The session's page requests a second port and gets none: each page gets one port.
   expect(await portlet.evaluate(askForPort)).toEqual({ asked: true, ports: 0 });
 
   const opening = context.waitForEvent('page');

@@ -381,7 +381,7 @@ test('a permission request at its tool call is answered by button or key', async
   await send('permission t1 Remove target');
   const question = frame.getByRole('region', { name: 'Claude Code asks' });
   await expect(question).toContainText('Remove target');
-  await expect(question).toContainText('would have taken “Yes”');
+  await expect(question).toContainText('would choose “Yes”');
   await expect(frame.getByRole('status').filter({ hasText: 'Claude Code asks: Remove target' })).toBeAttached();
   expect(await violations(page)).toEqual([]);
   await question.getByRole('button', { name: 'Yes' }).click();
@@ -410,7 +410,7 @@ test('after answering by mouse the input has focus and the answer stays', async 
   const { input, working, answers, calls } = parts(frame);
   await frame.getByRole('combobox', { name: 'Permissions' }).selectOption('ask');
   await send('permission t1 Remove dist');
-  await expect(working).toContainText('Waits for you');
+  await expect(working).toContainText('Waiting for your answer');
   await frame.locator('.question').getByRole('button').first().click();
   await expect(answers).toContainText('id-allow_always');
   await expect(input).toBeFocused();
@@ -500,7 +500,8 @@ test('TC-5.2a, TC-5.2b, TC-5.2d: a dead agent is shown and restarted', async ({ 
   const { status, send, input, ends, answers } = parts(frame);
   await expect(status).toContainText('connected');
   await expect(status).toHaveAttribute('data-status', 'connected');
-  // The server would restart it within a second, so its next start fails until the user asks for one.
+  // The server restarts a lost agent within a second, so the next start is made to fail until the user requests a
+  // restart.
   liminal.agentStarts('exit-start');
   await say('say before\ncrash 1');
   await expect(ends.last()).toContainText('Interrupted');
@@ -523,8 +524,8 @@ test('a server restart keeps the page readable and sends a message once', async 
   await say('say before');
   await expect(ends).toHaveCount(1);
   await liminal.stop();
-  await expect(status).toContainText('server away');
-  await expect(parts(frame).working).toHaveText(/The server is away/);
+  await expect(status).toContainText('server unreachable');
+  await expect(parts(frame).working).toHaveText(/The server is not reachable/);
   await expect(answers).toContainText('before');
   await input.fill('say after');
   await expect(send).toBeDisabled();

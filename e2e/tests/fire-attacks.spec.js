@@ -233,7 +233,7 @@ test('a git hook is written only after approval, whatever the policy', async ({ 
   await send(`ask fs/write_text_file ${JSON.stringify({ path: hook, content: '#!/bin/sh\n' })}`);
   const question = frame.locator('.question');
   await expect(question).toContainText('Write .git/hooks/pre-commit');
-  await expect(question).toContainText('Asked whatever the policy');
+  await expect(question).toContainText('Always needs approval');
   expect(existsSync(hook)).toBe(false);
   await question.getByRole('button', { name: 'Write it' }).click();
   await expect(frame.getByRole('button', { name: 'Stop' })).toBeHidden();

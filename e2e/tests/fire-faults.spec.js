@@ -135,7 +135,7 @@ test('twenty windows on one session show the same entries', async ({ page, conte
   for (const window of windows) await showsTheTranscript(window, transcript);
 });
 
-test('a server killed under many tabs resumes in each of them', async ({ page, liminal }) => {
+test('after kill -9 of the server each of many tabs resumes its session', async ({ page, liminal }) => {
   test.setTimeout(240_000);
   const tabs = times(4, 30);
   await work(page, liminal);
@@ -173,7 +173,7 @@ test('a window and a server that were suspended resume where they were', async (
   await devtools.send('Page.setWebLifecycleState', { state: 'frozen' });
   await expect.poll(() => liminal.agentLog().some((line) => line.startsWith('session/prompt'))).toBe(true);
   liminal.pause();
-  // Both are suspended: only time passes.
+  // The window and the server are suspended, so there is no event to wait for.
   await new Promise((resolve) => setTimeout(resolve, times(1000, 30_000)));
   liminal.resume();
   await devtools.send('Page.setWebLifecycleState', { state: 'active' });

@@ -8,7 +8,7 @@ import { expect, test } from '../support/liminal.js';
 import { enter } from '../support/workspace.js';
 
 /**
- * A model that answers only from the conversation in its request.
+ * A stand-in model whose answers depend only on the conversation in the request.
  * @returns {Promise<{ url: string, close: () => void }>}
  */
 async function standInModel() {

@@ -202,7 +202,7 @@ test('an entry that is no longer in the page is found, shown and marked', async 
   const { frame, send } = await openSession(page, liminal);
   await send('say The needle is here.');
   await expect(frame.locator('.row-turn')).toHaveCount(1);
-  // More entries than a page loads at first, so that the first ones must be requested.
+  // More entries than a page loads initially, so that the oldest ones must be requested.
   const many = Array.from({ length: 150 }, (_, at) => `say hay ${at}.\ntool t${at} read Read ${at}`);
   await send(many.join('\n'));
   const last = frame.locator('.row-assistant').getByText('hay 149.');

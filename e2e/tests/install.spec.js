@@ -162,7 +162,7 @@ test('an agent that fails to start is marked broken and can be reinstalled', asy
   await page.getByRole('button', { name: 'New session in app' }).click();
   await page.keyboard.press('Escape');
   await page.getByRole('button', { name: 'New session in app' }).click();
-  await expect(page.getByRole('menuitem', { name: /Codex/ })).toContainText('Did not start last time');
+  await expect(page.getByRole('menuitem', { name: /Codex/ })).toContainText('Failed to start');
   await page.keyboard.press('Escape');
   await launch.getByRole('button', { name: 'Reinstall…' }).click();
   await launch.getByRole('button', { name: 'Install', exact: true }).click();

@@ -164,7 +164,7 @@ test('thousands of attacks run, load and navigate nothing, even when clicked', a
     for (const name of found.elements) expect(ELEMENTS.split(' ')).toContain(name);
     for (const name of found.attributes) expect(ATTRIBUTES.split(' ')).toContain(name);
     links += found.links;
-    // Real mouse clicks, too: they go through more of the browser than a script's click.
+    // Also with real mouse clicks, which pass through more of the browser than clicks of a script.
     for (const at of [1, 2, 3])
       await prose
         .locator('a[href]')
@@ -273,7 +273,7 @@ test('tool calls, plans and permission requests are shown as text', async ({ pag
   await send([...updates, `permission p ${some[0]} ${hidden}`].join('\n'));
   const question = frame.locator('.question');
   await expect(question).toContainText(some[0]);
-  // The requested action is shown to the letter, as the renderer shows code.
+  // The requested action is shown unchanged, with visible code points for invisible characters.
   const code = await frame.locator('.prose code').last().innerText();
   expect(code).toMatch(/^0U\+0000;.*202eU\+202E;/);
   await expect(question).toContainText(code);
@@ -544,7 +544,7 @@ function insertUnsanitized(all) {
   /** @type {any} */ (window).fired = fired;
   for (let at = 0; at < all.length; at += 20) {
     const frame = document.createElement('iframe');
-    // Everything except navigating this page away, which would make the first attack the last.
+    // Allows everything except navigating the top page, which would end the test at the first attack.
     frame.setAttribute('sandbox', 'allow-scripts allow-same-origin allow-forms');
     document.body.append(frame);
     const inside = frame.contentDocument;

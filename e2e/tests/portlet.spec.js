@@ -1,4 +1,4 @@
-/** The page of a session by itself: how it shows messages, and which windows may send it any. */
+/** A session's page without the shell: how it shows messages, and from which windows it accepts them. */
 
 import { createServer } from 'node:http';
 import { expect, test } from '../support/liminal.js';
@@ -239,7 +239,7 @@ test("only the embedding window can hand a session's page its port, once", async
   await popup.evaluate(attack("window.opener.frames['victim']", 'from a popup'));
   await victim.evaluate(attack('window', 'from itself'));
   await page.evaluate("frames['victim'].postMessage({ type: 'portlet:port' }, '*')");
-  // The legitimate one comes last: everything before it has been handled by then.
+  // The legitimate message is sent last: when it has arrived, all earlier ones have been handled.
   await page.evaluate(attack("frames['victim']", 'from the shell'));
   await expect.poll(title).toBe('from the shell');
   await page.evaluate(attack("frames['victim']", 'once more'));

@@ -132,7 +132,7 @@ test('TC-1.3a: a removed project keeps files and sessions for when it is added a
   await expect(projectHeads(page)).toHaveCount(0);
   await expect(sessionTitles(page)).toHaveCount(0);
   expect(readFileSync(`${path}/main.rs`, 'utf8')).toBe('fn main() {}');
-  // Also after a restart, when undo is no longer possible.
+  // After a restart undo is no longer possible, but the sessions are still there.
   await liminal.stop();
   await liminal.start();
   await page.reload();

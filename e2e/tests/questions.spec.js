@@ -55,7 +55,7 @@ test('a form in the chat is validated, answered by keyboard and collapsed', asyn
   const name = asked.getByLabel('Your name');
   await expect(name).toBeFocused();
   await expect(name).toHaveAttribute('aria-invalid', 'true');
-  await expect(name).toHaveAccessibleDescription(/As on the door\. This is needed\./);
+  await expect(name).toHaveAccessibleDescription(/As on the door\. This field is required\./);
   await expect(asked.getByRole('radiogroup', { name: 'Colour' })).toContainText('Choose an answer.');
   expect(await violations(page)).toEqual([]);
 
@@ -64,7 +64,7 @@ test('a form in the chat is validated, answered by keyboard and collapsed', asyn
   await asked.getByLabel('Mail').fill('no address');
   await asked.getByLabel('How many').fill('12');
   await page.keyboard.press('Enter');
-  await expect(asked.getByLabel('Mail')).toHaveAccessibleDescription('Write an e-mail address.');
+  await expect(asked.getByLabel('Mail')).toHaveAccessibleDescription('Enter an e-mail address.');
   await expect(asked.getByLabel('How many')).toHaveAccessibleDescription(/at most 9/);
   await asked.getByLabel('Mail').fill('ada@example.com');
   await asked.getByLabel('How many').fill('4');
@@ -138,8 +138,8 @@ test('a form of a session out of view is listed and leads to its session', async
   const { send } = await openSession(page, liminal);
   await send(`sleep 300\n${form('Which way?', { type: 'object', properties: { it: { type: 'string' } } })}`);
   await newSession(page, 'app');
-  await page.getByRole('button', { name: 'What needs you: 1 waiting' }).click();
-  const list = page.getByRole('dialog', { name: 'What needs you' });
+  await page.getByRole('button', { name: 'Inbox: 1 waiting' }).click();
+  const list = page.getByRole('dialog', { name: 'Inbox' });
   await expect(list.getByText('Which way?')).toBeVisible();
   expect(await violations(page)).toEqual([]);
   await list.getByRole('button', { name: 'Answer in the session' }).click();

@@ -26,7 +26,7 @@ test('a failed command reported as completed shows its exit code', async ({ page
   await expect(call).toContainText('Failed with exit code 2');
 });
 
-test('an unannounced call left open by a cancel is shown as stopped', async ({ page, liminal }) => {
+test('an unannounced tool call that a cancel leaves running is shown as stopped', async ({ page, liminal }) => {
   const { frame, send } = await openSession(page, liminal);
   await send(`${patch({ title: 'Look it up', kind: 'search' })}\nhang`);
   await expect(frame.locator('.tool-place')).toContainText('Look it up');

@@ -444,7 +444,7 @@ test('the filter finds titles in all projects, also in collapsed ones', async ({
   await filter.press('Enter');
   await expect(tab(page, 'say fix the login').getByRole('tab')).toHaveAttribute('aria-selected', 'true');
   await filter.fill('no such thing');
-  await expect(page.getByText('No title contains that.')).toBeVisible();
+  await expect(page.getByText('No matching sessions.')).toBeVisible();
   expect(await violations(page)).toEqual([]);
   await filter.press('Escape');
   await expect(filter).toHaveValue('');

@@ -22,7 +22,7 @@ test('recording starts on request and shows each frame of the session', async ({
   await send(page, 'say before', 'before');
   await expect(panel(page)).toBeHidden();
   await openTraffic(page);
-  await expect(panel(page)).toContainText('Nothing yet.');
+  await expect(panel(page)).toContainText('No frames yet.');
   await expect(panel(page).getByRole('searchbox', { name: 'Filter frames' })).toBeFocused();
   await send(page, 'say after', 'after');
   await expect(labels(page)).toHaveText([

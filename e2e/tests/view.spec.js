@@ -72,9 +72,9 @@ test('a permission request far above is announced and shown on click', async ({ 
   await send(`tool t execute Remove target\n${entries(60)}\npermission t Remove target`);
   const bar = frame.locator('.asked-bar');
   const question = frame.getByRole('region', { name: 'Claude Code asks' });
-  await expect(bar).toContainText('Claude Code waits for you: Remove target');
+  await expect(bar).toContainText('Claude Code needs your answer: Remove target');
   await page.reload();
-  await expect(bar).toContainText('Claude Code waits for you: Remove target');
+  await expect(bar).toContainText('Claude Code needs your answer: Remove target');
   await expect(question).toHaveCount(0);
   await bar.getByRole('button', { name: 'Show' }).click();
   await expect(question).toBeInViewport();

@@ -41,7 +41,7 @@ export function connectBridge(receive) {
     if (!pending) return;
     if (message.type === 'uploaded') {
       if (message.imageId) pending.resolve(message.imageId);
-      else pending.reject(new RequestError('UPLOAD', message.error ?? 'The picture could not be kept.'));
+      else pending.reject(new RequestError('UPLOAD', message.error ?? 'The picture could not be saved.'));
     } else if (message.message.type === 'error') {
       pending.reject(new RequestError(message.message.code, message.message.message));
     } else {

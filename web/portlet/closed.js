@@ -8,7 +8,7 @@ import { signInView } from '../shared/sign-in.js';
  *
  * @typedef {object} Actions
  * @property {() => Promise<unknown>} attach  asks the agent to open the session again
- * @property {import('./stage.js').ViewContext} context
+ * @property {import('./view-context.js').ViewContext} context
  */
 
 /** @param {HTMLElement} place @param {Actions} actions */
@@ -16,7 +16,11 @@ export function startClosed(place, { attach, context }) {
   const message = h('p', { class: 'closed-said', role: 'alert' });
   const signInPlace = h('div', {});
   const retry = h('button', { class: 'button', type: 'button' }, 'Try again');
-  const hint = h('p', { class: 'hint' }, 'What was said before stays readable. A message you send is tried, too.');
+  const hint = h(
+    'p',
+    { class: 'hint' },
+    'The transcript stays readable. Sending a message also tries to open the session.',
+  );
   const panel = h(
     'section',
     { class: 'closed', 'aria-label': 'The session is not open' },

@@ -102,7 +102,7 @@ export function startComposer(place, actions) {
   const dismiss = h('button', { class: 'icon-button', type: 'button', 'aria-label': 'Dismiss' }, icon('remove'));
   const problem = h('div', { class: 'problem', role: 'alert' }, problemText, dismiss);
   problem.hidden = true;
-  dismiss.addEventListener('click', () => complain(''));
+  dismiss.addEventListener('click', () => showError(''));
   const form = h(
     'form',
     { class: 'input-box' },
@@ -113,7 +113,7 @@ export function startComposer(place, actions) {
   place.prepend(problem, asked, working, waiting.element, form);
 
   /** @param {string} message */
-  const complain = (message) => {
+  const showError = (message) => {
     problemText.textContent = message;
     problem.hidden = !message;
   };
@@ -123,7 +123,7 @@ export function startComposer(place, actions) {
       await doing;
       return true;
     } catch (error) {
-      complain(error instanceof Error ? error.message : String(error));
+      showError(error instanceof Error ? error.message : String(error));
       return false;
     }
   };
@@ -154,21 +154,21 @@ export function startComposer(place, actions) {
 
   const hasContent = () => (input.value.trim() !== '' || pictures.count() > 0) && pictures.ready();
 
-  /** Why sending is not possible now; empty if it is. */
-  const hindrance = () => {
+  /** The reason why a message cannot be sent now; empty if it can. */
+  const reasonNotToSend = () => {
     if (!shown) return 'The session is still loading';
-    if (!shown.online) return 'The server is away';
+    if (!shown.online) return 'The server is not reachable';
     if (shown.status === 'disconnected') return `${shown.agentName} is disconnected`;
-    if (shown.status === 'reconnecting') return `${shown.agentName} is being reconnected`;
-    if (!pictures.ready()) return 'A picture is still on its way';
+    if (shown.status === 'reconnecting') return `Reconnecting to ${shown.agentName}…`;
+    if (!pictures.ready()) return 'Uploading picture…';
     return '';
   };
 
   const refresh = () => {
-    const why = hindrance();
+    const why = reasonNotToSend();
     const busy = Boolean(shown?.info.turn);
     const empty = !hasContent();
-    const cannot = why || (busy ? 'A turn is running' : '') || (empty ? 'Nothing to send yet' : '');
+    const cannot = why || (busy ? 'A turn is running' : '') || (empty ? 'Type a message' : '');
     send.disabled = cannot !== '';
     send.title = cannot || 'Send (Enter)';
     stop.hidden = !busy;
@@ -181,13 +181,14 @@ export function startComposer(place, actions) {
     form.classList.toggle('away', why !== '');
     const name = shown?.agentName ?? 'the agent';
     input.placeholder =
-      why || (busy ? (TOUCH.matches ? 'Write on' : 'Write on; Alt+Enter queues it') : `Message ${name}`);
+      why ||
+      (busy ? (TOUCH.matches ? 'Type a follow-up' : 'Type a follow-up; Alt+Enter queues it') : `Message ${name}`);
   };
 
   const clear = () => {
     history.reset();
     refused = -Infinity;
-    complain('');
+    showError('');
     setText('');
     completion.close();
   };
@@ -269,7 +270,7 @@ export function startComposer(place, actions) {
     if (files.length === 0) return;
     event.preventDefault();
     if (shown?.info.takesImages) pictures.add(files);
-    else complain(`${shown?.agentName ?? 'This agent'} takes no pictures.`);
+    else showError(`${shown?.agentName ?? 'This agent'} does not support pictures.`);
   };
 
   /** @param {number} now */
@@ -290,14 +291,14 @@ export function startComposer(place, actions) {
 
   refresh();
   return {
-    complain,
+    showError,
     /** @param {Shown} now */
     show: (now) => {
       shown = now;
       waiting.show(now.info.queue, now.info.queueHeld, Boolean(now.info.turn));
       const question = askedFirst(now.info);
       asked.hidden = question === undefined || !reminding;
-      askedText.textContent = question === undefined ? '' : `${now.agentName} waits for you: ${question}`;
+      askedText.textContent = question === undefined ? '' : `${now.agentName} needs your answer: ${question}`;
       refresh();
       if (eager) doSend();
     },
@@ -320,9 +321,9 @@ export function startComposer(place, actions) {
 /** The text of the first open permission request or elicitation. @param {import('../types/wire.js').SessionInfo} info */
 const askedFirst = ({ permissions, questions }) => permissions[0]?.title ?? questions[0]?.message;
 
-const AWAY = 'The server is away. What you write is kept, and all goes on when it is back.';
+const AWAY = 'The server is not reachable. Drafts are saved. Reconnecting…';
 const ADVICE = TOUCH.matches
-  ? 'A turn is running: Queue sends the message after it.'
+  ? 'A turn is running. Queue sends the message when it ends.'
   : 'Alt+Enter queues the message, Escape stops the turn.';
 /** How long the advice is shown, in milliseconds. */
 const ADVICE_MS = 6000;
@@ -333,7 +334,7 @@ function describe(turn, starting, asks, name, now) {
   if (!turn) return '';
   const time = clock(now - Date.parse(turn.startedAt));
   if (turn.phase === 'cancelling') return `Stopping… ${time}`;
-  if (asks) return `Waits for you ${time}`;
+  if (asks) return `Waiting for your answer · ${time}`;
   if (turn.quietSince) return `Working ${time} · quiet for ${duration(now - Date.parse(turn.quietSince))}`;
   return `Working ${time}`;
 }

@@ -6,7 +6,7 @@ import { h } from '../shared/dom.js';
 import { diff } from './diff.js';
 import { within } from './format.js';
 import { exact, fragment } from './markup.js';
-import { screenReaderText } from './stage.js';
+import { screenReaderText } from './view-context.js';
 
 /**
  * @typedef {Extract<import('../types/wire.js').ToolContent, { type: 'diff' }>} FileChange
@@ -32,7 +32,7 @@ export function lineCounts(change) {
   return known;
 }
 
-/** @param {import('./stage.js').ViewContext} context */
+/** @param {import('./view-context.js').ViewContext} context */
 export function diffView(context) {
   const element = h('figure', { class: 'diff' });
   /** @type {FileChange | null} */
@@ -63,7 +63,7 @@ export function diffView(context) {
     const more =
       left < 0 &&
       h('button', { class: 'link-button', type: 'button', onclick: () => showWhole() }, `Show all ${total} lines`);
-    element.replaceChildren(head, total > 0 ? rows : h('p', { class: 'hint' }, 'Nothing changes.'), more || '');
+    element.replaceChildren(head, total > 0 ? rows : h('p', { class: 'hint' }, 'No changes.'), more || '');
   };
   const showWhole = () => {
     whole = true;

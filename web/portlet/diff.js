@@ -22,7 +22,7 @@
 const CONTEXT = 3;
 /** Maximum number of edits (added plus removed lines) for which the shortest edit script is computed. */
 const EDITS_MAX = 1000;
-/** The same for the words of one line. */
+/** Maximum number of edits (added plus removed words) for which the words of a line are compared. */
 const WORD_EDITS_MAX = 60;
 /** Maximum line length in characters for a comparison by words. */
 const WORD_LINE_MAX = 500;

@@ -6,15 +6,15 @@ import { signInView } from '../shared/sign-in.js';
 import { questionEntryView } from './form-view.js';
 import { counted, duration, short } from './format.js';
 import { mediaView } from './media-view.js';
-import { copyButton, disclosure } from './stage.js';
 import { textView } from './text-view.js';
 import { groupView, toolView } from './tool-view.js';
 import { mayGrow } from './transcript.js';
+import { copyButton, disclosure } from './view-context.js';
 
 /**
  * @typedef {import('./transcript.js').Item} Item
- * @typedef {import('./stage.js').ViewContext} ViewContext
- * @typedef {import('./stage.js').View} View
+ * @typedef {import('./view-context.js').ViewContext} ViewContext
+ * @typedef {import('./view-context.js').View} View
  * @typedef {import('../types/wire.js').ChatEntry} ChatEntry
  * @typedef {{ element: HTMLElement, update: (row: import('./rows.js').Row) => void }} RowView
  */
@@ -220,17 +220,17 @@ function noticeView() {
 const OUTCOMES = {
   ended: '',
   cancelled: 'Stopped',
-  refused: 'The agent refused to go on',
-  'max-tokens': 'Cut off: the answer reached the token limit',
-  'max-turn-requests': 'Stopped: the agent reached its limit of steps in a turn',
+  refused: 'The agent refused to continue',
+  'max-tokens': 'Stopped: the answer reached the token limit',
+  'max-turn-requests': 'Stopped: the agent reached its maximum of steps per turn',
   failed: 'Failed',
   interrupted: 'Interrupted',
-  other: 'Ended for a reason we do not know',
+  other: 'Ended with an unknown stop reason',
 };
 const ADVICE = {
   failed: 'Send the message again, or restart the agent.',
-  interrupted: 'What was said until then is kept. Send a message to go on.',
-  signIn: 'Once you have signed in, the message is sent again.',
+  interrupted: 'The text received so far is saved. Send a message to continue.',
+  signIn: 'The message is sent again after you sign in.',
 };
 
 /** Error texts that ask the user to sign in; agents have no common error code for this. */
@@ -307,6 +307,6 @@ function lastUserMessage(context) {
 
 /** @returns {View} */
 function unknownView() {
-  const element = h('p', { class: 'hint' }, 'Something this page does not know how to show. Reload it.');
+  const element = h('p', { class: 'hint' }, 'Unsupported entry. Reload the page to update it.');
   return { element, update: () => {} };
 }

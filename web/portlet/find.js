@@ -177,7 +177,7 @@ export function startFind(place, { items, more, older, show, reveal, left }) {
     let at = current ? found.findIndex(({ id }) => id === current?.id) + by : found.length - 1;
     // No match in the loaded entries: load older ones.
     while (field.value && (found.length === 0 || at < 0) && more()) {
-      count.textContent = 'Looking further back…';
+      count.textContent = 'Searching older entries…';
       const before = items().length;
       await older();
       if (search !== latestSearch || items().length === before) break;

@@ -4,15 +4,15 @@ import { h } from '../shared/dom.js';
 import { icon } from '../shared/icons.js';
 import { initialValue, labelOf, rulesOf, validate, valueText } from './form.js';
 import { exact } from './markup.js';
-import { copyButton, disclosure, screenReaderText } from './stage.js';
+import { copyButton, disclosure, screenReaderText } from './view-context.js';
 
 /**
- * @typedef {import('./stage.js').ViewContext} ViewContext
+ * @typedef {import('./view-context.js').ViewContext} ViewContext
  * @typedef {import('./form.js').FormField} FormField
  * @typedef {import('./form.js').Filled} Filled
  * @typedef {Extract<import('../types/wire.js').ChatEntry, { type: 'question' }>} Question
  * @typedef {import('../types/wire.js').QuestionAction} Action
- * @typedef {{ element: HTMLElement, complain: (problem: string) => void, focus: () => void }} FieldView
+ * @typedef {{ element: HTMLElement, showError: (problem: string) => void, focus: () => void }} FieldView
  */
 
 /** A single choice with more options than this uses a drop-down list instead of radio buttons. */
@@ -27,7 +27,7 @@ const OUTCOMES = {
   interrupted: 'interrupted',
 };
 
-/** @param {ViewContext} context @returns {import('./stage.js').View} */
+/** @param {ViewContext} context @returns {import('./view-context.js').View} */
 export function questionEntryView(context) {
   const element = h('div', { class: 'question-place' });
   const fold = disclosure(context, 'answered');
@@ -76,7 +76,7 @@ function showAnswers(fold, question) {
         { class: 'answers' },
         ...answered.flatMap(({ label, words }) => [h('dt', {}, ...exact(label)), h('dd', {}, ...exact(words))]),
       ),
-      answered.length === 0 && ask.type === 'form' ? h('p', { class: 'hint' }, 'Nothing was filled in.') : '',
+      answered.length === 0 && ask.type === 'form' ? h('p', { class: 'hint' }, 'No field was filled in.') : '',
     );
   });
 }
@@ -102,7 +102,7 @@ function openView(question, context) {
       const message = error instanceof Error ? error.message : String(error);
       const at = fields.findIndex((field) => message.startsWith(`“${labelOf(field)}”`));
       if (at >= 0) {
-        views[at].complain(message);
+        views[at].showError(message);
         views[at].focus();
       } else {
         problem.textContent = message;
@@ -118,7 +118,7 @@ function openView(question, context) {
     let wrong;
     for (const [at, field] of fields.entries()) {
       const { value, problem = '' } = validate(field, drafts.get(field.name) ?? '');
-      views[at].complain(problem);
+      views[at].showError(problem);
       if (problem) wrong ??= views[at];
       else if (value !== undefined) content[field.name] = value;
     }
@@ -171,9 +171,9 @@ function openView(question, context) {
 
 /** @param {'form' | 'link'} type @param {boolean} needed */
 function hints(type, needed) {
-  if (type === 'link') return ['Nothing opens by itself. Accept when you agree to go there; the agent then goes on.'];
-  const keys = [h('kbd', {}, 'Enter'), ' submits, ', h('kbd', {}, 'Esc'), ' leaves the form open.'];
-  return needed ? [h('span', { class: 'needed', 'aria-hidden': 'true' }, '*'), ' is needed. ', ...keys] : keys;
+  if (type === 'link') return ['The page opens only when you click the link. Accept, so that the agent continues.'];
+  const keys = [h('kbd', {}, 'Enter'), ' submits, ', h('kbd', {}, 'Esc'), ' returns to the message input.'];
+  return needed ? [h('span', { class: 'needed', 'aria-hidden': 'true' }, '*'), ' is required. ', ...keys] : keys;
 }
 
 /** A link with its full address, after its host. @param {string} url @param {ViewContext} [context]  adds a copy button */
@@ -214,16 +214,16 @@ function fieldView(field, id, drafts) {
   const filled = drafts.get(field.name) ?? '';
   const keep = /** @param {Filled} now */ (now) => {
     drafts.set(field.name, now);
-    complain('');
+    showError('');
   };
   const { controls, element } = controlsOf(field, id, label, described, filled, keep);
   /** @param {string} text */
-  const complain = (text) => {
+  const showError = (text) => {
     if (problem.textContent !== text) problem.textContent = text;
     for (const control of controls) control.setAttribute('aria-invalid', String(text !== ''));
   };
   element.append(hint, problem);
-  return { element, complain, focus: () => (controls.find(({ checked }) => checked) ?? controls[0]).focus() };
+  return { element, showError, focus: () => (controls.find(({ checked }) => checked) ?? controls[0]).focus() };
 }
 
 /**

@@ -37,7 +37,7 @@ export function initialValue({ input }) {
 export function validate(field, filled) {
   const { input, required } = field;
   if (filled === '' || (Array.isArray(filled) && filled.length === 0)) {
-    if (required) return { problem: input.type.startsWith('choice') ? 'Choose an answer.' : 'This is needed.' };
+    if (required) return { problem: input.type.startsWith('choice') ? 'Choose an answer.' : 'This field is required.' };
     return {};
   }
   if (input.type === 'text') return readText(input, String(filled));
@@ -54,11 +54,11 @@ export function validate(field, filled) {
 function readText({ format, minLength = 0, maxLength = Infinity }, text) {
   // Counted in code points, as on the server, not in UTF-16 code units.
   const { length } = [...text];
-  if (length < minLength) return { problem: `Write at least ${characters(minLength)}.` };
-  if (length > maxLength) return { problem: `Write at most ${characters(maxLength)}; these are ${length}.` };
-  if (format === 'email' && !/^[^@ ]+@[^@ ]+$/.test(text)) return { problem: 'Write an e-mail address.' };
+  if (length < minLength) return { problem: `Enter at least ${characters(minLength)}.` };
+  if (length > maxLength) return { problem: `Enter at most ${characters(maxLength)}. The text has ${length}.` };
+  if (format === 'email' && !/^[^@ ]+@[^@ ]+$/.test(text)) return { problem: 'Enter an e-mail address.' };
   if (format === 'uri' && !/^[a-z][a-z0-9+.-]*:\S+$/i.test(text)) {
-    return { problem: 'Write an address such as https://example.com.' };
+    return { problem: 'Enter an address such as https://example.com.' };
   }
   if (format === 'date' && Number.isNaN(Date.parse(text))) return { problem: 'Choose a date.' };
   if (format !== 'date-time') return { value: text };
@@ -72,14 +72,14 @@ const characters = (count) => `${count} character${count === 1 ? '' : 's'}`;
 /** @param {Extract<FormField['input'], { type: 'number' }>} input @param {string} text */
 function readNumber({ whole, minimum = -Infinity, maximum = Infinity }, text) {
   const value = Number(text.trim());
-  if (text.trim() === '' || !Number.isFinite(value)) return { problem: 'Write a number.' };
-  if (whole && !Number.isInteger(value)) return { problem: 'Write a whole number.' };
-  if (value < minimum) return { problem: `Write a number of at least ${minimum}.` };
-  if (value > maximum) return { problem: `Write a number of at most ${maximum}.` };
+  if (text.trim() === '' || !Number.isFinite(value)) return { problem: 'Enter a number.' };
+  if (whole && !Number.isInteger(value)) return { problem: 'Enter a whole number.' };
+  if (value < minimum) return { problem: `Enter a number of at least ${minimum}.` };
+  if (value > maximum) return { problem: `Enter a number of at most ${maximum}.` };
   return { value };
 }
 
-/** A hint with the limits of a field; empty if it has none to mention. @param {FormField} field */
+/** A hint with the limits of a field; empty if the field has none. @param {FormField} field */
 export function rulesOf({ input }) {
   if (input.type === 'number') {
     const { whole, minimum, maximum } = input;

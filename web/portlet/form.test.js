@@ -14,7 +14,7 @@ const options = [
 test('an empty optional field has no value, an empty required one an error', () => {
   assert.deepEqual(validate(field({ type: 'text' }), ''), {});
   assert.deepEqual(validate(field({ type: 'choices', options }), []), {});
-  assert.match(validate(field({ type: 'text' }, true), '').problem ?? '', /needed/);
+  assert.match(validate(field({ type: 'text' }, true), '').problem ?? '', /required/);
   assert.match(validate(field({ type: 'choice', options }, true), '').problem ?? '', /Choose/);
   assert.deepEqual(validate(field({ type: 'boolean' }, true), false), { value: false });
 });

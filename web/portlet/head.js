@@ -40,7 +40,7 @@ export function startHead(place, reconnect) {
       title.textContent = text;
       title.title = text;
       agent.textContent = `${agentName} · ${projectName}`;
-      const label = online ? STATE_LABELS[state] : 'server away';
+      const label = online ? STATE_LABELS[state] : 'server unreachable';
       if (word.textContent !== label) word.textContent = label;
       status.dataset.status = online ? state : 'offline';
       const lost = online && state === 'disconnected';

@@ -1,6 +1,6 @@
 /**
  * Entry module of a session's page. Messages from the shell are applied to the transcript at once and shown once per
- * animation frame. The look of entries and the transport of messages are left to other modules.
+ * animation frame. `entry-views` renders entries, and `bridge` transports messages.
  */
 
 import { h, part } from '../shared/dom.js';
@@ -67,7 +67,7 @@ let lastSeen = -1;
 
 const bridge = connectBridge(receive);
 
-/** @type {import('./stage.js').ViewContext} */
+/** @type {import('./view-context.js').ViewContext} */
 const context = {
   transcript,
   agentName: () => init?.agent.name ?? 'The agent',
@@ -149,8 +149,8 @@ const statusLine = startStatusLine(line, {
   setMode: (modeId) => bridge.request({ type: 'session:set-mode', modeId }),
   setOption: (optionId, value) => bridge.request({ type: 'session:set-option', optionId, value }),
   setPolicy: (policy) => bridge.request({ type: 'session:policy', policy }),
-  complain: (message) => {
-    composer.complain(message);
+  showError: (message) => {
+    composer.showError(message);
     infoChanged = true;
     schedule();
   },
@@ -221,7 +221,7 @@ function takeFocus() {
 
 /** @param {import('../types/wire.js').ServerMessage} message */
 function applyMessage(message) {
-  if (message.type === 'error') return composer.complain(message.message);
+  if (message.type === 'error') return composer.showError(message.message);
   if (message.type === 'agent:sign-in') return showSignInProgress(message);
   const first = message.type === 'session:history' && !transcript.known;
   const change = apply(transcript, message, performance.now());
@@ -258,7 +258,7 @@ function resendUnconfirmed() {
   for (const item of transcript.sent) if (item.sending === 'refused' && item.problem === AWAY) transmit(item);
 }
 
-const AWAY = 'The server is away. This is sent when it is back.';
+const AWAY = 'The server is not reachable. The message is sent after the reconnect.';
 
 /** @param {string} content @param {string[]} images */
 function send(content, images) {
@@ -372,7 +372,7 @@ function showInfo() {
   showEmpty();
   if (!transcript.info) return;
   composer.show({ info: transcript.info, agentName, status, online });
-  // A disconnected agent is reported in the header instead.
+  // If the agent is disconnected, the header shows it instead.
   closed.show(status === 'connected' && online ? transcript.info.problem : undefined);
   statusLine.show(transcript.info, agentName, online);
   announcer.update(transcript.info, transcript.items.at(-1)?.entry, agentName);
@@ -517,7 +517,7 @@ startKeys({
   find: () => !find.has() && find.open(),
   question: () => transcript.info?.permissions[0],
   answer: ({ permissionId }, { optionId }) => {
-    context.permit(permissionId, optionId).catch((error) => composer.complain(error.message));
+    context.permit(permissionId, optionId).catch((error) => composer.showError(error.message));
   },
   stop: () => {
     if (transcript.info?.turn) composer.stop();

@@ -54,7 +54,10 @@ export function exact(text) {
   );
 }
 
-/** The same for a title from an agent, in which text between backticks is shown as code. @param {string} text */
+/**
+ * A title from an agent with its invisible characters made visible; text between backticks is shown as code.
+ * @param {string} text
+ */
 export function titled(text) {
   return text
     .split(/(`[^`]+`)/)

@@ -3,7 +3,7 @@
 import { h } from '../shared/dom.js';
 import { icon } from '../shared/icons.js';
 import { size } from './format.js';
-import { cappedText } from './stage.js';
+import { cappedText } from './view-context.js';
 
 /** @typedef {import('../types/wire.js').MediaBlock} MediaBlock */
 
@@ -12,7 +12,7 @@ const DATA_MAX = 20 * 1024 * 1024;
 /** Image types the browser may decode. SVG is excluded because it can contain scripts. */
 const PICTURES = ['image/png', 'image/jpeg', 'image/gif', 'image/webp', 'image/avif', 'image/bmp'];
 
-/** @param {MediaBlock} block @param {import('./stage.js').ViewContext} context @param {string} key @returns {HTMLElement} */
+/** @param {MediaBlock} block @param {import('./view-context.js').ViewContext} context @param {string} key @returns {HTMLElement} */
 export function mediaView(block, context, key) {
   switch (block.type) {
     case 'image':
@@ -21,7 +21,7 @@ export function mediaView(block, context, key) {
       );
     case 'audio':
       return encoded(block, /^audio\/[\w.+-]+$/i.test(block.mimeType), (url) =>
-        h('audio', { src: url, controls: true, 'aria-label': 'Sound from the agent' }),
+        h('audio', { src: url, controls: true, 'aria-label': 'Audio from the agent' }),
       );
     case 'link':
       return h(
@@ -38,11 +38,11 @@ export function mediaView(block, context, key) {
         'div',
         { class: 'resource-text' },
         h('p', { class: 'resource' }, icon('read'), linkTo(block.uri, block.uri, context)),
-        block.text === undefined ? h('p', { class: 'hint' }, 'Not a text.') : text.element,
+        block.text === undefined ? h('p', { class: 'hint' }, 'Binary content.') : text.element,
       );
     }
     default:
-      return h('p', { class: 'hint' }, 'Content of a kind that cannot be shown here.');
+      return h('p', { class: 'hint' }, 'Unsupported content type.');
   }
 }
 
@@ -57,7 +57,7 @@ function encoded({ mimeType, data }, known, show) {
   return show(`data:${mimeType.toLowerCase()};base64,${data}`);
 }
 
-/** @param {string} uri @param {string} text @param {import('./stage.js').ViewContext} context */
+/** @param {string} uri @param {string} text @param {import('./view-context.js').ViewContext} context */
 function linkTo(uri, text, context) {
   if (!/^(https?|mailto):/i.test(uri)) return h('span', { class: 'mono', title: uri }, text);
   const open = /** @param {Event} event */ (event) => {

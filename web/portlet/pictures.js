@@ -77,11 +77,14 @@ export function startPictures(upload, onChange) {
   };
 }
 
-/** Why a file cannot be attached; empty if it can. @param {{ type: string, size: number }} file @param {number} count */
+/**
+ * The reason why a file cannot be attached; empty if it can.
+ * @param {{ type: string, size: number }} file @param {number} count
+ */
 export function rejectionReason(file, count) {
-  if (!TYPES.includes(file.type)) return `not a picture an agent takes (${LIMITS}).`;
+  if (!TYPES.includes(file.type)) return `unsupported file type (${LIMITS}).`;
   if (file.size > BYTES_MAX) return `it has ${size(file.size)} (${LIMITS}).`;
-  if (count >= COUNT_MAX) return `one picture too many (${LIMITS}).`;
+  if (count >= COUNT_MAX) return `too many pictures (${LIMITS}).`;
   return '';
 }
 

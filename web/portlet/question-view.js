@@ -3,14 +3,14 @@
 import { h } from '../shared/dom.js';
 import { icon } from '../shared/icons.js';
 import { exact, titled } from './markup.js';
-import { screenReaderText } from './stage.js';
+import { screenReaderText } from './view-context.js';
 
 /** @typedef {import('../types/wire.js').PermissionQuestion} PermissionQuestion */
 
 /** Number of options that have a shortcut key. */
 const KEYS = 4;
 
-/** @param {PermissionQuestion} question @param {import('./stage.js').ViewContext} context */
+/** @param {PermissionQuestion} question @param {import('./view-context.js').ViewContext} context */
 export function questionView(question, context) {
   const problem = h('p', { class: 'field-error', role: 'alert' });
   let answering = false;
@@ -46,7 +46,7 @@ export function questionView(question, context) {
       icon('question'),
       h('strong', {}, `${context.agentName()} asks`),
       screenReaderText(': '),
-      h('span', {}, ...titled(question.title || 'whether it may do this')),
+      h('span', {}, ...titled(question.title || 'for permission')),
     ),
     h('div', { class: 'question-options' }, ...buttons),
     h(
@@ -55,7 +55,7 @@ export function questionView(question, context) {
       reasonOf(question),
       ...(buttons.length > 1 ? ['Keys ', h('kbd', {}, '1'), '–'] : ['Key ']),
       h('kbd', {}, String(Math.min(buttons.length, KEYS))),
-      ', while writing with ',
+      ', while typing with ',
       h('kbd', {}, 'Alt+Shift'),
       '.',
     ),
@@ -63,11 +63,11 @@ export function questionView(question, context) {
   );
 }
 
-/** Why the user is asked. @param {PermissionQuestion} question */
+/** The reason why a permission request is shown to the user. @param {PermissionQuestion} question */
 function reasonOf(question) {
-  if (question.guarded) return 'Asked whatever the policy: other programs run what stands there. ';
+  if (question.guarded) return 'Always needs approval: other programs execute this file. ';
   const otherwise = narrowestAllowOption(question);
-  return otherwise ? `The policy “allow” would have taken “${otherwise.name}”. ` : '';
+  return otherwise ? `The policy “allow” would choose “${otherwise.name}”. ` : '';
 }
 
 /** The narrowest option that allows the action. @param {PermissionQuestion} question */

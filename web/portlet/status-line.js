@@ -12,7 +12,7 @@ import { clock, short } from './format.js';
  * @property {(modeId: string) => Promise<unknown>} setMode
  * @property {(optionId: string, value: string | boolean) => Promise<unknown>} setOption
  * @property {(policy: 'allow' | 'ask') => Promise<unknown>} setPolicy
- * @property {(message: string) => void} complain
+ * @property {(message: string) => void} showError
  */
 
 /** @param {HTMLElement} place @param {Actions} actions */
@@ -35,7 +35,7 @@ export function startStatusLine(place, actions) {
     } catch (error) {
       // The change failed: render again, so that the control shows the current value.
       shown = '';
-      actions.complain(error instanceof Error ? error.message : String(error));
+      actions.showError(error instanceof Error ? error.message : String(error));
     }
   };
 
@@ -87,8 +87,8 @@ export function startStatusLine(place, actions) {
         controls.push(control(mode, (value) => actions.setMode(String(value)), !online));
       }
       const policies = [
-        { value: 'allow', name: 'Allows everything', description: 'What the agent asks is granted at once' },
-        { value: 'ask', name: 'Asks you', description: 'What the agent asks waits for you' },
+        { value: 'allow', name: 'Allows everything', description: 'Approves every permission request automatically' },
+        { value: 'ask', name: 'Asks you', description: 'You answer each permission request' },
       ];
       const policy = selectChoice('policy', 'Permissions', info.policy, policies);
       controls.push(control(policy, (value) => actions.setPolicy(value === 'ask' ? 'ask' : 'allow'), !online));

@@ -9,7 +9,7 @@ import { lineOf } from '../shared/terminal-lines.js';
 const LINES_SHOWN = 20;
 const LINES_MAX = 2000;
 
-/** @param {import('./stage.js').ViewContext} context @param {string} key */
+/** @param {import('./view-context.js').ViewContext} context @param {string} key */
 export function terminalView(context, key) {
   const screen = h('pre', { class: 'output terminal', tabindex: '0', 'aria-label': 'Output' });
   const more = h('button', { class: 'link-button', type: 'button' });

@@ -12,7 +12,7 @@ const BLOCK_CHARACTERS = 2000;
 /** How long the copy button confirms its action, in milliseconds. */
 const CONFIRMATION_MS = 1500;
 
-/** @param {import('./stage.js').ViewContext} context */
+/** @param {import('./view-context.js').ViewContext} context */
 export function textView(context) {
   const element = h('div', { class: 'prose' });
   let generation = 0;

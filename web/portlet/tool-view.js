@@ -8,20 +8,20 @@ import { exact, titled } from './markup.js';
 import { mediaView } from './media-view.js';
 import { questionView } from './question-view.js';
 import { summary as summaryOf } from './rows.js';
-import { cappedText, copyButton, disclosure, screenReaderText } from './stage.js';
 import { terminalView } from './terminal-view.js';
+import { cappedText, copyButton, disclosure, screenReaderText } from './view-context.js';
 
 /**
  * @typedef {import('./transcript.js').Item} Item
- * @typedef {import('./stage.js').ViewContext} ViewContext
+ * @typedef {import('./view-context.js').ViewContext} ViewContext
  * @typedef {Extract<import('../types/wire.js').ChatEntry, { type: 'tool-call' }>} ToolCall
  * @typedef {import('../types/wire.js').ToolContent} ToolContent
  */
 
 const STATES = { running: 'running', complete: 'done', error: 'failed' };
-const ASKS = 'waits for you';
+const ASKS = 'needs approval';
 
-/** @param {ViewContext} context @returns {import('./stage.js').View} */
+/** @param {ViewContext} context @returns {import('./view-context.js').View} */
 export function toolView(context) {
   const fold = disclosure(context, 'tool');
   const asked = h('div', { class: 'asked' });
@@ -210,7 +210,7 @@ function extras(call, context) {
 /** The collapsible line of a group of finished calls. @param {ViewContext} context */
 export function groupView(context) {
   const fold = disclosure(context, 'tool group');
-  /** @type {Map<string, import('./stage.js').View>} */
+  /** @type {Map<string, import('./view-context.js').View>} */
   const views = new Map();
   return {
     element: h('div', { class: 'tool-place' }, fold.element),

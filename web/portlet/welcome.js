@@ -6,18 +6,18 @@ import { h } from '../shared/dom.js';
 export function welcome(agentName, place) {
   return [
     h('p', { class: 'empty-title' }, `A new session with ${agentName}`),
-    h('p', { class: 'hint' }, `It works in ${place}. Say what you want done.`),
+    h('p', { class: 'hint' }, `It works in ${place}. Describe a task.`),
     h(
       'p',
       { class: 'hint' },
       h('kbd', {}, 'Enter'),
       ' sends, ',
       h('kbd', {}, 'Shift Enter'),
-      ' breaks the line, ',
+      ' starts a new line, ',
       h('kbd', {}, '/'),
       ' lists commands, ',
       h('kbd', {}, '@'),
-      ' names a file.',
+      ' mentions a file.',
     ),
   ];
 }

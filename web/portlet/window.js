@@ -21,7 +21,10 @@ const ROW_HEIGHT = 90;
 const CHARACTER_HEIGHT = 0.4;
 /** Maximum number of rows in the page. */
 const ROWS_MAX = 100;
-/** In viewport heights: how far rows must reach beyond the viewport, and how far they are added when they do not. */
+/**
+ * Distances in viewport heights: how far the rows must reach beyond the viewport, and up to where rows are added when
+ * they do not.
+ */
 const KEPT_AHEAD = 0.75;
 const ADDED_AHEAD = 1.75;
 /** Distance from the end that counts as the end, in pixels. */
@@ -178,7 +181,7 @@ export function startWindow(scroller, place, { make, onNearTop, onMoved }) {
     return heights.size > before;
   };
 
-  /** Updates the page to the rows it needs. Repeats if rows were smaller than estimated, which would leave a gap. */
+  /** Renders the rows in view and near it. Repeats if rows were smaller than estimated, which would leave a gap. */
   const sync = () => {
     const at = index();
     do {

@@ -111,7 +111,7 @@ export function signInView({ cliType, name: agentName }, methods, { request, cop
         h('strong', {}, name),
         ': set ',
         ...named,
-        ' where Liminal Builder is started, and start it again.',
+        ' in the environment and restart Liminal Builder.',
       );
       return h('li', {}, instruction, hint);
     }
@@ -123,7 +123,7 @@ export function signInView({ cliType, name: agentName }, methods, { request, cop
         ? h(
             'span',
             { class: 'hint' },
-            'In a terminal here',
+            'Opens a terminal below',
             command ? ': ' : '.',
             command ? h('code', {}, command) : '',
           )
@@ -134,7 +134,7 @@ export function signInView({ cliType, name: agentName }, methods, { request, cop
   const none = h(
     'p',
     { class: 'hint' },
-    `It names no way to do so here. Sign in with its own program, then try again.`,
+    `This agent offers no sign-in method. Sign in with its own program, then try again.`,
   );
   return h(
     'section',

@@ -21,11 +21,14 @@ export function isMissing({ readiness, install, cannotInstall }) {
   return readiness === 'not-installed' && (install !== undefined || cannotInstall !== undefined);
 }
 
-/** The note beside an agent that is not simply ready. @param {Agent} agent @returns {string | undefined} */
+/**
+ * The note beside an agent that is not ready or needs a newer Node.
+ * @param {Agent} agent @returns {string | undefined}
+ */
 export function noteOf(agent) {
   const { readiness, node, installing } = agent;
   if (installing) return 'Installing…';
   if (readiness === 'not-installed') return isMissing(agent) ? 'Not installed' : 'Its command was not found';
-  const state = { ready: undefined, 'needs-login': 'Needs a sign-in', broken: 'Did not start last time' }[readiness];
+  const state = { ready: undefined, 'needs-login': 'Needs a sign-in', broken: 'Failed to start' }[readiness];
   return state ?? node;
 }

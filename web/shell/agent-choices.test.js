@@ -28,13 +28,13 @@ test('the note names the state of an agent or an outdated Node', () => {
   assert.equal(noteOf(agent('a')), undefined);
   assert.equal(noteOf(agent('a', { node: 'a needs Node 22 or newer' })), 'a needs Node 22 or newer');
   assert.equal(noteOf(agent('a', { readiness: 'needs-login' })), 'Needs a sign-in');
-  assert.equal(noteOf(agent('a', { readiness: 'broken' })), 'Did not start last time');
+  assert.equal(noteOf(agent('a', { readiness: 'broken' })), 'Failed to start');
   assert.equal(noteOf(agent('a', { readiness: 'not-installed', install: 'npm' })), 'Not installed');
   assert.equal(noteOf(agent('a', { readiness: 'not-installed' })), 'Its command was not found');
   assert.equal(noteOf(agent('a', { readiness: 'not-installed', installing: true })), 'Installing…');
 });
 
-test('an agent is missing only if there is an install command or a reason', () => {
+test('an agent counts as missing only with an install command or a reason', () => {
   assert.equal(isMissing(agent('a', { readiness: 'not-installed', cannotInstall: 'no npm' })), true);
   assert.equal(isMissing(agent('a', { readiness: 'not-installed' })), false);
   assert.equal(isMissing(agent('a', { install: 'npm' })), false);

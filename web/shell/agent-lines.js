@@ -67,7 +67,7 @@ export function startAgentLines(place, { reconnect, askMemory }) {
     const ask = async () => {
       const all = await askMemory().catch(() => []);
       const own = all.find((one) => one.cliType === cliType);
-      memory.textContent = own ? memoryText(own) : 'it does not run';
+      memory.textContent = own ? memoryText(own) : 'Not running';
     };
     /** @param {Event} event */
     const outside = (event) => {

@@ -1,5 +1,6 @@
 /**
- * The sessions that need the user: they wait for an answer, or failed or finished while not in view. Pure.
+ * The sessions that need the user: those that wait for an answer, and those that failed or finished while not in view.
+ * Pure.
  *
  * @typedef {import('../types/wire.js').ServerMessage} ServerMessage
  * @typedef {import('../types/wire.js').SessionListItem} SessionListItem
@@ -17,7 +18,7 @@ import { find } from './workspace.js';
 /** The text of each mark for tooltips and screen readers. */
 export const MARK_WORDS = {
   running: 'running',
-  waiting: 'waiting for you',
+  waiting: 'needs your answer',
   failed: 'failed',
   finished: 'finished, not seen yet',
   idle: '',

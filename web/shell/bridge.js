@@ -74,12 +74,12 @@ export function openBridge(place, bootId) {
       if (loads > 1) listener.onLost();
       else if (portSent) listener.onReady();
     },
-    /** Whether the frame has loaded a page, be it the right one or another. */
+    /** Whether the frame has loaded any page. */
     loaded: () => loads > 0,
     /** @param {ToPortlet} message */
     say: (message) => ours.postMessage(message),
     /** Closes the channel. */
-    hush: () => {
+    closeChannel: () => {
       removeEventListener('message', onWindowMessage);
       ours.close();
     },

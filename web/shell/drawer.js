@@ -51,7 +51,7 @@ export function startDrawer() {
 
   return {
     /** Shows the most urgent count on the menu button. @param {import('./attention.js').Counts} counts */
-    tell: (counts) => {
+    showCounts: (counts) => {
       const { mark, number } = mostUrgent(counts);
       const summary = countsText(counts);
       badge.hidden = number === 0;
@@ -60,7 +60,7 @@ export function startDrawer() {
       menu.setAttribute('aria-label', summary ? `Open sidebar: ${summary}` : 'Open sidebar');
     },
     /** Closes the drawer after something was opened in the main area. */
-    giveWay: () => narrow.matches && set(false),
+    closeIfNarrow: () => narrow.matches && set(false),
     toggle: () => {
       if (narrow.matches ? !isOpen() : hidden) open();
       else if (narrow.matches) close();

@@ -44,8 +44,8 @@ export function startInstall({ socket, toasts, copy, agentOf }) {
       h('p', { class: 'hint' }, about ? `${about}. ${then.place}` : then.place),
       ...(node ? [h('p', { class: 'install-warning' }, node)] : []),
       ...(install === undefined
-        ? [h('p', { class: 'field-error' }, cannotInstall ?? 'There is no way to install it here.')]
-        : [h('p', { class: 'hint' }, 'This will be run, and nothing else:'), commandBlock(install, copy)]),
+        ? [h('p', { class: 'field-error' }, cannotInstall ?? 'It cannot be installed on this machine.')]
+        : [h('p', { class: 'hint' }, 'Install runs only this command:'), commandBlock(install, copy)]),
       actions(
         install !== undefined && begin,
         found && then.start && button('Start it without installing', then.start),
@@ -64,7 +64,7 @@ export function startInstall({ socket, toasts, copy, agentOf }) {
       tabindex: '0',
       'aria-label': `Output of installing ${name}`,
     });
-    const quiet = h('p', { class: 'hint' }, 'Nothing has been said yet.');
+    const quiet = h('p', { class: 'hint' }, 'No output yet.');
     const cancel = button('Cancel', () => {
       cancel.disabled = true;
       socket.request({ type: 'agent:install-cancel', cliType }).catch(() => {});

@@ -126,8 +126,11 @@ export function startLaunch(place, { socket, toasts, palette, agents, askAgents,
       hide: () => hide(),
     };
     const then = project
-      ? { start: () => start(project, agent.cliType), place: `Then the session in ${project.name} starts.` }
-      : { place: 'Then it can be chosen for a new session.' };
+      ? {
+          start: () => start(project, agent.cliType),
+          place: `The session in ${project.name} starts after the installation.`,
+        }
+      : { place: 'After the installation it can be chosen for a new session.' };
     install.offer(agent, view, then);
   };
 
@@ -194,11 +197,11 @@ export function startLaunch(place, { socket, toasts, palette, agents, askAgents,
     const reinstall = () => agent && offerInstall({ ...agent, found: false }, project);
     show(
       launch,
-      h('h2', {}, 'No session was started'),
+      h('h2', {}, 'Could not start the session'),
       ...(agent?.node ? [h('p', { class: 'install-warning' }, agent.node)] : []),
       h('p', { class: 'field-error', role: 'alert' }, output ? lines[0] : message),
       ...(output
-        ? [h('pre', { class: 'install-output', tabindex: '0', 'aria-label': 'What the agent said' }, output)]
+        ? [h('pre', { class: 'install-output', tabindex: '0', 'aria-label': 'Output of the agent' }, output)]
         : []),
       h('p', { class: 'hint' }, `In ${project.name}, ${project.path}`),
       h(
@@ -225,7 +228,7 @@ export function startLaunch(place, { socket, toasts, palette, agents, askAgents,
     show(
       launch,
       h('h2', {}, `${name} wants you to sign in first`),
-      h('p', { class: 'hint', role: 'alert' }, `Then the session in ${project.name} starts.`),
+      h('p', { class: 'hint', role: 'alert' }, `The session in ${project.name} starts after the sign-in.`),
       signInForm,
       h(
         'div',

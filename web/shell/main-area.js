@@ -34,7 +34,7 @@ export function startMainArea({ add, newSession, install }) {
         'p',
         { class: 'hint' },
         first
-          ? 'A project is a folder you work in. The conversations you have there with your agents are kept under it.'
+          ? 'A project is a folder you work in. Its sessions with agents are listed below it.'
           : 'Open one in the sidebar, or start a new one.',
       ),
       first
@@ -43,7 +43,7 @@ export function startMainArea({ add, newSession, install }) {
       agentList(agents, install),
       ...(more.length === 0
         ? []
-        : [h('p', { class: 'agents-more' }, `${more.length} more can be installed: New session, More agents…`)]),
+        : [h('p', { class: 'agents-more' }, `${more.length} more can be installed under New session, More agents…`)]),
     );
   };
 
@@ -88,7 +88,7 @@ export function startMainArea({ add, newSession, install }) {
       warning.replaceChildren(h('p', {}, text));
       notices.before(warning);
     },
-    /** Whether no session is in view. @param {boolean} empty */
+    /** Shows the main area if no session is in view, and hides it otherwise. @param {boolean} empty */
     show: (empty) => {
       place.hidden = !empty;
     },

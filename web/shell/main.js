@@ -82,7 +82,7 @@ const portlets = startPortlets(part('portlets', HTMLElement), {
   copy,
 });
 const traffic = startTraffic(part('traffic', HTMLElement), { socket, toasts, copy, onClose: () => portlets.focus() });
-const actions = sessionActions({ socket, toasts, complain, tabsOf, beginRename, open, showTraffic });
+const actions = sessionActions({ socket, toasts, showError, tabsOf, beginRename, open, showTraffic });
 const launch = startLaunch(part('launch', HTMLElement), {
   socket,
   toasts,
@@ -91,7 +91,7 @@ const launch = startLaunch(part('launch', HTMLElement), {
   askAgents,
   copy,
   onShown: () => {
-    drawer.giveWay();
+    drawer.closeIfNarrow();
     setTabs(tabList.showNone(tabs));
   },
   onHidden: () => draw(),
@@ -114,7 +114,7 @@ const sidebar = startSidebar(
     ...projectActions({
       socket,
       toasts,
-      complain,
+      showError,
       copy,
       agents: (project) => launch.choices(project, 'New session with '),
       tabsIn: (projectId) => tabsOf(tabs.order.filter((id) => find(workspace, id)?.projectId === projectId)),
@@ -126,7 +126,7 @@ const sidebar = startSidebar(
     add: addProject.open,
     newSession: launch.choose,
     wantArchived: (wanted) => {
-      if (wanted) lists.askArchived(workspace.projects ?? []);
+      if (wanted) lists.requestArchived(workspace.projects ?? []);
     },
   },
 );
@@ -153,7 +153,7 @@ const waiting = startWaiting(part('waiting-button', HTMLButtonElement), {
   socket,
   isLive: portlets.follows,
   open,
-  complain,
+  showError,
   placeOf: ({ projectId, cliType }) => [projectOf(projectId)?.name, agentOf(cliType)?.name].filter(Boolean).join(', '),
 });
 
@@ -172,8 +172,8 @@ function onMessage(message) {
     // This request makes the server search for installed agents, which must not delay the first session.
     setTimeout(askAgents, AGENTS_DELAY_MS);
   }
-  if (message.type === 'session:list') lists.came(message.projectId, message.archived);
-  if (message.type === 'project:list') lists.askOthers(message.projects);
+  if (message.type === 'session:list') lists.listReceived(message.projectId, message.archived);
+  if (message.type === 'project:list') lists.requestOthers(message.projects);
   if (message.type === 'project:added') lists.ask([message.project]);
   // An agent reports its details, such as its sign-in methods, when it starts.
   if (message.type === 'agent:status' && message.status === 'connected') {
@@ -182,7 +182,7 @@ function onMessage(message) {
   }
   const needing = newlyNeeded(before, workspace, message).filter(({ session }) => !isInView(session.id));
   for (const { session, mark } of needing) if (mark !== 'waiting') unseen.add(session.id);
-  notify.tell(needing);
+  notify.notify(needing);
   if (complete(workspace)) setTabs(tabList.keep(tabs, (id) => find(workspace, id) !== undefined));
   drawSoon();
 }
@@ -230,7 +230,7 @@ function draw() {
   agentLines.render(workspace.agents, connected);
   waiting.render(all, counts);
   part('waiting-button', HTMLElement).hidden = !workspace.projects?.length;
-  drawer.tell(counts);
+  drawer.showCounts(counts);
   notify.show(counts, inView?.title);
 }
 
@@ -252,7 +252,7 @@ function faceOf(id) {
 function setTabs(next) {
   if (next === tabs) return;
   const closed = tabs.order.filter((id) => !next.order.includes(id));
-  const hadFocus = closed.some(portlets.hasKeyboard);
+  const hadFocus = closed.some(portlets.hasFocus);
   tabs = next;
   remember(tabList.KEY, tabList.toStored(tabs));
   if (tabs.active !== null) launch.leave();
@@ -270,7 +270,7 @@ function setTabs(next) {
 function open(id) {
   const session = find(workspace, id);
   if (session) sidebar.reveal(session.projectId);
-  drawer.giveWay();
+  drawer.closeIfNarrow();
   setTabs(tabList.open(tabs, id));
   portlets.focus();
 }
@@ -337,7 +337,7 @@ function reconnect(cliType) {
   restarted.add(cliType);
   socket.request({ type: 'session:reconnect', cliType }).catch((error) => {
     if (!restarted.delete(cliType) && error instanceof RequestError && error.code === 'LATE') return;
-    complain(error);
+    showError(error);
   });
 }
 
@@ -346,7 +346,7 @@ async function copy(text) {
   try {
     await navigator.clipboard.writeText(text);
   } catch {
-    complain(new Error('The browser does not allow copying here.'));
+    showError(new Error('The browser does not allow copying here.'));
   }
 }
 
@@ -388,7 +388,7 @@ function openPalette() {
   const commands = [
     { label: 'New session', keys: keysOf('new-session'), run: newSession },
     { label: 'Add project', run: addProject.open },
-    { label: 'What needs you', keys: keysOf('waiting'), run: waiting.open },
+    { label: 'Inbox', keys: keysOf('waiting'), run: waiting.open },
     ...(inView === null ? [] : ofSession(inView)),
     { label: 'Show or hide the sidebar', keys: keysOf('sidebar'), run: drawer.toggle },
     { label: 'Change the theme', run: () => part('theme', HTMLButtonElement).click() },
@@ -449,7 +449,7 @@ function focusView() {
 }
 
 /** @param {unknown} error */
-function complain(error) {
+function showError(error) {
   toasts.show(error instanceof Error ? error.message : String(error));
 }
 
@@ -470,7 +470,7 @@ part('archived', HTMLButtonElement).append(icon('archive'));
 part('notify', HTMLButtonElement).append(icon('bell'));
 part('help-button', HTMLButtonElement).append(icon('help'));
 part('all-tabs', HTMLButtonElement).append(icon('list'));
-startTheme(part('theme', HTMLButtonElement), portlets.themed);
+startTheme(part('theme', HTMLButtonElement), portlets.sendTheme);
 startSidebarWidth(part('divider', HTMLElement));
 portlets.show(tabs.active);
 draw();

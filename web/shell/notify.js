@@ -13,7 +13,7 @@ import { openMenu } from './menu.js';
  */
 
 const KEY = 'liminal:notify';
-const SAYS = { waiting: 'waits for you', failed: 'failed', finished: 'finished' };
+const SAYS = { waiting: 'needs your answer', failed: 'failed', finished: 'finished' };
 
 /**
  * @param {HTMLButtonElement} button
@@ -49,7 +49,7 @@ export function startNotify(button, { open, refuse }) {
 
   return {
     /** Notifies about sessions that have just begun to need the user. @param {NewlyNeeded[]} sessions */
-    tell: (sessions) => {
+    notify: (sessions) => {
       if (sessions.length === 0) return;
       if (choice.sound) chime();
       if (!choice.desktop || !('Notification' in window) || Notification.permission !== 'granted') return;

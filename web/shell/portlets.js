@@ -35,7 +35,7 @@ import { find } from './workspace.js';
 
 /** Entries in the first history, enough to fill a tall window; the page requests older ones as needed. */
 const TAIL = 40;
-/** The same for a session whose stored scroll position is not at the end. */
+/** Entries in the first history of a session whose stored scroll position is not at the end. */
 const TAIL_BEHIND = 200;
 /** Maximum messages held for a page that is still loading; beyond this the page gets a new history instead. */
 const WAITING_MAX = 2000;
@@ -143,14 +143,14 @@ export function startPortlets(place, dependencies) {
       else dropSpare();
       for (const portlet of portlets.values()) portlet.connection(open);
     },
-    /** The user has changed the theme. */
-    themed: () => {
+    /** Sends a changed theme to all frames. */
+    sendTheme: () => {
       for (const portlet of portlets.values()) portlet.say({ type: 'theme', theme: chosenTheme() });
     },
     /** Whether the session's page is subscribed to the session. @param {string} id */
     follows: (id) => portlets.get(id)?.isFollowing() ?? false,
     /** @param {string} id */
-    hasKeyboard: (id) => portlets.get(id)?.hasKeyboard() ?? false,
+    hasFocus: (id) => portlets.get(id)?.hasFocus() ?? false,
     /** Moves the focus to the page in view. */
     focus: () => {
       if (shown !== null) portlets.get(shown)?.focus();
@@ -288,7 +288,7 @@ function openPortlet({ panel, bridge: first }, session, workspace, server, depen
   };
   const drop = () => {
     clearTimeout(silence);
-    bridge.hush();
+    bridge.closeChannel();
     bridge.frame.remove();
     heldMessages = [];
     dropped = true;
@@ -376,7 +376,7 @@ function openPortlet({ panel, bridge: first }, session, workspace, server, depen
     say,
     focus,
     isFollowing: () => subscribed,
-    hasKeyboard: () => document.activeElement === bridge.frame,
+    hasFocus: () => document.activeElement === bridge.frame,
     /** Forwards a message about the session's agent. @param {Extract<ServerMessage, { cliType: string }>} message */
     pass: (message) => {
       if (message.cliType === cliType && heldMessages === null) say({ type: 'server', message });
@@ -436,7 +436,7 @@ function openPortlet({ panel, bridge: first }, session, workspace, server, depen
       panel.classList.remove('in-view');
       panel.inert = true;
       setTimeout(() => {
-        bridge.hush();
+        bridge.closeChannel();
         panel.remove();
       }, LINGER_MS);
       unsubscribe();
@@ -465,7 +465,7 @@ function stateOf({ status, reason, signIn }) {
 /** @param {unknown} error @returns {ServerMessage} */
 function asMessage(error) {
   const code = error instanceof RequestError ? error.code : 'INTERNAL_ERROR';
-  const message = messageOf(error, 'Something went wrong.');
+  const message = messageOf(error, 'Unexpected error.');
   // Includes `OFFLINE`, `LATE` and `BUSY`, which only the shell uses.
   return { type: 'error', code: /** @type {import('../types/wire.js').ErrorCode} */ (code), message };
 }

@@ -10,7 +10,7 @@ import { RequestError } from './socket.js';
  * @typedef {object} Dependencies
  * @property {import('./socket.js').Socket} socket
  * @property {import('./toasts.js').Toasts} toasts
- * @property {(error: unknown) => void} complain
+ * @property {(error: unknown) => void} showError
  * @property {(text: string) => void} copy
  * @property {(project: Project) => MenuItem[]} agents  menu items that start a session, one per agent
  * @property {(projectId: string) => () => void} tabsIn  returns a function that restores the current tabs of its sessions
@@ -18,7 +18,7 @@ import { RequestError } from './socket.js';
  */
 
 /** @param {Dependencies} needs */
-export function projectActions({ socket, toasts, complain, copy, agents, tabsIn, restored }) {
+export function projectActions({ socket, toasts, showError, copy, agents, tabsIn, restored }) {
   /** @param {Project} project */
   const remove = async ({ id, name }) => {
     const restoreTabs = tabsIn(id);
@@ -28,7 +28,7 @@ export function projectActions({ socket, toasts, complain, copy, agents, tabsIn,
       toasts.show(`Removed ${name}. Its files stay where they are.`, undo);
     } catch (error) {
       // Another window has already removed it, which is the wanted result.
-      if (!(error instanceof RequestError && error.code === 'PROJECT_NOT_FOUND')) complain(error);
+      if (!(error instanceof RequestError && error.code === 'PROJECT_NOT_FOUND')) showError(error);
     }
   };
 
@@ -39,7 +39,7 @@ export function projectActions({ socket, toasts, complain, copy, agents, tabsIn,
       restoreTabs();
       restored(id);
     } catch (error) {
-      complain(error);
+      showError(error);
     }
   };
 

@@ -8,7 +8,7 @@ import { openMenu } from './menu.js';
  * @typedef {object} Dependencies
  * @property {import('./socket.js').Socket} socket
  * @property {import('./toasts.js').Toasts} toasts
- * @property {(error: unknown) => void} complain
+ * @property {(error: unknown) => void} showError
  * @property {(sessionIds: string[]) => () => void} tabsOf  returns a function that restores their current tabs
  * @property {(sessionId: string) => void} beginRename
  * @property {(sessionId: string) => void} open
@@ -16,7 +16,7 @@ import { openMenu } from './menu.js';
  */
 
 /** @param {Dependencies} needs */
-export function sessionActions({ socket, toasts, complain, tabsOf, beginRename, open, showTraffic }) {
+export function sessionActions({ socket, toasts, showError, tabsOf, beginRename, open, showTraffic }) {
   /** @param {SessionListItem} session */
   const archive = async ({ id, title }) => {
     const restoreTabs = tabsOf([id]);
@@ -25,7 +25,7 @@ export function sessionActions({ socket, toasts, complain, tabsOf, beginRename, 
       const undo = () => complainOnError(socket.request({ type: 'session:unarchive', sessionId: id }), restoreTabs);
       toasts.show(`Archived “${title}”.`, { label: 'Undo', run: undo, undoes: true });
     } catch (error) {
-      complain(error);
+      showError(error);
     }
   };
 
@@ -37,7 +37,7 @@ export function sessionActions({ socket, toasts, complain, tabsOf, beginRename, 
       const undo = () => complainOnError(socket.request({ type: 'session:restore', sessionId: id }), restoreTabs);
       toasts.show(`Deleted “${title}”.`, { label: 'Undo', run: undo, undoes: true });
     } catch (error) {
-      complain(error);
+      showError(error);
     }
   };
 
@@ -45,7 +45,7 @@ export function sessionActions({ socket, toasts, complain, tabsOf, beginRename, 
   const unarchive = ({ id }) => complainOnError(socket.request({ type: 'session:unarchive', sessionId: id }), () => {});
 
   /** @param {Promise<unknown>} request @param {() => void} then */
-  const complainOnError = (request, then) => request.then(then, complain);
+  const complainOnError = (request, then) => request.then(then, showError);
 
   return {
     archive,

@@ -51,11 +51,11 @@ export function startSessionLists(socket, showsArchived) {
       received.clear();
     },
     /** @param {string} projectId @param {boolean} archived */
-    came: (projectId, archived) => {
+    listReceived: (projectId, archived) => {
       if (!archived) received.add(projectId);
     },
     /** Requests the lists the server has not sent by itself, after those are painted. @param {Project[]} projects */
-    askOthers: (projects) => {
+    requestOthers: (projects) => {
       let asked = false;
       const go = () => {
         if (asked) return;
@@ -70,6 +70,6 @@ export function startSessionLists(socket, showsArchived) {
       setTimeout(go, FIRST_FRAME_MS);
     },
     /** @param {Project[]} projects */
-    askArchived: (projects) => add(projects, true),
+    requestArchived: (projects) => add(projects, true),
   };
 }

@@ -132,7 +132,7 @@ export function startSidebar(place, { filter, archived, archivedHead, count, too
     const countText = searching ? `${found} ${what}${found === 1 ? '' : 's'} found` : '';
     if (count.textContent !== countText) count.textContent = countText;
     nothing.hidden = shownSections.length > 0;
-    nothing.textContent = searching ? 'No title contains that.' : 'Nothing is archived.';
+    nothing.textContent = searching ? 'No matching sessions.' : 'Nothing is archived.';
   };
 
   /** Updates the page to contain the rows in view and the tab stop. */

@@ -118,9 +118,9 @@ export function startTraffic(place, { socket, toasts, copy, onClose }) {
     list.hidden = matching === 0;
     none.textContent =
       frames.length > 0
-        ? 'No frame fits the filter.'
+        ? 'No matching frames.'
         : on
-          ? 'Nothing yet. What goes to the agent and comes from it from now on is shown here.'
+          ? 'No frames yet. New frames to and from the agent appear here.'
           : 'Not recording.';
   };
 
@@ -189,12 +189,10 @@ export function startTraffic(place, { socket, toasts, copy, onClose }) {
   const copyAs = async (as, what) => {
     const frames = filteredFrames();
     const text = as(frames);
-    if (text === '') return void toasts.show('There is nothing in it that could be copied like that.');
+    if (text === '') return void toasts.show('The frames contain nothing to copy in this format.');
     await copy(text);
     const cut = frames.filter((frame) => frame.cut).length;
-    toasts.show(
-      `Copied ${what}.${cut > 0 ? ` ${cut} of the frames are not whole: something was cut out of them.` : ''}`,
-    );
+    toasts.show(`Copied ${what}.${cut > 0 ? ` ${cut} of the frames are truncated.` : ''}`);
   };
 
   field.addEventListener('input', renderAll);

@@ -12,7 +12,7 @@
  * @property {import('./socket.js').Socket} socket
  * @property {(sessionId: string) => boolean} isLive  whether its page is already subscribed to it
  * @property {(sessionId: string) => void} open
- * @property {(error: unknown) => void} complain
+ * @property {(error: unknown) => void} showError
  * @property {(session: SessionListItem) => string} placeOf  names of its project and agent
  */
 
@@ -23,7 +23,7 @@ import { markSign } from './marks.js';
 const WORDS = { waiting: 'Waiting', failed: 'Failed', finished: 'Finished' };
 
 /** @param {HTMLButtonElement} button @param {Dependencies} needs */
-export function startWaiting(button, { socket, isLive, open, complain, placeOf }) {
+export function startWaiting(button, { socket, isLive, open, showError, placeOf }) {
   const dialog = part('waiting', HTMLDialogElement);
   const body = part('waiting-body', HTMLElement);
   const sign = markSign();
@@ -43,13 +43,13 @@ export function startWaiting(button, { socket, isLive, open, complain, placeOf }
   const render = (next, counts) => {
     needed = next;
     const { mark } = mostUrgent(counts);
-    const summary = countsText(counts) || 'Nothing needs you';
+    const summary = countsText(counts) || 'No pending requests';
     if (button.dataset.mark !== mark) button.dataset.mark = mark;
     sign.show(mark);
     if (words.textContent !== summary) {
       words.textContent = summary;
-      button.title = `What needs you (Alt+A): ${summary}`;
-      button.setAttribute('aria-label', `What needs you: ${summary}`);
+      button.title = `Inbox: ${summary} (Alt+A)`;
+      button.setAttribute('aria-label', `Inbox: ${summary}`);
     }
     if (dialog.open) draw();
   };
@@ -72,7 +72,7 @@ export function startWaiting(button, { socket, isLive, open, complain, placeOf }
         h('ul', {}, ...sessions.map((session) => item(session, mark))),
       ]),
     );
-    if (groups.length === 0) body.append(h('p', { class: 'hint' }, 'Nothing needs you.'));
+    if (groups.length === 0) body.append(h('p', { class: 'hint' }, 'No pending requests.'));
     if (!had) return;
     const buttons = [...body.querySelectorAll('button')];
     (
@@ -148,7 +148,7 @@ export function startWaiting(button, { socket, isLive, open, complain, placeOf }
 
   /** @param {string} sessionId @param {string} permissionId @param {string} optionId */
   const answer = (sessionId, permissionId, optionId) => {
-    socket.request({ type: 'session:permit', sessionId, permissionId, optionId }).catch(complain);
+    socket.request({ type: 'session:permit', sessionId, permissionId, optionId }).catch(showError);
   };
 
   /** Subscribes to the waiting sessions: the server sends their questions only to subscribers. */

@@ -1,4 +1,4 @@
-/** Another client of an adapter, as another editor would be: it continues sessions outside of the server. */
+/** A second ACP client for an adapter, as another editor would be. It continues sessions outside of the server. */
 
 import { spawn } from 'node:child_process';
 import { createInterface } from 'node:readline';
@@ -36,7 +36,7 @@ export async function startAdapter(command, env, folder) {
   });
   return {
     call,
-    /** Ends as an editor does, so that the agent can still save the conversation. */
+    /** Closes the adapter's input, as an editor does, so that the agent can save the conversation. */
     stop: async () => {
       child.stdin.end();
       await ended;
