@@ -16,7 +16,7 @@ pub(crate) struct Steps {
 
 struct Done {
     name: String,
-    /// It ran in parallel with other steps, so its time is not part of the sum.
+    /// Whether the step ran in parallel with others, so that its time is not part of the sum.
     parallel: bool,
     from: Duration,
     took: Duration,
@@ -35,7 +35,7 @@ impl Steps {
         self.time(name, || run(command))
     }
 
-    /// Times any other work in the foreground.
+    /// Runs a function in the foreground and measures its duration.
     pub(crate) fn time<T>(
         &self,
         name: &str,
@@ -50,7 +50,7 @@ impl Steps {
         self.time_in_parallel(name, || run_quietly(command).map(|output| (output, ())))
     }
 
-    /// Times work in the background, and prints the text it returns.
+    /// Runs a function in the background, measures its duration, and prints the text that it returns.
     pub(crate) fn time_in_parallel<T>(
         &self,
         name: &str,
@@ -113,7 +113,7 @@ pub(crate) fn run(command: &mut Command) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The same, but returns the output, or includes it in the error.
+/// Like `run`, but returns the output instead of passing it through. An error includes the output.
 pub(crate) fn run_quietly(command: &mut Command) -> anyhow::Result<String> {
     let output = command
         .current_dir(root())

@@ -117,10 +117,10 @@ fn all(steps: &Steps) -> anyhow::Result<()> {
             model(steps)?;
             guards(steps)
         });
-        let browser = together(steps, &chromium);
+        let browser = browser_tests_in_parallel(steps, &chromium);
         joined(background)?;
         browser?;
-        alone(steps, &chromium)?;
+        browser_tests_alone(steps, &chromium)?;
         real_agents(steps, &chromium, agents)
     })
 }
@@ -196,25 +196,26 @@ fn web(steps: &Steps) -> anyhow::Result<()> {
 }
 
 fn browser_tests(steps: &Steps, chromium: &Path) -> anyhow::Result<()> {
-    together(steps, chromium)?;
-    alone(steps, chromium)
+    browser_tests_in_parallel(steps, chromium)?;
+    browser_tests_alone(steps, chromium)
 }
 
-/// The browser tests that mostly wait.
-fn together(steps: &Steps, chromium: &Path) -> anyhow::Result<()> {
+/// Runs the browser tests that mostly wait, several in parallel.
+fn browser_tests_in_parallel(steps: &Steps, chromium: &Path) -> anyhow::Result<()> {
     let mut tests = playwright("e2e/playwright.config.js", "browser", "debug", chromium);
     tests.args(["--project=together", BROWSERS]);
     steps.run("browser tests (Playwright)", &mut tests)
 }
 
-/// The browser tests that count frames or flood, which need the machine to themselves.
-fn alone(steps: &Steps, chromium: &Path) -> anyhow::Result<()> {
+/// Runs the browser tests that count frames or flood the server. They need the whole machine, so no other test runs
+/// meanwhile.
+fn browser_tests_alone(steps: &Steps, chromium: &Path) -> anyhow::Result<()> {
     let mut tests = playwright("e2e/playwright.config.js", "measuring", "debug", chromium);
     tests.args(["--project=alone", "--workers=1"]);
     steps.run("browser tests that measure (Playwright)", &mut tests)
 }
 
-/// The tests with the real agents, where they can be installed.
+/// Runs the tests with the real agents, if these could be installed.
 fn real_agents(steps: &Steps, chromium: &Path, agents: Agents) -> anyhow::Result<()> {
     let folder = match agents {
         Agents::Installed(folder) => folder,
@@ -291,8 +292,8 @@ fn junit() -> PathBuf {
     target().join("nextest/default/junit.xml")
 }
 
-/// Builds everything the tests run with one command: with several, shared crates would be built again for each.
-/// It is a debug build, which takes a third of the time and includes more checks.
+/// Builds all programs and tests with one cargo command; separate commands would build shared crates more than once. A
+/// debug build takes a third of the time of a release build and includes more checks.
 fn build(steps: &Steps) -> anyhow::Result<()> {
     let mut build = command(&["cargo", "build", "--quiet", "--workspace"]);
     build.args(["--bins", "--tests"]).env(EMBED.0, EMBED.1);

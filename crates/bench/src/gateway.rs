@@ -16,8 +16,8 @@ use tokio::runtime::{self, Runtime};
 use crate::figures::{Effort, Figures};
 use crate::process::setup;
 
-/// Enough that the 99th percentile rests on a few samples.
-const QUESTIONS: usize = 400;
+/// Requests per measurement: enough that the 99th percentile rests on a few samples.
+const REQUESTS: usize = 400;
 /// Interval between two requests to alternating servers: below the rate limit of a connection.
 const PACE: Duration = Duration::from_millis(6);
 const IDLE: usize = 1000;
@@ -32,20 +32,24 @@ pub(crate) async fn measure(effort: Effort, figures: &mut Figures) -> Result<()>
             Program::at(&server).await?,
             Program::at(&quiet_server).await?,
         ];
-        ask(&mut both, figures, "quiet").await?;
+        measure_requests(&mut both, figures, "quiet").await?;
         let crowd = Crowd::gather(&server)?;
-        ask(&mut both, figures, "arriving").await?;
-        crowd.is_there().await;
-        ask(&mut both, figures, "standing").await?;
+        measure_requests(&mut both, figures, "arriving").await?;
+        crowd.wait_until_connected().await;
+        measure_requests(&mut both, figures, "standing").await?;
     }
     Ok(())
 }
 
 /// Adds the percentiles of the response times, in microseconds.
-async fn ask(both: &mut [Program; 2], figures: &mut Figures, what: &str) -> Result<()> {
+async fn measure_requests(
+    both: &mut [Program; 2],
+    figures: &mut Figures,
+    what: &str,
+) -> Result<()> {
     let mut pace = tokio::time::interval(PACE);
     let mut waited = [vec![], vec![]];
-    for _ in 0..QUESTIONS {
+    for _ in 0..REQUESTS {
         for (program, waited) in both.iter_mut().zip(&mut waited) {
             pace.tick().await;
             let asked = Instant::now();
@@ -62,7 +66,7 @@ async fn ask(both: &mut [Program; 2], figures: &mut Figures, what: &str) -> Resu
 /// Unauthenticated clients: half send nothing after the upgrade, half send an invalid upgrade. They disconnect on drop.
 struct Crowd {
     arrived: Arc<AtomicUsize>,
-    /// Own threads, so that the crowd does not delay the measuring client.
+    /// A runtime with its own threads, so that the crowd does not delay the measuring client.
     runtime: Option<Runtime>,
 }
 
@@ -87,7 +91,7 @@ impl Crowd {
                 if let Ok(mut stream) = connected {
                     let _ = stream.write_all(words.as_bytes()).await;
                     arrived.fetch_add(1, Ordering::Relaxed);
-                    // Until the server closes the connection, and beyond.
+                    // Reads until the server closes the connection.
                     let _ = stream.read_to_end(&mut vec![]).await;
                 }
                 std::future::pending::<()>().await;
@@ -98,7 +102,7 @@ impl Crowd {
     }
 
     /// Waits for as many connections as the system admits; the others stay in the listen queue.
-    async fn is_there(&self) {
+    async fn wait_until_connected(&self) {
         while self.arrived.load(Ordering::Relaxed) < (IDLE + BROKEN) / 2 {
             tokio::time::sleep(PACE).await;
         }

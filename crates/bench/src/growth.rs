@@ -61,7 +61,7 @@ async fn messages(kept: &[Kept], rounds: usize, figures: &mut Figures) -> Result
     {
         let server = setup.start().await?;
         let mut person = Person::at(&server, &setup.folder("app")?).await?;
-        // A session the agent knows, as long as the stored one.
+        // A session that the agent knows, grown to as many entries as the stored one.
         let mut talk = person.begin().await?;
         grow(&mut person, &mut talk, *entries).await?;
         at.push((name, server, person, talk));

@@ -128,7 +128,7 @@ fn read(kept: &ServerSetup, number: usize) -> Result<f64> {
     Ok(took)
 }
 
-/// The same for the list of sessions.
+/// Baseline of the session list: reads the index, serializes it as one response and parses that, in milliseconds.
 fn read_index(kept: &ServerSetup) -> Result<f64> {
     let path = kept.data_dir().join("sessions.json");
     let begin = Instant::now();

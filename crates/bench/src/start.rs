@@ -12,7 +12,7 @@ use crate::figures::{Effort, Figures, ms};
 use crate::process::{memory_mib, setup};
 use crate::store::fill;
 
-/// Long enough for the work that a start leaves running.
+/// Pause after a start, long enough for its background work to end.
 const SETTLE: Duration = Duration::from_millis(500);
 
 pub(crate) async fn measure(effort: Effort, figures: &mut Figures) -> Result<()> {

@@ -1,5 +1,5 @@
-//! From an agent's pipe to a client's socket with everything stored on the way, compared with relays that store
-//! nothing.
+//! Throughput and delay from an agent's pipe to a client's socket, with everything stored on the way, compared with
+//! relays that store nothing.
 
 use std::path::PathBuf;
 use std::time::{Duration, Instant, SystemTime};
@@ -14,7 +14,7 @@ use crate::process::{Calls, cpu, setup};
 
 const BYTES: usize = 20;
 const PER_SECOND: [usize; 2] = [500, 5000];
-/// The baseline of the delays; only throughput is measured of the other relays.
+/// The relay that is the baseline of the delays. Of the other relays only the throughput is measured.
 const TIMED: &str = "typed";
 
 /// Size of each measurement.

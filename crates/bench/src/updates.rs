@@ -119,7 +119,7 @@ async fn by_the_crate(agent: &PathBuf) -> Result<Duration> {
 async fn by_a_typed_reader(agent: &PathBuf) -> Result<Duration> {
     #[derive(Deserialize)]
     struct Line {
-        #[expect(dead_code, reason = "parsing it is what is measured")]
+        #[expect(dead_code, reason = "the benchmark measures the parsing")]
         params: SessionNotification,
     }
     let (mut child, mut lines) = spawn(agent)?;

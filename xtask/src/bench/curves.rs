@@ -117,7 +117,7 @@ mod tests {
             .slope(&figures([1.0, 2.0, 4.0, 8.0]))
             .unwrap_or_default();
         assert!((linear - 2.0).abs() < 1e-9, "{linear}");
-        // One outlier is one point of four.
+        // A single outlier among four points.
         let odd = CURVES[0]
             .slope(&figures([1.0, 1.6, 1.0, 1.0]))
             .unwrap_or_default();

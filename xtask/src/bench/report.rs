@@ -15,12 +15,12 @@ use crate::target;
 /// Lists of numbers by name.
 pub(crate) type Figures = BTreeMap<String, Vec<f64>>;
 
-/// A figure that is worse by less than this factor is not reported, because the machines are noisy.
+/// Factor by which a figure must be worse to be reported. Smaller differences are noise of the machine.
 const WORSE: f64 = 1.2;
-/// The same with too few runs to estimate the noise.
+/// Like `WORSE`, for figures with too few runs to estimate the noise.
 const WORSE_OF_FEW: f64 = 1.5;
 const FEW: usize = 3;
-/// The same for the factor per doubling.
+/// Like `WORSE`, for the factor per doubling of a growth curve.
 const STEEPER: f64 = 1.1;
 
 pub(crate) struct Report {
@@ -184,7 +184,7 @@ impl Report {
         let rows = TABLES.iter().flat_map(|table| table.rows);
         let worse = rows.filter_map(|row| {
             let both = [before, &self.figures];
-            // As a ratio to its baseline if both results have it, which removes the machine's influence.
+            // Compared as a ratio to the baseline if both results have one, which removes the machine's influence.
             let has_baseline = both
                 .iter()
                 .all(|figures| figures.contains_key(row.baseline));
@@ -300,7 +300,7 @@ mod tests {
     }
 
     #[test]
-    fn broken_promise_is_named() {
+    fn judge_fails_with_the_figure_that_broke_its_promise() {
         assert!(report(&[1.9], &[1.0]).judge().is_ok());
         let broken = report(&[2.1], &[1.0]).judge().unwrap_err();
         assert_eq!(broken.to_string(), "promises broken: streams.ours_cpu");
@@ -309,7 +309,7 @@ mod tests {
     }
 
     #[test]
-    fn each_figure_is_in_one_row() {
+    fn each_figure_has_exactly_one_row() {
         let rows = TABLES.iter().flat_map(|table| table.rows);
         let mut names: Vec<&str> = rows.map(|row| row.ours).collect();
         let count = names.len();

@@ -1,4 +1,4 @@
-//! The smallest possible server: one page with a text field.
+//! A minimal HTTP server with one page that has a text field.
 
 use axum::Router;
 use axum::response::Html;
