@@ -7,7 +7,10 @@
 export const PICTURE =
   'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==';
 
-/** Opens sockets; returns those that received a message, with it. @param {{ target: string, paths: string[] }} where */
+/**
+ * Opens sockets; returns each path that received a message, with the message.
+ * @param {{ target: string, paths: string[] }} where
+ */
 export async function openSockets({ target, paths }) {
   const tries = paths.map(
     (path) =>
