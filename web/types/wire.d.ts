@@ -530,7 +530,7 @@ export type ContextUsage = { used: number, size: number,
 cost?: string, };
 
 /**
- * State of an open session beside its transcript. Sent completely on each change.
+ * State of an open session, without its transcript. Sent completely on each change.
  */
 export type SessionInfo = { state: SessionState, 
 /**
@@ -729,7 +729,7 @@ dropped: number,
  */
 more: boolean, requestId?: string, } | { "type": "agent:status", cliType: string, status: AgentState, 
 /**
- * Why the agent is not connected although it is needed.
+ * The reason why the agent is not connected, if it should be.
  */
 reason?: string, } | { "type": "agent:list", agents: Array<AgentSummary>, requestId?: string, } | { "type": "agent:install", cliType: string, state: InstallState, 
 /**

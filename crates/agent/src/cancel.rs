@@ -16,7 +16,7 @@ impl Cancel {
     }
 
     pub(crate) async fn cancelled(&self) {
-        // Cannot fail, as `self` holds the sender.
+        // Cannot fail, because `self` holds the sender.
         let _ = self.0.subscribe().wait_for(|cancelled| *cancelled).await;
     }
 }

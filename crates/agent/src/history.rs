@@ -32,7 +32,7 @@ pub enum TurnEnd {
     Done,
     Cancelled,
     Failed,
-    /// The process ended before the turn did.
+    /// The process ended during the turn.
     Interrupted,
 }
 

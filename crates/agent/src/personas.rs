@@ -31,7 +31,7 @@ impl Default for Persona {
     }
 }
 
-/// Reads the personas of a file. Returns the default persona if there are none, so never an empty list.
+/// Reads the personas of a file. Returns the default persona if the file has none, so the list is never empty.
 pub fn read(path: &Path) -> Vec<Persona> {
     let size = path.metadata().map_or(0, |data| data.len());
     let text = match std::fs::read_to_string(path) {

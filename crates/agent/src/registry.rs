@@ -300,7 +300,7 @@ impl Registry {
                         page.sessions.push(meta);
                     }
                 }
-                // Removed since the ids were read.
+                // The session was removed after the ids were read.
                 Err(StoreError::NotFound | StoreError::Expired) => {}
                 Err(error) => page.damaged.push((*id, error.to_string())),
             }
@@ -328,7 +328,7 @@ impl Registry {
         let mut removed = Vec::new();
         let mut kept = Vec::new();
         for &id in ids.iter() {
-            // A session created after the limit was also last used after it, so it need not be read.
+            // A session created after the limit was also last used after the limit, so its file need not be read.
             let young =
                 idle_days == 0 || i128::from(id.created_ms()) > i128::from(limit.as_millisecond());
             if young && too_many == 0 {

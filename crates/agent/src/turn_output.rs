@@ -76,7 +76,7 @@ impl TurnOutput {
         }
     }
 
-    /// Writes the user's prompt durably to the history. It is not sent, as the client already has it.
+    /// Writes the user's prompt durably to the history. The prompt is not sent to the client, which already has it.
     pub(crate) fn record_prompt(&mut self, prompt: &[acp::ContentBlock]) -> Result<(), StoreError> {
         if self.history.is_interrupted() {
             self.write(Record::turn_end(TurnEnd::Interrupted))?;
@@ -186,7 +186,7 @@ impl TurnOutput {
         }
     }
 
-    /// Sends the output so far of the running tool call.
+    /// Sends the output that the running tool call has produced so far.
     pub(crate) async fn show_progress(&self, text: &str) -> Result<(), Stop> {
         let Some(call) = &self.open_call else {
             return Ok(());

@@ -226,11 +226,11 @@ impl Catalog {
     }
 
     /// Determines the installed version of Node. True if the result has changed.
-    pub async fn look_at_node(&self) -> bool {
-        self.node.look(self.find("node").as_deref()).await
+    pub async fn check_node_version(&self) -> bool {
+        self.node.refresh(self.find("node").as_deref()).await
     }
 
-    /// A message if the installed Node is too old for the agent. Requires a call of `look_at_node` before.
+    /// A message if the installed Node is too old for the agent. Requires a call of `check_node_version` before.
     pub fn node_trouble(&self, entry: &AgentEntry) -> Option<String> {
         if entry.chosen.is_some() {
             return None;
@@ -244,7 +244,7 @@ impl Catalog {
             Some(installed) => installed.node,
             None => listed.node().map(str::to_owned),
         };
-        self.node.too_old(&entry.name, &range?)
+        self.node.too_old_message(&entry.name, &range?)
     }
 
     /// The summaries of all agents, for clients.
@@ -306,7 +306,7 @@ impl Catalog {
 
 impl AgentEntry {
     /// An agent from the settings, started by its own command line.
-    pub fn own(cli_type: &str, name: &str, badge: &str, command: Vec<String>) -> Self {
+    pub fn with_command(cli_type: &str, name: &str, badge: &str, command: Vec<String>) -> Self {
         Self {
             cli_type: cli_type.to_owned(),
             name: name.to_owned(),
@@ -409,7 +409,7 @@ mod tests {
         let (_dir, path) = machine_with(&["gemini"]);
         let words = |text: &str| text.split(' ').map(str::to_owned).collect();
         let own = |catalog: Catalog, id: &str, command: &str| {
-            catalog.with(AgentEntry::own(id, id, "GM", words(command)))
+            catalog.with(AgentEntry::with_command(id, id, "GM", words(command)))
         };
         let catalog = own(Catalog::new(path, None, None), "gemini", "gemini --acp");
         let summaries = own(catalog, "lost", "not-there").summaries();

@@ -19,7 +19,7 @@ const TEXT_CHARS_MAX: usize = 100_000;
 
 /// A valid elicitation of an agent.
 #[derive(Debug, PartialEq)]
-pub struct Asked {
+pub struct Elicitation {
     pub message: String,
     pub ask: Ask,
     /// The id by which `elicitation/complete` refers to a URL elicitation.
@@ -27,7 +27,7 @@ pub struct Asked {
 }
 
 /// Reads the `params` of an `elicitation/create`. The error is a message for the agent.
-pub fn read(params: &Value) -> Result<Asked, String> {
+pub fn read(params: &Value) -> Result<Elicitation, String> {
     let bytes = json_bytes(params);
     if bytes > REQUEST_BYTES_MAX {
         return Err(format!(
@@ -54,7 +54,7 @@ pub fn read(params: &Value) -> Result<Asked, String> {
         }
         _ => return Err("only the modes `form` and `url` are supported".to_owned()),
     };
-    Ok(Asked {
+    Ok(Elicitation {
         message: request.message,
         ask,
         elicitation_id,
@@ -192,7 +192,7 @@ fn field_of(
     })
 }
 
-/// The field's input without its default, if that is not a valid answer.
+/// Returns the field's input, without its default if the default is not a valid answer.
 fn with_a_valid_default(field: &FormField) -> FieldInput {
     let mut input = field.input.clone();
     let valid = |value: Value| value_of(field, value).is_ok();

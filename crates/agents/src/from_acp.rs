@@ -107,7 +107,7 @@ fn convert(update: acp::SessionUpdate) -> Update {
     }
 }
 
-/// Whether Codex reports a failed turn. It does so only here: the turn itself ends as usual.
+/// Whether Codex reports a failed turn. The response to the prompt reports success even then.
 fn reports_system_error(meta: Option<&acp::Meta>) -> bool {
     let status = meta.and_then(|meta| meta.get("codex"));
     status.is_some_and(|codex| codex["threadStatus"]["type"] == "systemError")

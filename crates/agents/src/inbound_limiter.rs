@@ -35,7 +35,7 @@ pub(super) struct InboundLimiter {
     line: Mutex<Line>,
 }
 
-/// The line inside the crate, and the input since the agent last had read all its responses.
+/// The line inside the crate, and the amount of input since the agent last had read all its responses.
 #[derive(Default)]
 struct Line {
     permit: BudgetPermit,
@@ -175,7 +175,7 @@ impl Answer {
     }
 
     /// Resolves when the response and all lines before it are written to the agent. To be awaited after responding.
-    pub fn taken(&self) -> impl Future<Output = ()> + Send + 'static {
+    pub fn delivered(&self) -> impl Future<Output = ()> + Send + 'static {
         let (limiter, agent) = (self.limiter.clone(), self.agent.clone());
         async move { limiter.until_delivered(&agent).await }
     }
@@ -186,7 +186,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn delivery_marker_is_recognised_and_text_naming_it_is_not() {
+    fn only_a_marker_is_recognised_and_no_text_that_contains_its_name() {
         let line = r#"{"jsonrpc":"2.0","method":"_liminal/taken","params":{"mark":7}}"#;
         assert_eq!(mark(line), Some(7));
         let quoted = r#"{"jsonrpc":"2.0","id":1,"result":{"content":"_liminal/taken"}}"#;

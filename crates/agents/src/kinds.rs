@@ -12,7 +12,7 @@ use wire::{AgentMemory, AgentReadiness, AgentState, AgentSummary, QuestionAction
 use super::agent_session::AgentSession;
 use super::connection::{AgentError, AgentEvent, Connection, Start};
 use super::install::{InstallOutcome, InstallProgress, InstallRefused, Installs, Refreshed, fetch};
-use super::lifecycle::{AgentHandle, Life, Status};
+use super::lifecycle::{AgentHandle, LifecycleConfig, Status};
 use super::memory;
 use super::routes::{Attach, Expected, FromAgent, Inbox, Route, Routed, Routes, dispatch, lock};
 use super::sign_in::{Attempts, Incoming, TYPED_BYTES_MAX};
@@ -22,8 +22,8 @@ use super::{AgentEntry, Catalog};
 
 /// Maximum events of one agent that wait to be dispatched.
 pub(super) const EVENTS_MAX: usize = 4096;
-/// How much later than the transcript an agent may have dated the end of a turn that both know.
-const SAME_TURN: SignedDuration = SignedDuration::from_secs(5);
+/// Tolerance when the agent's time of a turn's end is compared with the time in the transcript.
+const TURN_END_TOLERANCE: SignedDuration = SignedDuration::from_secs(5);
 /// Maximum pages of `session/list` that are searched for a session.
 const LIST_PAGES_MAX: usize = 20;
 /// Maximum lines of a start failure that are shown.
@@ -229,7 +229,7 @@ impl AgentKind {
             start(&entry, &setup).map(|start| Start { tap, ..start })
         });
         let starts = start.clone();
-        let handle = AgentHandle::new(Life {
+        let handle = AgentHandle::new(LifecycleConfig {
             start: Box::new(move || starts()),
             events: events.clone(),
             publish: Box::new(move |status, result| {
@@ -385,7 +385,7 @@ impl AgentKind {
             let connection = self.inner.handle.connection().await?;
             let mut routes = lock(&self.inner.routes);
             let params = json!({"cwd": cwd, "mcpServers": []});
-            // The agent fell asleep just now; the next request for a connection starts it again.
+            // The idle agent process was ended just now; the next request for a connection starts it again.
             let Some(ticket) = connection.send(&self.inner.events, "session/new", params) else {
                 continue;
             };
@@ -430,7 +430,7 @@ impl AgentKind {
                 connection: connection.id(),
                 event: FromAgent::Opening { attempt },
             };
-            // The session that asked is gone.
+            // The session that requested this attempt is gone.
             if inbox.send(opening).await.is_err() {
                 return Ok(());
             }
@@ -522,7 +522,8 @@ async fn agent_is_newer(
         if let Some(listed) = listed {
             let updated = listed["updatedAt"].as_str();
             let updated = updated.and_then(|text| text.parse::<Timestamp>().ok());
-            return updated.is_some_and(|updated| updated.duration_since(since) > SAME_TURN);
+            return updated
+                .is_some_and(|updated| updated.duration_since(since) > TURN_END_TOLERANCE);
         }
         cursor = page["nextCursor"].clone();
         if cursor.is_null() {

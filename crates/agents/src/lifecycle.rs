@@ -61,8 +61,8 @@ impl Backoff {
 /// Receives a status and, when a start has ended, its result.
 pub type Publish = Box<dyn Fn(Status, Option<&Result<Connection, AgentError>>) + Send>;
 
-/// What the lifecycle of an agent needs.
-pub struct Life {
+/// Parameters of an agent's lifecycle.
+pub struct LifecycleConfig {
     /// Returns the start parameters, or why the agent cannot be started; called for each start.
     pub start: Box<dyn Fn() -> Result<Start, AgentError> + Send>,
     /// Receives the agent's events.
@@ -89,7 +89,7 @@ enum Command {
 
 #[derive(PartialEq, Eq)]
 enum Wants {
-    /// A connection; the running one is fine.
+    /// A connection, new or existing.
     Connection,
     /// A restart, because the user asked for one.
     Restart,
@@ -99,7 +99,7 @@ type Waiter = oneshot::Sender<Result<Connection, AgentError>>;
 
 impl AgentHandle {
     /// Starts the task that owns the agent's life. The process starts when it is first needed.
-    pub fn new(life: Life) -> Self {
+    pub fn new(life: LifecycleConfig) -> Self {
         let (commands, waiting) = mpsc::channel(COMMANDS_MAX);
         let kind = Kind {
             life,
@@ -157,9 +157,9 @@ impl AgentHandle {
     }
 }
 
-/// The state of the lifecycle task.
+/// The lifecycle task of one agent: the state that it keeps between commands.
 struct Kind {
-    life: Life,
+    life: LifecycleConfig,
     status: Status,
     connection: Option<Connection>,
     connected_at: Instant,

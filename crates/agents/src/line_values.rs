@@ -14,7 +14,7 @@ pub(super) fn line_values(line: &str) -> usize {
     count + marks(rest)
 }
 
-/// The rest of a line after the closing quote of the string that begins it.
+/// Returns the part after the closing quote; `rest` begins inside a JSON string.
 fn after_string(mut rest: &[u8]) -> &[u8] {
     while let Some(at) = memchr::memchr2(b'"', b'\\', rest) {
         let escapes = rest[at] == b'\\';

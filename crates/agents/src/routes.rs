@@ -88,11 +88,11 @@ pub(super) struct Routes {
     pub(super) last_event: Option<Instant>,
     /// Whether events are being dispatched right now.
     pub(super) dispatching: bool,
-    /// What the agent last refused to do without a sign-in.
+    /// The operation that the agent last refused without a sign-in.
     pub(super) locked: Option<Locked>,
 }
 
-/// What requires a sign-in: some agents open sessions without one and refuse only prompts.
+/// An operation that requires a sign-in. Some agents open sessions without a sign-in and refuse only prompts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Locked {
     Session,
@@ -104,7 +104,7 @@ pub(super) struct Route {
     pub(super) connection: u64,
 }
 
-/// The purpose of a pending response.
+/// The request that a pending response belongs to.
 pub(super) enum Expected {
     New {
         inbox: Inbox,
@@ -330,8 +330,8 @@ fn unrouted_request(routes: &Mutex<Routes>, method: &str, params: &Value, answer
     let attempts = lock(routes).attempts.clone();
     match elicitation::read(params) {
         Ok(asked) => {
-            let asked = Incoming::Asked(Box::new((asked, answer)));
-            if let Err(Incoming::Asked(asked)) = attempts.pass(asked) {
+            let asked = Incoming::Elicitation(Box::new((asked, answer)));
+            if let Err(Incoming::Elicitation(asked)) = attempts.pass(asked) {
                 asked.1.refuse(-32602, "no sign-in is in progress");
             }
         }

@@ -18,7 +18,7 @@ use tokio::sync::{mpsc, watch};
 use wire::{Ask, QuestionAction, QuestionOutcome, SignInKind, SignInMethod, SignInShown};
 
 use super::connection::{AgentError, Start};
-use super::elicitation::{self, Asked};
+use super::elicitation::{self, Elicitation};
 use super::host::Decoder;
 use super::inbound_limiter::Answer;
 use super::routes::lock;
@@ -150,7 +150,7 @@ pub(super) enum Incoming {
     Typed(String),
     Answered(QuestionAction),
     /// An elicitation of the agent outside of any session.
-    Asked(Box<(Asked, Answer)>),
+    Elicitation(Box<(Elicitation, Answer)>),
     Visited(String),
 }
 
@@ -237,7 +237,7 @@ impl Attempt {
                 result = &mut done => return result,
                 () = stopped(&mut self.stop) => return Err(cancelled()),
                 Some(incoming) = self.incoming.recv() => match incoming {
-                    Incoming::Asked(asked) => {
+                    Incoming::Elicitation(asked) => {
                         let (asked, answer) = *asked;
                         match asked.ask {
                             Ask::Link { url, .. } => {
@@ -333,7 +333,9 @@ async fn pass_on_typed(mut incoming: mpsc::Receiver<Incoming>, mut write: OwnedW
         match incoming {
             // A failed write is ignored: the command has exited or is being ended.
             Incoming::Typed(text) => drop(write.write_all(text.as_bytes()).await),
-            Incoming::Asked(asked) => asked.1.refuse(-32602, "the sign-in runs in a terminal"),
+            Incoming::Elicitation(asked) => {
+                asked.1.refuse(-32602, "the sign-in runs in a terminal")
+            }
             Incoming::Answered(_) | Incoming::Visited(_) => {}
         }
     }

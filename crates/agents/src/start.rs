@@ -29,9 +29,12 @@ pub struct AgentSetup {
     pub sleeps_after: Option<Duration>,
 }
 
-/// Starts an agent, returns its name and version, and ends it. `None` if the agent does not report them.
-pub async fn look_at(entry: &AgentEntry, setup: &AgentSetup) -> Result<Option<String>, AgentError> {
-    // There is no session that could use its events.
+/// Starts an agent, reads its name and version, and ends it. `None` if the agent does not report them.
+pub async fn probe_version(
+    entry: &AgentEntry,
+    setup: &AgentSetup,
+) -> Result<Option<String>, AgentError> {
+    // No session is open, so the events are dropped.
     let (events, mut queue) = mpsc::channel(EVENTS_MAX);
     let ignored = tokio::spawn(async move { while queue.recv().await.is_some() {} });
     let connection = connect(start(entry, setup)?, events).await?;
@@ -58,7 +61,7 @@ pub(super) fn start(entry: &AgentEntry, setup: &AgentSetup) -> Result<Start, Age
         .write_text_file(true);
     let mut meta = acp::Meta::new();
     meta.insert("terminal_output".to_owned(), Value::Bool(true));
-    // The name from before terminal sign-in became part of ACP.
+    // The name of this capability from before it became part of ACP.
     meta.insert("terminal-auth".to_owned(), Value::Bool(true));
     let elicitation = acp::ElicitationCapabilities::new()
         .form(acp::ElicitationFormCapabilities::new())

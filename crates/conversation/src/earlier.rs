@@ -68,7 +68,7 @@ pub fn amend(entry: &mut ChatEntry, update: Update) -> bool {
             Update::Text { text, .. },
         ) => content.push_str(&text),
         (ChatEntry::ToolCall(shared), Update::ToolCall(mut patch)) => {
-            // The turn has ended, so nothing would end a call that runs again.
+            // The turn has ended, so a call set to running again would never end.
             patch
                 .status
                 .take_if(|status| *status == ToolStatus::Running);
@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn call_of_an_ended_turn_takes_a_result_but_does_not_run_again() {
+    fn late_update_adds_a_result_to_an_ended_call_without_reopening_it() {
         let call = ToolCallEntry {
             entry_id: "e4".to_owned(),
             tool_call_id: "t1".to_owned(),

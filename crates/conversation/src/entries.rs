@@ -48,12 +48,12 @@ pub struct Entries {
     open: Option<OpenText>,
     /// Tool calls by the agent's id: those of the running turn, or of the last one for late updates.
     tool_calls: HashMap<String, Arc<ToolCallEntry>>,
-    /// Ids of messages that began since the last begin or end of a turn, with their entries.
+    /// Ids of messages that began since a turn last began or ended, with their entries.
     messages: Vec<(AgentId, String)>,
     earlier: Earlier,
     /// Output of terminals run by the server that no tool call refers to yet.
     terminals: HashMap<String, Terminal>,
-    /// The entry of the running turn's plan.
+    /// The id of the entry with the running turn's plan.
     plan: Option<String>,
     /// Whether a turn runs. Outside of a turn no output is appended: each change replaces the whole entry.
     in_turn: bool,
@@ -195,7 +195,7 @@ impl Entries {
         }
     }
 
-    /// Begins an entry for a question of the agent, and sets the entry id in it.
+    /// Begins an entry for an elicitation, and sets the entry id in the elicitation.
     pub fn ask(&mut self, question: &mut QuestionEntry) -> Vec<EntryChange> {
         let mut changes = Vec::new();
         self.finish_text(&mut changes);
@@ -282,7 +282,7 @@ impl Entries {
         now: &str,
         changes: &mut Vec<EntryChange>,
     ) {
-        // Some agents send empty chunks at the begin of a message, or as a whole message.
+        // Some agents send empty chunks at the beginning of a message, or as a whole message.
         if text.is_empty() {
             return;
         }

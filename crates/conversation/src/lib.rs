@@ -1,4 +1,5 @@
-//! What a conversation is and how an agent's updates change it. Pure: no clock, no files, no channels.
+//! The conversation of a session, and the changes that an agent's updates make to it. Pure: no clock, no files, no
+//! channels.
 
 mod earlier;
 mod entries;

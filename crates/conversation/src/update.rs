@@ -1,4 +1,4 @@
-//! What an agent reports about a session: changes of its conversation and of its properties.
+//! Updates: an agent's reports about a session, which change its conversation or its properties.
 
 use serde_json::Value;
 use wire::{

@@ -1,7 +1,7 @@
 //! Private files that survive a crash: replaced whole, appended to, locked, set aside.
 //!
-//! `files` replaces, renames and sets aside; `lines` appends whole lines and reads them back; `ownership` holds the lock of
-//! a data directory, and refuses writes into one that is no longer this process's.
+//! `files` replaces, renames and sets aside; `lines` appends whole lines and reads them back; `ownership` holds the
+//! lock of a data directory, and refuses writes into a directory that this process no longer owns.
 
 mod files;
 pub mod lines;

@@ -1,10 +1,10 @@
-//! Ownership of a data directory: one server may write to it, as long as the directory and its lock file are the ones
-//! that it has locked.
+//! Ownership of a data directory: only one server may write to it, and only while the directory and its lock file are
+//! the ones that the server has locked.
 //!
 //! Two advisory locks are held: one on the directory itself, which survives the removal of files in it, and one on the
 //! file `lock`, which names the holder and which older versions check. On file systems without directory locks, only
-//! the file counts. A removed lock file is written again. If another process has locked it, or the path leads to
-//! another directory, nothing more is written: `check` fails, and every durable write calls it first.
+//! the file counts. A removed lock file is written again. Every durable write calls `check` first, which fails if
+//! another process has locked the lock file or the path leads to another directory.
 //!
 //! Invariant: after another process has locked the lock file, this process never writes to the directory again.
 
@@ -82,7 +82,7 @@ enum Trouble {
 /// Why the directory could not be claimed.
 #[derive(Debug)]
 pub enum ClaimError {
-    /// Another process holds it, with a description of that process to append to a noun.
+    /// Another process holds the lock. The text describes the process, such as ` (process 12)`.
     Held(String),
     Io(io::Error),
 }
@@ -120,7 +120,7 @@ impl Holder {
         file.sync_data()
     }
 
-    /// The same, but a failure is only logged: on a full disk the lock is valid without its content.
+    /// Like `write`, but an error is only logged: on a full disk the lock is valid without its content.
     fn write_if_possible(&self, file: &File) {
         if let Err(error) = self.write(file) {
             tracing::warn!(%error, "could not write the lock file: commands may not find this server");
@@ -215,7 +215,7 @@ pub fn check(path: &Path) -> io::Result<()> {
     }
 }
 
-/// The same, according to the last check, which is at most one second old. No disk access.
+/// Like `check`, but returns the result of the last check, which is at most one second old. No disk access.
 pub fn check_known(path: &Path) -> io::Result<()> {
     match holding(path).and_then(|ownership| ownership.known_trouble()) {
         Some(trouble) => Err(io::Error::other(trouble)),
@@ -250,7 +250,7 @@ impl Ownership {
         let trouble = match self.known_trouble() {
             // Final: the other process may have written to the directory since then.
             Some(taken @ Trouble::Taken { .. }) => Some(taken),
-            _ => self.look(&mut lock_file)?,
+            _ => self.inspect(&mut lock_file)?,
         };
         let mut known = self.trouble.write().unwrap_or_else(PoisonError::into_inner);
         known.clone_from(&trouble);
@@ -260,7 +260,7 @@ impl Ownership {
         }
     }
 
-    fn look(&self, lock_file: &mut LockFile) -> io::Result<Option<Trouble>> {
+    fn inspect(&self, lock_file: &mut LockFile) -> io::Result<Option<Trouble>> {
         match identity(fs::metadata(&self.path))? {
             None => return Ok(Some(Trouble::Gone(self.path.clone()))),
             there if there != identity(self.directory.metadata())? => {
@@ -314,7 +314,7 @@ fn identity(file: io::Result<fs::Metadata>) -> io::Result<Option<(u64, u64)>> {
     }
 }
 
-/// Retries for a moment: the previous server may be exiting, and `look` in another process locks the file briefly.
+/// Retries for a moment: the previous server may be exiting, and `is_held` in another process locks the file briefly.
 fn try_lock(file: &File) -> Result<(), TryLockError> {
     let mut attempts_left = LOCK_ATTEMPTS;
     loop {
@@ -352,7 +352,7 @@ pub fn is_held(path: &Path) -> bool {
     is_locked(path) || is_locked(&path.join(LOCK_FILE))
 }
 
-/// Description of the holder in the lock file, to append to a noun; empty if the file names no process.
+/// Description of the process in the lock file, such as ` (process 12)`; empty if the file names no process.
 pub fn holder(path: &Path) -> String {
     let file = File::open(path.join(LOCK_FILE)).ok();
     let holder = file.as_ref().and_then(Holder::read);

@@ -1,24 +1,24 @@
-//! Changes, published to every API.
+//! Events of the hub: changes of projects, sessions and agents, published to every API.
 
 use tokio::sync::broadcast;
 use wire::{AgentState, AgentSummary, Project, SessionListItem, SessionState, SignInShown};
 
 use agents::InstallProgress;
 
-/// Maximum backlog of a subscriber; one that falls further behind has to fetch the lists again.
+/// Maximum events in the backlog of a subscriber. A subscriber that falls further behind has to fetch the lists again.
 const SUBSCRIBER_BACKLOG_MAX: usize = 1024;
 
 /// A change of which every connection is notified, with the request that caused it.
 #[derive(Debug, Clone)]
 pub struct Event {
-    pub what: What,
+    pub kind: EventKind,
     /// The request that caused the change, so that the requester's copy can carry its request id.
     pub origin: Origin,
 }
 
 /// What changed.
 #[derive(Debug, Clone)]
-pub enum What {
+pub enum EventKind {
     ProjectAdded(Project),
     ProjectRemoved {
         project_id: String,
@@ -62,7 +62,7 @@ pub enum What {
     },
 }
 
-/// A request, named by the connection it came in on and the id the client gave it.
+/// Identifies a request: the connection that sent it, and the request id that the client chose.
 #[derive(Debug, Clone, Default)]
 pub struct Origin {
     pub connection: u64,
@@ -82,9 +82,9 @@ impl Events {
         }
     }
 
-    pub(crate) fn publish(&self, what: What, origin: Origin) {
+    pub(crate) fn publish(&self, kind: EventKind, origin: Origin) {
         // An error only means that there are no subscribers.
-        let _ = self.sender.send(Event { what, origin });
+        let _ = self.sender.send(Event { kind, origin });
     }
 
     pub(crate) fn subscribe(&self) -> broadcast::Receiver<Event> {

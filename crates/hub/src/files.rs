@@ -128,7 +128,7 @@ fn find_now(folder: &Path, query: &str, limit: usize, stop: &AtomicBool) -> Foun
     FoundFiles { paths, truncated }
 }
 
-/// Lower case as a single character, so that indexes into the path stay valid.
+/// The lower case of a character as exactly one character, so that indexes into the path stay valid.
 fn lower(one: char) -> char {
     let mut lowered = one.to_lowercase();
     match (lowered.next(), lowered.next()) {

@@ -23,15 +23,15 @@ use tokio::sync::broadcast;
 
 pub use cleaning::{Cleaned, Cleaning};
 pub use error::HubError;
-pub use events::{Event, Events, Origin, What};
+pub use events::{Event, EventKind, Events, Origin};
 use files::Searches;
 pub use files::{FoundFiles, Search};
 pub use folders::Completions;
 pub use projects::Projects;
 use session::Hosting;
-pub use session::{Done, Named, Page, SessionRules, Sessions, Shown, UNTITLED};
+pub use session::{Done, KeyedSession, Page, SessionRules, Sessions, Shown, UNTITLED};
 use store::{Audit, CleaningRules, DataDir, Lock, OpenError, Uploads};
-pub use stream::{Fed, Feed, FeedReader, SessionEvent, TooSlow, feed};
+pub use stream::{Feed, FeedReader, QueuedEvent, SessionEvent, TooSlow, feed};
 
 /// Interval of the check whether this server still owns the data directory.
 const OWNERSHIP_CHECK: Duration = Duration::from_secs(1);
@@ -74,7 +74,7 @@ struct Inner {
     last_use: cleaning::LastUse,
     /// Problems found at start, as sentences for the user.
     notices: Vec<String>,
-    /// Why nothing can be saved, if the data directory was lost.
+    /// The reason why the data directory must not be written to, if it was lost.
     trouble: Mutex<Option<String>>,
     /// Keeps other servers out of the data directory while the hub exists.
     lock: Lock,
@@ -108,12 +108,12 @@ impl Hub {
         let agents = Arc::new(Agents::new(
             config.agents,
             move |cli_type, status, reason| {
-                let what = What::AgentStatus {
+                let event = EventKind::AgentStatus {
                     cli_type: cli_type.to_owned(),
                     status,
                     reason,
                 };
-                agent_events.publish(what, Origin::default());
+                agent_events.publish(event, Origin::default());
             },
         ));
         let boot_id: Arc<str> = Uuid::new_v4().to_string().into();
@@ -180,7 +180,7 @@ impl Hub {
         let kind = self.agents().kind(cli_type);
         let kind = kind.ok_or_else(|| HubError::AgentUnknown(cli_type.to_owned()))?;
         let show = |shown| {
-            let what = What::SignIn {
+            let event = EventKind::SignIn {
                 cli_type: cli_type.to_owned(),
                 shown,
             };
@@ -188,7 +188,7 @@ impl Hub {
                 connection: origin.connection,
                 request_id: None,
             };
-            self.inner.events.publish(what, origin);
+            self.inner.events.publish(event, origin);
         };
         Ok(kind.authenticate(method_id, show).await?)
     }
@@ -206,12 +206,13 @@ impl Hub {
         }
     }
 
-    /// Finds out the installed Node.js version by running it, and publishes the agent list if it changes.
-    pub fn look_around(&self) {
+    /// Determines the version of the installed Node.js in the background. Publishes the agent list if the version has
+    /// changed.
+    pub fn check_node_version(&self) {
         let (agents, events) = (self.inner.agents.clone(), self.inner.events.clone());
         tokio::spawn(async move {
-            if agents.catalog().look_at_node().await {
-                events.publish(What::Agents(agents.summaries()), Origin::default());
+            if agents.catalog().check_node_version().await {
+                events.publish(EventKind::Agents(agents.summaries()), Origin::default());
             }
         });
     }
@@ -227,9 +228,12 @@ impl Hub {
             let ended = matches!(news, InstallProgress::Ended(_));
             let cli_type = installed.clone();
             if let Some(agents) = agents.upgrade().filter(|_| ended) {
-                events.publish(What::Agents(agents.summaries()), Origin::default());
+                events.publish(EventKind::Agents(agents.summaries()), Origin::default());
             }
-            events.publish(What::AgentInstall { cli_type, news }, Origin::default());
+            events.publish(
+                EventKind::AgentInstall { cli_type, news },
+                Origin::default(),
+            );
         };
         Ok(self.inner.agents.install(cli_type, report)?)
     }
@@ -265,8 +269,8 @@ impl Hub {
         let agents = &self.inner.agents;
         let refreshed = agents.refresh(REGISTRY_URL).await;
         let refreshed = refreshed.map_err(HubError::NotRefreshed)?;
-        let what = What::Agents(agents.summaries());
-        self.inner.events.publish(what, Origin::default());
+        let event = EventKind::Agents(agents.summaries());
+        self.inner.events.publish(event, Origin::default());
         Ok(refreshed)
     }
 
@@ -280,7 +284,7 @@ impl Hub {
         self.inner.lock.announce(url)
     }
 
-    /// Problems that every client shows: those found at start, and why nothing can be saved.
+    /// The current problems, as sentences for every client: those found at start, and the loss of the data directory.
     pub fn notices(&self) -> Vec<String> {
         self.inner.notices()
     }
@@ -290,7 +294,7 @@ impl Hub {
         self.inner.events.subscribe()
     }
 
-    /// Adds the folder at the path that the user typed. Every subscriber receives `What::ProjectAdded`.
+    /// Adds the folder at the path that the user typed. Every subscriber receives `EventKind::ProjectAdded`.
     pub async fn add_project(
         &self,
         typed: &str,
@@ -312,7 +316,7 @@ impl Hub {
         folders::complete(typed.to_owned(), self.inner.home.clone(), added).await
     }
 
-    /// Begins a file search. A connection has one at a time, so this ends its previous one.
+    /// Begins a file search and ends the connection's previous one.
     pub fn begin_search(&self, connection: u64) -> Search {
         self.inner.searches.begin(connection)
     }
@@ -360,8 +364,8 @@ impl Inner {
         }
         *known = found;
         drop(known);
-        let what = What::Notices(self.notices());
-        self.events.publish(what, Origin::default());
+        let event = EventKind::Notices(self.notices());
+        self.events.publish(event, Origin::default());
     }
 }
 

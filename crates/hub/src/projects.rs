@@ -12,7 +12,7 @@ use uuid::Uuid;
 use wire::Project;
 
 use crate::error::HubError;
-use crate::events::{Events, Origin, What};
+use crate::events::{EventKind, Events, Origin};
 use store::{self, DataDir, Document, Versioned, migrations};
 
 /// Maximum removed projects that are kept.
@@ -77,8 +77,10 @@ impl Projects {
             file.projects.push(project.clone());
             Ok(project)
         };
-        self.change(added, origin, |project| What::ProjectAdded(project.clone()))
-            .await
+        self.change(added, origin, |project| {
+            EventKind::ProjectAdded(project.clone())
+        })
+        .await
     }
 
     /// Removes a project from the list. Its folder is not changed.
@@ -96,7 +98,7 @@ impl Projects {
             }
             Ok(id)
         };
-        self.change(removed, origin, |id| What::ProjectRemoved {
+        self.change(removed, origin, |id| EventKind::ProjectRemoved {
             project_id: id.clone(),
         })
         .await?;
@@ -127,7 +129,7 @@ impl Projects {
             Ok(project)
         };
         self.change(restored, origin, |project| {
-            What::ProjectAdded(project.clone())
+            EventKind::ProjectAdded(project.clone())
         })
         .await
     }
@@ -140,11 +142,11 @@ impl Projects {
         &self,
         decide: impl FnOnce(&mut ProjectsFile) -> Result<R, HubError> + Send + 'static,
         origin: Origin,
-        what: impl FnOnce(&R) -> What + Send + 'static,
+        event: impl FnOnce(&R) -> EventKind + Send + 'static,
     ) -> Result<R, HubError> {
         let events = self.events.clone();
         self.document
-            .change(decide, move |result| events.publish(what(result), origin))
+            .change(decide, move |result| events.publish(event(result), origin))
             .await
     }
 }

@@ -26,14 +26,14 @@ const AGENT_DEADLINE: Duration = Duration::from_secs(10);
 
 pub(crate) struct Report {
     pub(crate) text: String,
-    /// Whether a server would start with these settings.
+    /// Whether a server can start with these settings.
     pub(crate) healthy: bool,
 }
 
 pub(crate) fn report(settings: &Settings) -> Report {
     let mut text = format!("Liminal Builder {}\n", env!("CARGO_PKG_VERSION"));
     let data_dir = &settings.data_dir.value;
-    let holding = store::look(data_dir);
+    let holding = store::inspect(data_dir);
     let token = Token::look(data_dir, settings.token.as_deref());
     let mut problems = hub::store_problems(data_dir);
     problems.extend(token.as_ref().err().cloned());
@@ -166,7 +166,7 @@ fn tool(name: &str) -> String {
     }
 }
 
-/// What `--version` prints; `None` if it fails or exceeds the time limit.
+/// The output of `--version`; `None` if the program fails or exceeds the time limit.
 fn version(program: &str) -> io::Result<Option<String>> {
     let mut command = Command::new(program);
     command
@@ -212,7 +212,7 @@ fn agents(settings: &Settings) -> Vec<String> {
         ..setup
     };
     let lines = async {
-        setup.catalog.look_at_node().await;
+        setup.catalog.check_node_version().await;
         let summaries = setup.catalog.summaries();
         let (shown, more): (Vec<_>, Vec<_>) = summaries
             .into_iter()
@@ -273,7 +273,7 @@ async fn agent(entry: &AgentEntry, setup: &AgentSetup) -> String {
 
 /// The version that an agent reports, or why it could not be started.
 async fn reported_version(entry: &AgentEntry, setup: &AgentSetup) -> String {
-    match agents::look_at(entry, setup).await {
+    match agents::probe_version(entry, setup).await {
         Ok(Some(version)) => format!("  ({version})"),
         Ok(None) => String::new(),
         Err(error) => format!("\n  {:<14} but: {error}", ""),

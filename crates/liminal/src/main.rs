@@ -130,7 +130,7 @@ fn run(cli: &Cli) -> anyhow::Result<ExitCode> {
                 return Ok(serve::DATA_DIR_TAKEN.into());
             }
             served?;
-            // A stuck disk must not keep a stopped server alive.
+            // A disk that hangs must not keep a stopped server alive.
             runtime.shutdown_timeout(std::time::Duration::from_millis(200));
         }
         Some(Command::Token { rotate }) => {

@@ -38,7 +38,7 @@ pub(crate) fn open(dir: &DataDir, url: &str) {
          <a href=\"{url}\">Open Liminal Builder</a>\n"
     );
     if let Err(error) = dir.write(&path, content.as_bytes()) {
-        tracing::warn!(%error, "could not write the page that opens the browser");
+        tracing::warn!(%error, "could not write the file that redirects the browser to the workspace");
         return;
     }
     for opener in OPENERS {

@@ -24,9 +24,9 @@ use crate::{browser, gateway, open_browser, stop};
 
 /// Exit code of a server started for one call when another process holds the data directory.
 pub(crate) const DATA_DIR_TAKEN: u8 = 75;
-/// Time a browser has from its start until it has loaded the page that contains the token.
+/// Time limit for a started browser to load the file that contains the token. The file is deleted afterwards.
 const BROWSER_START: Duration = Duration::from_secs(60);
-/// Time a client that closed its connection has until it no longer counts as connected.
+/// Time after which a client that closed its connection no longer counts as connected.
 const LEAVE_DEADLINE: Duration = Duration::from_millis(500);
 /// Time limit for closing open connections at a stop.
 const STOP_DEADLINE: Duration = Duration::from_millis(300);
@@ -156,7 +156,7 @@ pub(crate) async fn serve(settings: Settings, ends_with_stdin: bool) -> anyhow::
         stop.wait(STOP_DEADLINE).await;
         let closing = async { tokio::join!(hub.close(), keys.close()) };
         let closed = tokio::time::timeout(STORE_DEADLINE, closing).await;
-        // Also when the disk is stuck: no process that an agent started may outlive the server.
+        // Also done when the disk hangs: no process that an agent started may outlive the server.
         hub.agents().shut_down().await;
         if closed.is_err() {
             tracing::error!("writing to disk timed out; unacknowledged changes are lost");
@@ -214,7 +214,7 @@ fn catalog(settings: &Settings) -> Catalog {
     let known = known.with_more(&settings.data_dir.value);
     let known = known.with(built_in(&settings.data_dir.value));
     settings.agents.iter().fold(known, |catalog, agent| {
-        let mut entry = AgentEntry::own(
+        let mut entry = AgentEntry::with_command(
             &agent.id.to_string(),
             &agent.name(),
             &agent.badge(),
@@ -236,7 +236,7 @@ fn built_in(data_dir: &Path) -> AgentEntry {
         data_dir.as_ref(),
     ];
     let command = words.map(|word: &OsStr| word.to_string_lossy().into_owned());
-    AgentEntry::own(Catalog::LIMINAL, "Liminal", "LB", command.to_vec())
+    AgentEntry::with_command(Catalog::LIMINAL, "Liminal", "LB", command.to_vec())
 }
 
 /// Prints one line on stdout: the address, or a notice to the command that started the server.

@@ -8,7 +8,7 @@ use std::time::Duration;
 use axum::extract::ws::{CloseFrame, Message, Utf8Bytes, WebSocket, WebSocketUpgrade};
 
 const FRAME_BYTES_MAX: usize = 1024 * 1024;
-/// Small, as most messages are small and there may be many connections.
+/// Size of a socket's buffers: small, as most messages are small and there may be many connections.
 const BUFFER_BYTES: usize = 8 * 1024;
 /// Frames up to this size are parsed in place: faster than handing them to another thread.
 const PARSE_IN_PLACE_MAX: usize = 16 * 1024;

@@ -279,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn host_is_the_one_the_browser_would_connect_to() {
+    fn url_host_equals_the_host_a_browser_connects_to() {
         let cases = [
             ("https://example.com/a", "example.com"),
             ("HTTP://EXAMPLE.com", "example.com"),

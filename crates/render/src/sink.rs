@@ -31,13 +31,13 @@ impl Sink {
         }
     }
 
-    /// Writes start tags and any text before the content; `closer` is the end tag of the innermost.
+    /// Writes `html`: start tags, and any text before the content. `closer` is the end tag of the innermost element.
     pub(crate) fn open(&mut self, html: &str, closer: &'static str) {
         self.part.push_str(html);
         self.closers.push(closer);
     }
 
-    /// Buffer for balanced markup at the current depth.
+    /// Returns the buffer for balanced markup at the current depth.
     pub(crate) fn here(&mut self) -> &mut String {
         &mut self.part
     }

@@ -65,7 +65,8 @@ impl DataDir {
         self.path.join(names::OPEN_PAGE)
     }
 
-    /// Contains the projects of gateway sessions that were created without a folder. Not created by this call.
+    /// Path of the folder for projects of gateway sessions that were created without a folder. This call does not
+    /// create it.
     pub fn scratch_folder(&self) -> PathBuf {
         self.path.join(names::SCRATCH_FOLDER)
     }
@@ -136,15 +137,15 @@ impl DataDir {
 #[derive(Debug)]
 pub enum Holding {
     Missing,
-    /// Why it cannot be used, as a sentence.
+    /// The directory cannot be used. The text is the reason, as a sentence.
     Unusable(String),
     Free,
-    /// A server; the text names it.
+    /// A server uses the directory. The text describes the server.
     Held(String),
 }
 
 /// Inspects a data directory without creating, changing or locking anything.
-pub fn look(path: &Path) -> Holding {
+pub fn inspect(path: &Path) -> Holding {
     if !path.exists() {
         return Holding::Missing;
     }

@@ -35,7 +35,7 @@ pub struct Document<T> {
     changes: mpsc::Sender<Message<T>>,
 }
 
-/// Why a change was not made.
+/// The reason why a change was not made.
 #[derive(Debug, thiserror::Error)]
 pub enum ChangeError {
     #[error("could not write the file: {0}")]
@@ -59,7 +59,7 @@ impl<T: Versioned> Document<T> {
         Self::open_with(path, notices, |_, _| false)
     }
 
-    /// The same; `repair` may change the content that was read, and returns whether it did.
+    /// Like `open`. `repair` may change the content that was read, and returns whether it did.
     pub fn open_with(
         path: PathBuf,
         notices: &mut Vec<String>,
@@ -179,7 +179,7 @@ async fn write_changes<T: Versioned>(
     }
 }
 
-/// Replaces `before` by `content` on disk. After an error, `before` is there.
+/// Replaces `before` by `content` on disk. After an error the file contains `before`.
 async fn write<T: Versioned>(
     path: &Path,
     content: T,
@@ -215,7 +215,7 @@ fn to_text<T: Versioned>(content: &T) -> Result<String, serde_json::Error> {
     Ok(text)
 }
 
-/// Why the next start could not read the file at `path`. Changes nothing.
+/// The reason why the next start could not read the file at `path`, if there is one. Changes nothing.
 pub fn problem<T: Versioned>(path: &Path) -> Option<String> {
     let bytes = match std::fs::read(path) {
         Ok(bytes) => bytes,

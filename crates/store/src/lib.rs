@@ -20,14 +20,14 @@ pub use audit::{Audit, check_audit};
 pub use cleaning::{
     AGE_MIN, CleanedFolder, CleaningRules, FolderSize, Kept, Removable, folder_size, plan, remove,
 };
-pub use data_dir::{DataDir, Holding, look};
+pub use data_dir::{DataDir, Holding, inspect};
 pub use document::{ChangeError, Document, Versioned, problem};
 pub use durable::ownership::{Lock, address_of_server};
 #[cfg(fuzzing)]
 pub use transcript::fuzz as fuzz_transcript;
 pub use uploads::{NotTaken, PICTURE_BYTES_MAX, Upload, Uploads};
 
-/// Why the data directory cannot be used, with what to do.
+/// The reason why the data directory cannot be used, and what to do about it.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
     #[error(

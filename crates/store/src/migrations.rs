@@ -24,7 +24,7 @@ fn wrap_bare_projects(old: Value) -> Result<Value, String> {
     }
 }
 
-/// Rejects version 0: there was none of these files.
+/// Rejects version 0, which never existed for these files.
 fn no_version_0(_: Value) -> Result<Value, String> {
     Err("it has no version".to_owned())
 }

@@ -102,7 +102,7 @@ pub(super) fn is_data_dir(path: &Path) -> io::Result<bool> {
 }
 
 enum LockFile {
-    /// It contains our content, or a beginning of it.
+    /// The lock file has content of our server, or the beginning of such content.
     Ours,
     /// Empty or filled with zeros, as after a power cut during a write.
     Blank,

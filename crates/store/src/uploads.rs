@@ -23,7 +23,7 @@ const KINDS: [(&str, &str, &[u8]); 4] = [
     ("webp", "image/webp", b"RIFF"),
 ];
 
-/// Why a picture was refused. The messages are shown to the user.
+/// The reason why a picture was refused. Users see the messages.
 #[derive(Debug, thiserror::Error)]
 pub enum NotTaken {
     #[error("Cannot add the picture: its format is not supported. Use PNG, JPEG, GIF or WebP.")]

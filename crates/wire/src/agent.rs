@@ -134,7 +134,7 @@ pub enum SignInShown {
     Output { text: String },
     /// A page that the agent asks the user to open.
     Link { message: String, url: String },
-    /// The agent no longer needs the page.
+    /// The agent no longer needs the page of the last `Link`.
     LinkClosed,
 }
 

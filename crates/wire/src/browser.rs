@@ -466,7 +466,7 @@ pub enum ServerMessage {
     AgentStatus {
         cli_type: String,
         status: AgentState,
-        /// Why the agent is not connected although it is needed.
+        /// The reason why the agent is not connected, if it should be.
         #[serde(skip_serializing_if = "Option::is_none")]
         #[ts(optional)]
         reason: Option<String>,
@@ -533,7 +533,7 @@ pub enum ServerMessage {
         #[ts(optional)]
         request_id: Option<String>,
     },
-    /// What every user of the server should know; takes the place of the greeting's.
+    /// Messages for all users of the server. Replaces the notices of the greeting.
     #[serde(rename = "notices")]
     Notices { notices: Vec<String> },
     #[serde(rename = "error")]

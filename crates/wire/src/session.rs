@@ -33,7 +33,7 @@ pub enum SessionState {
     Failed,
 }
 
-/// State of an open session beside its transcript. Sent completely on each change.
+/// State of an open session, without its transcript. Sent completely on each change.
 #[derive(Debug, Clone, PartialEq, Serialize, TS)]
 #[serde(rename_all = "camelCase")]
 pub struct SessionInfo {

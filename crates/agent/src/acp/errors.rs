@@ -1,4 +1,4 @@
-//! Errors as JSON-RPC errors for the client.
+//! Conversion of the agent's errors to JSON-RPC errors for the client.
 
 use agent_client_protocol_schema::v1 as acp;
 use serde_json::{Value, json};

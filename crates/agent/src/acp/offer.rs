@@ -1,4 +1,4 @@
-//! What the agent announces to the client: capabilities, modes, config options and commands.
+//! The agent's offer to the client: capabilities, modes, config options and commands.
 
 use agent_client_protocol_schema::ProtocolVersion;
 use agent_client_protocol_schema::v1 as acp;

@@ -29,7 +29,7 @@ pub struct ModelRef {
     key: String,
 }
 
-// By hand: the key must not end up in a log.
+// Not derived, because a derived `Debug` would write the key to the log.
 impl fmt::Debug for ModelRef {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "ModelRef({self} at {})", self.url)

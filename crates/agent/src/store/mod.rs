@@ -56,14 +56,14 @@ pub enum State {
     Expired,
 }
 
-/// What the agent may do without asking.
+/// Permission mode of a session: the actions that need no approval.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Mode {
-    /// Asks before writing a file or running a command.
+    /// Requests permission before it writes a file or runs a command.
     #[default]
     Ask,
-    /// Writes files and runs commands without asking.
+    /// Writes files and runs commands without a permission request.
     Auto,
     /// Neither writes files nor runs commands.
     Plan,

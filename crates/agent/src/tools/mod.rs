@@ -1,8 +1,8 @@
 //! The agent's tools, used by both the model and the slash commands.
 //!
-//! If the client supports it, files are read and written and commands run through the client, so that
-//! an editor sees the changes and its unsaved text is used; otherwise the agent does it directly. Either
-//! way, paths must be inside the session's directories, and writing and running need permission.
+//! If the client supports them, its file and terminal methods are used, so that an editor sees the changes and the
+//! agent sees unsaved text. Otherwise the agent accesses files and runs commands itself. In both cases paths must be
+//! inside the session's directories, and writing files and running commands need permission.
 
 mod edit_file;
 mod list_files;

@@ -110,7 +110,7 @@ async fn in_terminal(turn: &mut Turn, command: String) -> Result<Outcome, Stop> 
         ),
         Err(reason) => Outcome::failed(format!("{output}\n{reason}")),
     };
-    // The terminal is gone later, so the history needs the output itself.
+    // The terminal no longer exists at a replay, so the history needs the output itself.
     turn.output.end_call(&outcome, true).await?;
     Ok(outcome)
 }

@@ -12,10 +12,10 @@ use serde_json::Value;
 use super::listing::{self, LIST_BYTES_MAX, Listed, Refreshed, Source};
 use durable::ownership;
 
-/// A newer list of agents, and the folder of installed ones, in the data directory.
+/// File of the fetched list of agents and folder of the installed agents, both in the data directory.
 const AGENTS_FILE: &str = "agents.json";
 const AGENTS_FOLDER: &str = "agents";
-/// A marker file in the directory of an unfinished installation, which is not used.
+/// A marker file in the directory of an unfinished installation. An agent in a directory with this file is not started.
 const UNFINISHED: &str = ".unfinished";
 const MANIFEST_BYTES_MAX: u64 = 1024 * 1024;
 

@@ -68,7 +68,7 @@ struct Job {
     output: Arc<Mutex<Output>>,
 }
 
-/// The end of the output, and how much of the output was reported.
+/// The output of an installation: its end, and the amount that was reported.
 #[derive(Default)]
 struct Output {
     text: String,
@@ -340,7 +340,7 @@ async fn after_step(
         .unwrap_or_else(|error| Err(error.to_string()))
 }
 
-/// What the user can do about a failure, derived from the installer's output.
+/// Advice for the user after a failure, derived from the installer's output.
 fn hint(output: &str) -> &'static str {
     let says = |signs: &[&str]| signs.iter().any(|sign| output.contains(sign));
     match () {

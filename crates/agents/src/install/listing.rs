@@ -258,7 +258,7 @@ fn agent(raw: serde_json::Value) -> Result<Listed, String> {
         .as_deref()
         .is_some_and(|program| !is_plain(program))
     {
-        return Err("its program is invalid".to_owned());
+        return Err("the path of its program is invalid".to_owned());
     }
     let about = raw.description.chars().filter(|c| !c.is_control());
     Ok(Listed {
@@ -361,7 +361,7 @@ fn variables(env: BTreeMap<String, String>) -> Result<Vec<(String, String)>, Str
     };
     match env.len() <= WORDS_MAX && env.iter().all(fits) {
         true => Ok(env.into_iter().collect()),
-        false => Err("its environment is invalid".to_owned()),
+        false => Err("its environment variables are invalid or not allowed".to_owned()),
     }
 }
 
@@ -375,7 +375,7 @@ fn binary(raw: RawBinary) -> Result<Binary, String> {
     }
     let program = raw.cmd.strip_prefix("./").unwrap_or(&raw.cmd);
     if !program.split('/').all(is_plain) {
-        return Err("its program is invalid".to_owned());
+        return Err("the path of its program is invalid".to_owned());
     }
     Ok(Binary {
         url: raw.archive,
@@ -449,7 +449,7 @@ mod tests {
     }
 
     #[test]
-    fn shipped_list_is_read_whole_and_again_after_it_was_saved() {
+    fn shipped_list_is_read_completely_and_survives_saving() {
         let (agents, left_out) = read(SHIPPED).unwrap();
         // Only agents for other platforms may be left out.
         assert!(

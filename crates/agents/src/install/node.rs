@@ -21,8 +21,8 @@ pub(crate) struct Node {
 }
 
 impl Node {
-    /// Determines the version unless that was done just before. True if the result has changed.
-    pub(crate) async fn look(&self, program: Option<&Path>) -> bool {
+    /// Determines the version, unless the last result is younger than `KNOWN_FOR`. True if the result has changed.
+    pub(crate) async fn refresh(&self, program: Option<&Path>) -> bool {
         let known = *self.lock();
         if known.is_some_and(|(at, _)| at.elapsed() < KNOWN_FOR) {
             return false;
@@ -35,8 +35,8 @@ impl Node {
         known.map(|(_, version)| version) != Some(version)
     }
 
-    /// A message if the version does not satisfy the range; `None` before the first `look`.
-    pub(crate) fn too_old(&self, name: &str, range: &str) -> Option<String> {
+    /// A message if the version does not satisfy the range; `None` before the first `refresh`.
+    pub(crate) fn too_old_message(&self, name: &str, range: &str) -> Option<String> {
         let (_, has) = (*self.lock())?;
         let needs = lowest(range)?;
         let wanted = match needs {
@@ -121,20 +121,20 @@ mod tests {
     #[test]
     fn too_old_or_missing_node_is_reported_and_an_unknown_one_is_not() {
         let node = Node::default();
-        assert_eq!(node.too_old("Claude Code", ">=22"), None);
+        assert_eq!(node.too_old_message("Claude Code", ">=22"), None);
         let has = |version| *node.lock() = Some((Instant::now(), version));
         has(Some((18, 19)));
         let message = "Claude Code needs Node 22 or newer; this machine has 18.19.";
         assert_eq!(
-            node.too_old("Claude Code", ">=22").as_deref(),
+            node.too_old_message("Claude Code", ">=22").as_deref(),
             Some(message)
         );
-        assert_eq!(node.too_old("Claude Code", ">=18.19.0"), None);
+        assert_eq!(node.too_old_message("Claude Code", ">=18.19.0"), None);
         has(Some((22, 0)));
-        assert_eq!(node.too_old("Claude Code", ">=22"), None);
+        assert_eq!(node.too_old_message("Claude Code", ">=22"), None);
         has(None);
         assert!(
-            node.too_old("X", ">=22.12")
+            node.too_old_message("X", ">=22.12")
                 .unwrap()
                 .contains("22.12 or newer; this machine has none")
         );

@@ -24,7 +24,8 @@ pub(super) struct Step {
     pub(super) env: Vec<(OsString, OsString)>,
 }
 
-/// The plan for the first source that can be installed on this machine, or which program the first source lacks.
+/// The plan for the first source that can be installed on this machine. The error says which program is missing for the
+/// first source.
 pub(crate) fn plan(
     listed: &Listed,
     agents: &AgentStore,

@@ -96,7 +96,7 @@ impl Watch {
         let asked_to_stop = Arc::new(AtomicBool::new(false));
         flag::register(SIGTERM, asked_to_stop.clone())?;
         pipe::register(SIGTERM, sender.try_clone()?)?;
-        // On a terminal: a hangup ends everything below; an interrupt is for the command alone.
+        // On a terminal, a hangup ends all descendants; an interrupt is left to the command.
         flag::register(SIGHUP, asked_to_stop.clone())?;
         pipe::register(SIGHUP, sender.try_clone()?)?;
         flag::register(SIGINT, Arc::default())?;

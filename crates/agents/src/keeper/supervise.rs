@@ -208,7 +208,7 @@ impl Keeper {
         let pid = self.0.id().and_then(|pid| i32::try_from(pid).ok());
         if let Some(pid) = pid.and_then(Pid::from_raw) {
             let _ = kill_process(pid, Signal::TERM);
-            // A process below may have stopped the keeper with SIGSTOP.
+            // A descendant may have stopped the keeper with SIGSTOP, and a stopped process does not handle SIGTERM.
             let _ = kill_process(pid, Signal::CONT);
         }
     }
@@ -242,7 +242,7 @@ fn end_left_by(store: StoreId, keeper: u32) -> Killed {
     }
     let look = || {
         let table = table::processes();
-        // If the process id is in use again, its group belongs to another process too.
+        // If the process id is in use again, the process group of that id belongs to another process, too.
         let reused = table.iter().any(|process| process.pid == keeper);
         let roots = table.iter().filter(|process| {
             (process.group == keeper && !reused) || Mark::of(process.pid) == Some(mark)

@@ -300,7 +300,7 @@ fn terminal_output_is_limited_to_its_last_mebibyte() {
 }
 
 #[test]
-fn unknown_update_kind_is_named_and_malformed_update_is_an_error() {
+fn unknown_update_keeps_its_kind_and_malformed_update_is_an_error() {
     let unknown = r#"{"sessionId":"s","update":{"sessionUpdate":"sparkle","n":1}}"#;
     assert_eq!(
         read(unknown),

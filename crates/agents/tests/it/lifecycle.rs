@@ -1,4 +1,4 @@
-//! Tests of the life of an agent process: started on first use, shared, lost, restarted, stopped when idle.
+//! Tests of the lifecycle of an agent process: started on first use, shared, lost, restarted, stopped when idle.
 
 use std::ffi::OsString;
 use std::sync::Arc;
@@ -6,7 +6,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use agents::{
-    AgentError, AgentEvent, AgentHandle, Backoff, Connection, Keepers, Launch, Life, Start, Status,
+    AgentError, AgentEvent, AgentHandle, Backoff, Connection, Keepers, Launch, LifecycleConfig,
+    Start, Status,
 };
 use anyhow::{Context, Result};
 use testkit::HANG_GUARD;
@@ -64,7 +65,7 @@ fn world_with_idle_timeout(
             let _ = publish.send(status);
         },
     );
-    let agent = AgentHandle::new(Life {
+    let agent = AgentHandle::new(LifecycleConfig {
         start: Box::new(start),
         events,
         publish,

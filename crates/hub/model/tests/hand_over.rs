@@ -301,7 +301,7 @@ fn slow_connection_with_two_sessions_is_cut_off_before_it_misses_events() {
                     session.open(Open { feed, after: None });
                     session.publish();
                     sender.send(Event::End);
-                    // Whether the session still has the subscriber.
+                    // The number of the session's subscribers: 0 if it has dropped the slow one.
                     session.feeds.len()
                 })
             })

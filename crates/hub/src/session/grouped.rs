@@ -11,7 +11,8 @@ use super::index::SessionMeta;
 #[derive(Default)]
 pub(super) struct Grouped {
     by_project: HashMap<String, Vec<Arc<SessionMeta>>>,
-    /// By project folder: a folder that was removed and added again can have a new project id, and keeps its sessions.
+    /// The sessions by path of their project folder: a folder that was removed and added again can have a new project
+    /// id, and keeps its sessions.
     by_path: HashMap<String, Vec<Arc<SessionMeta>>>,
 }
 

@@ -1,9 +1,9 @@
 //! The list of sessions: `sessions.json`, an index over the transcripts.
 //!
-//! The user's decisions about a session (create, rename, archive, delete) are written to the index before
-//! clients see them. The time of the last activity is not: it is in the transcript, so the cost of a message
-//! does not grow with the number of sessions; the index gets it with its next write. After a crash it is
-//! repaired from the transcripts.
+//! The user's decisions about a session (create, rename, archive, delete) are written to the index before clients see
+//! them. The time of the last activity is written to the transcript only, so that the cost of a message does not grow
+//! with the number of sessions; the index receives it with its next write. After a crash the index is repaired from the
+//! transcripts.
 
 use std::collections::HashMap;
 use std::ops::Deref;
@@ -18,7 +18,7 @@ use super::grouped::Grouped;
 use super::recovery::repair;
 use super::title::UNTITLED;
 use crate::error::HubError;
-use crate::events::{Events, Origin, What};
+use crate::events::{EventKind, Events, Origin};
 use durable::{create_private_dir, ownership};
 use store::transcript::{Header, SessionIdentity, live_path};
 use store::{DataDir, Document, Versioned, migrations, names};
@@ -281,18 +281,18 @@ impl Index {
         Some(last.cli_type.clone())
     }
 
-    /// All sessions of these projects with their keys, newest first.
-    pub(crate) fn named(&self, projects: &[Project]) -> Vec<Named> {
+    /// All sessions of these projects with their keys, archived ones included, newest first.
+    pub(crate) fn list_with_keys(&self, projects: &[Project]) -> Vec<KeyedSession> {
         let file = self.document.read();
         let pending = self.pending();
-        let mut named: Vec<Named> = file
+        let mut named: Vec<KeyedSession> = file
             .sessions
             .iter()
             // Of sessions created in one millisecond, the later one first.
             .rev()
             .filter_map(|meta| {
                 let project = projects.iter().find(|project| meta.belongs_to(project))?;
-                Some(Named::new(meta, &project.id, pending.get(&meta.id)))
+                Some(KeyedSession::new(meta, &project.id, pending.get(&meta.id)))
             })
             .collect();
         named.sort_by(|a, b| b.item.created_at.cmp(&a.item.created_at));
@@ -302,7 +302,7 @@ impl Index {
     pub(crate) async fn insert(&self, meta: SessionMeta, origin: Origin) -> Result<(), HubError> {
         let meta = Arc::new(meta);
         let added = meta.clone();
-        let what = What::SessionCreated(item(&meta, &meta.project_id, None));
+        let event = EventKind::SessionCreated(item(&meta, &meta.project_id, None));
         let change = move |file: &mut SessionsFile| {
             if file.sessions.iter().any(|known| known.id == added.id) {
                 return Err(HubError::SessionDuplicate(added.id.clone()));
@@ -310,7 +310,7 @@ impl Index {
             file.sessions.push(added);
             Ok(())
         };
-        self.change(change, what, origin).await
+        self.change(change, event, origin).await
     }
 
     pub(crate) async fn set_title(
@@ -319,14 +319,14 @@ impl Index {
         title: String,
         origin: Origin,
     ) -> Result<(), HubError> {
-        let what = What::SessionTitle {
+        let event = EventKind::SessionTitle {
             session_id: id.to_owned(),
             title: title.clone(),
         };
         if let Some(pending) = self.pending().get_mut(id) {
             pending.title = None;
         }
-        self.edit(id, move |meta| meta.title = title, |_| what, origin)
+        self.edit(id, move |meta| meta.title = title, |_| event, origin)
             .await
     }
 
@@ -337,10 +337,10 @@ impl Index {
         origin: Origin,
     ) -> Result<(), HubError> {
         let event = move |meta: &SessionMeta| match archived {
-            true => What::SessionArchived {
+            true => EventKind::SessionArchived {
                 session_id: meta.id.clone(),
             },
-            false => What::SessionUnarchived(item(meta, &meta.project_id, None)),
+            false => EventKind::SessionUnarchived(item(meta, &meta.project_id, None)),
         };
         self.edit(id, move |meta| meta.archived = archived, event, origin)
             .await
@@ -353,7 +353,7 @@ impl Index {
 
     /// Takes a session out of the index and moves its files to the trash folder.
     pub(crate) async fn delete(&self, id: &str, origin: Origin) -> Result<(), HubError> {
-        let what = What::SessionDeleted {
+        let event = EventKind::SessionDeleted {
             session_id: id.to_owned(),
         };
         let (id, pending) = (id.to_owned(), self.pending().clone());
@@ -377,7 +377,7 @@ impl Index {
             if let Err(error) = move_files(&meta.key, &folder, &trash(&folder)) {
                 tracing::error!(%error, "could not move a deleted session to the trash");
             }
-            events.publish(what, origin);
+            events.publish(event, origin);
         };
         self.document.change(change, committed).await.map(drop)
     }
@@ -387,7 +387,7 @@ impl Index {
         let deleted = self.document.read();
         let at = position_of_deleted(&deleted.deleted, id)?;
         let meta = &deleted.deleted[at].meta;
-        let what = What::SessionUnarchived(item(meta, &meta.project_id, None));
+        let event = EventKind::SessionUnarchived(item(meta, &meta.project_id, None));
         let (id, folder) = (id.to_owned(), self.folder.clone());
         let change = move |file: &mut SessionsFile| {
             let at = position_of_deleted(&file.deleted, &id)?;
@@ -396,7 +396,7 @@ impl Index {
             file.sessions.push(meta);
             Ok(())
         };
-        self.change(change, what, origin).await
+        self.change(change, event, origin).await
     }
 
     /// The sessions that are listed, and those deleted after `limit`, which can be restored.
@@ -433,8 +433,8 @@ impl Index {
         pending.entry(meta.id.clone()).or_default().title = Some(title.clone());
         drop(pending);
         let session_id = meta.id.clone();
-        let what = What::SessionTitle { session_id, title };
-        self.events.publish(what, Origin::default());
+        let event = EventKind::SessionTitle { session_id, title };
+        self.events.publish(event, Origin::default());
     }
 
     /// Writes pending changes to the index.
@@ -461,13 +461,13 @@ impl Index {
             }
             pending.last_active_at.clone()
         };
-        let what = What::SessionState {
+        let event = EventKind::SessionState {
             session_id: meta.id.clone(),
             project_id: meta.project_id.clone(),
             state,
             last_active_at: last_active_at.unwrap_or_else(|| meta.last_active_at.clone()),
         };
-        self.events.publish(what, Origin::default());
+        self.events.publish(event, Origin::default());
     }
 
     /// Writes pending changes to the index and stops its writer.
@@ -482,7 +482,7 @@ impl Index {
         &self,
         id: &str,
         edit: impl FnOnce(&mut SessionMeta) + Send + 'static,
-        event: impl FnOnce(&SessionMeta) -> What + Send + 'static,
+        event: impl FnOnce(&SessionMeta) -> EventKind + Send + 'static,
         origin: Origin,
     ) -> Result<(), HubError> {
         let (id, pending, events) = (id.to_owned(), self.pending().clone(), self.events.clone());
@@ -499,7 +499,7 @@ impl Index {
     async fn change(
         &self,
         change: impl FnOnce(&mut SessionsFile) -> Result<(), HubError> + Send + 'static,
-        what: What,
+        event: EventKind,
         origin: Origin,
     ) -> Result<(), HubError> {
         let (pending, events) = (self.pending().clone(), self.events.clone());
@@ -508,7 +508,7 @@ impl Index {
             change(file)
         };
         self.document
-            .change(change, move |()| events.publish(what, origin))
+            .change(change, move |()| events.publish(event, origin))
             .await
     }
 
@@ -517,16 +517,16 @@ impl Index {
     }
 }
 
-/// A list item with the names that the gateway uses for the session and its agent.
+/// A list item with the key of the session and the name of its agent, as the gateway uses them.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Named {
+pub struct KeyedSession {
     pub key: String,
     /// The name given by the program that created the session, or the agent's catalog id.
     pub agent_id: String,
     pub item: SessionListItem,
 }
 
-impl Named {
+impl KeyedSession {
     fn new(meta: &SessionMeta, project_id: &str, pending: Option<&PendingUpdate>) -> Self {
         let agent_id = meta.agent_id.as_ref().unwrap_or(&meta.cli_type);
         Self {
@@ -576,7 +576,7 @@ fn bring_up_to_date(file: &mut SessionsFile, pending: &HashMap<String, PendingUp
             continue;
         };
         let at = pending.last_active_at.as_ref();
-        // An earlier time is taken, too: the clock may have been ahead and was corrected.
+        // An earlier time is accepted, too: the clock may have been ahead and was corrected since.
         let at = at.filter(|at| **at != meta.last_active_at);
         let failed = pending.state == SessionState::Failed;
         let title = pending.title.as_ref().filter(|title| **title != meta.title);

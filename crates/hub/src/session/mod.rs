@@ -28,10 +28,10 @@ use wire::{
 };
 
 use index::Index;
-pub use index::Named;
+pub use index::KeyedSession;
 pub(crate) use index::problem;
 use state::{ConfigChoice, Input};
-use task::{Command, FROM_AGENT_MAX, Fresh, Setup, Subscribe, TERMINALS_MAX};
+use task::{Command, FROM_AGENT_MAX, NewSession, Setup, Subscribe, TERMINALS_MAX};
 pub use task::{Done, Page, Shown};
 pub use title::UNTITLED;
 
@@ -111,8 +111,8 @@ impl Sessions {
     }
 
     /// All sessions of these projects, archived ones included, newest first.
-    pub fn named(&self, projects: &[Project]) -> Vec<Named> {
-        self.index.named(projects)
+    pub fn list_with_keys(&self, projects: &[Project]) -> Vec<KeyedSession> {
+        self.index.list_with_keys(projects)
     }
 
     /// The catalog id of the agent that was used last.
@@ -170,7 +170,7 @@ impl Sessions {
             .map_err(std::io::Error::other)
             .flatten()
             .map_err(|error| HubError::Write(Arc::new(error)))?;
-        let fresh = Fresh {
+        let fresh = NewSession {
             transcript,
             agent,
             answer,
@@ -242,7 +242,7 @@ impl Sessions {
         .await?
     }
 
-    /// The current state of the session beside its entries.
+    /// The current state of the session, without its entries.
     pub async fn info(&self, id: &str) -> Result<SessionInfo, HubError> {
         self.ask(id, |reply| Command::Info { reply }).await?
     }
@@ -256,7 +256,7 @@ impl Sessions {
         }
     }
 
-    /// Sends a message, or queues it while a turn runs. A request id that was accepted before has no effect.
+    /// Sends a message, or queues it while a turn runs. A message whose request id was accepted before has no effect.
     pub async fn send(
         &self,
         id: &str,
@@ -457,7 +457,8 @@ impl Sessions {
         answered.await.map_err(|_| HubError::Closed)
     }
 
-    /// The command channel of the session's task, started if necessary. An unknown id causes no disk access.
+    /// Returns the command channel of the session's task, and starts the task if necessary. An unknown id causes no
+    /// disk access.
     fn session(&self, id: &str) -> Result<mpsc::Sender<Command>, HubError> {
         let mut running = self.running();
         if let Some(session) = running.get(id) {

@@ -17,8 +17,8 @@ pub(super) struct Merged {
     pub(super) running: Option<u64>,
 }
 
-/// Merges a replay into the transcript; `None` if it adds nothing. With `has_unsent_prompt`, the last message of the
-/// user was not sent yet, so it cannot be part of the replay and stays last.
+/// Merges a replay into the transcript; `None` if the replay adds nothing. With `has_unsent_prompt`, the last message
+/// of the user was not sent yet, so it cannot be part of the replay and stays last.
 pub(super) fn merge(
     entries: &[ChatEntry],
     replay: Vec<ChatEntry>,

@@ -18,7 +18,7 @@ use conversation::json_bytes;
 const WAITING_BYTES_MAX: usize = 8 * 1024 * 1024;
 /// Maximum age of an event in the backlog.
 const WAITING_AGE_MAX: Duration = Duration::from_secs(30);
-/// Size an event is counted with, in addition to its text.
+/// Fixed size that is added to the text of each event in the backlog.
 const EVENT_BYTES: usize = 200;
 
 /// An event in the stream of a session.
@@ -100,7 +100,7 @@ fn entry_bytes(entry: &ChatEntry) -> usize {
 
 /// An event in the backlog of a reader.
 #[derive(Debug)]
-pub struct Fed {
+pub struct QueuedEvent {
     pub session_id: Arc<str>,
     pub event: Arc<SessionEvent>,
     bytes: usize,
@@ -121,13 +121,13 @@ struct Load {
 #[derive(Debug, Clone)]
 pub struct Feed {
     connection: u64,
-    sender: mpsc::UnboundedSender<Fed>,
+    sender: mpsc::UnboundedSender<QueuedEvent>,
     load: Arc<Load>,
 }
 
 #[derive(Debug)]
 pub struct FeedReader {
-    receiver: mpsc::UnboundedReceiver<Fed>,
+    receiver: mpsc::UnboundedReceiver<QueuedEvent>,
     load: Arc<Load>,
 }
 
@@ -156,7 +156,7 @@ impl Feed {
         if self.load.bytes.fetch_add(bytes, Ordering::Relaxed) > WAITING_BYTES_MAX {
             self.load.overflowed.store(true, Ordering::Relaxed);
         }
-        let fed = Fed {
+        let fed = QueuedEvent {
             session_id: session_id.clone(),
             event: event.clone(),
             bytes,
@@ -167,7 +167,7 @@ impl Feed {
 }
 
 impl FeedReader {
-    pub async fn next(&mut self) -> Result<Fed, TooSlow> {
+    pub async fn next(&mut self) -> Result<QueuedEvent, TooSlow> {
         match self.receiver.recv().await {
             Some(fed) => self.received(fed),
             None => std::future::pending().await,
@@ -175,12 +175,12 @@ impl FeedReader {
     }
 
     /// The next event of the backlog, without waiting.
-    pub fn waiting(&mut self) -> Option<Result<Fed, TooSlow>> {
+    pub fn waiting(&mut self) -> Option<Result<QueuedEvent, TooSlow>> {
         let fed = self.receiver.try_recv().ok()?;
         Some(self.received(fed))
     }
 
-    fn received(&self, fed: Fed) -> Result<Fed, TooSlow> {
+    fn received(&self, fed: QueuedEvent) -> Result<QueuedEvent, TooSlow> {
         self.load.bytes.fetch_sub(fed.bytes, Ordering::Relaxed);
         let late = fed.queued_at.elapsed() > WAITING_AGE_MAX;
         match late || self.load.overflowed.load(Ordering::Relaxed) {

@@ -97,7 +97,8 @@ impl Snapshot {
                 .map(|(_, now)| count_unchanged(conversation, now))
                 .max();
             let lost = conversation.len() - most.unwrap_or(0);
-            // In a file of lines every changed line may be lost; in a live log also the line whose number it took.
+            // In a file of lines, every damaged line may be lost. In a live log, a line with a damaged number can
+            // replace the entry with that number, which is then lost, too.
             let expected = match damaged.extension() {
                 Some(end) if end == "jsonl" => self.may_be_lost(damaged, bytes)?,
                 _ => 0,
@@ -215,7 +216,7 @@ fn open(dir: &Path) -> Result<Hub, HubError> {
 
 fn ids(hub: &Hub) -> BTreeSet<String> {
     let projects = hub.projects().list();
-    let named = hub.sessions().named(&projects);
+    let named = hub.sessions().list_with_keys(&projects);
     named.into_iter().map(|session| session.item.id).collect()
 }
 
@@ -234,7 +235,7 @@ async fn history(hub: &Hub, id: &str) -> Result<Vec<Value>> {
     }
 }
 
-/// Runs a turn, which fails because there is no agent and is recorded all the same.
+/// Runs a turn. It fails because there is no agent, and is recorded nevertheless.
 async fn add(hub: &Hub, id: &str) -> Result<()> {
     let (feed, mut reader) = hub::feed(2);
     hub.sessions()

@@ -7,7 +7,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
-use hub::{Fed, SessionEvent};
+use hub::{QueuedEvent, SessionEvent};
 use render::{Delta, Live, Part};
 use wire::{ChatEntry, Rendered, RenderedPart, ServerMessage};
 
@@ -29,7 +29,7 @@ impl Markup {
     }
 
     /// Adds the HTML of an event to the message that reports it.
-    pub(super) fn add(&mut self, fed: &Fed, message: &mut ServerMessage) {
+    pub(super) fn add(&mut self, fed: &QueuedEvent, message: &mut ServerMessage) {
         let key = |entry_id: &str| (fed.session_id.clone(), entry_id.to_owned());
         match (&*fed.event, message) {
             (

@@ -3,48 +3,48 @@
 use std::collections::BTreeMap;
 
 use agents::{InstallOutcome, InstallProgress};
-use hub::{Event, Fed, Origin, SessionEvent, What};
+use hub::{Event, EventKind, Origin, QueuedEvent, SessionEvent};
 use wire::{ErrorCode, InstallState, ServerMessage};
 
 /// The message for a hub event. Only the connection that made the request receives its id.
 pub(super) fn of_event(event: Event, connection: u64) -> Option<ServerMessage> {
     let request_id = own(&event.origin, connection);
-    Some(match event.what {
-        What::SignIn { .. } if event.origin.connection != connection => return None,
-        What::SignIn { cli_type, shown } => ServerMessage::AgentSignIn { cli_type, shown },
-        What::ProjectAdded(project) => ServerMessage::ProjectAdded {
+    Some(match event.kind {
+        EventKind::SignIn { .. } if event.origin.connection != connection => return None,
+        EventKind::SignIn { cli_type, shown } => ServerMessage::AgentSignIn { cli_type, shown },
+        EventKind::ProjectAdded(project) => ServerMessage::ProjectAdded {
             project,
             request_id,
         },
-        What::ProjectRemoved { project_id } => ServerMessage::ProjectRemoved {
+        EventKind::ProjectRemoved { project_id } => ServerMessage::ProjectRemoved {
             project_id,
             request_id,
         },
-        What::SessionCreated(session) => ServerMessage::SessionCreated {
+        EventKind::SessionCreated(session) => ServerMessage::SessionCreated {
             session_id: session.id.clone(),
             project_id: session.project_id.clone(),
             session,
             request_id,
         },
-        What::SessionArchived { session_id } => ServerMessage::SessionArchived {
+        EventKind::SessionArchived { session_id } => ServerMessage::SessionArchived {
             session_id,
             request_id,
         },
-        What::SessionUnarchived(session) => ServerMessage::SessionUnarchived {
+        EventKind::SessionUnarchived(session) => ServerMessage::SessionUnarchived {
             session_id: session.id.clone(),
             session,
             request_id,
         },
-        What::SessionDeleted { session_id } => ServerMessage::SessionDeleted {
+        EventKind::SessionDeleted { session_id } => ServerMessage::SessionDeleted {
             session_id,
             request_id,
         },
-        What::SessionTitle { session_id, title } => ServerMessage::SessionTitleUpdated {
+        EventKind::SessionTitle { session_id, title } => ServerMessage::SessionTitleUpdated {
             session_id,
             title,
             request_id,
         },
-        What::SessionState {
+        EventKind::SessionState {
             session_id,
             project_id,
             state,
@@ -55,7 +55,7 @@ pub(super) fn of_event(event: Event, connection: u64) -> Option<ServerMessage> {
             state,
             last_active_at,
         },
-        What::AgentStatus {
+        EventKind::AgentStatus {
             cli_type,
             status,
             reason,
@@ -64,9 +64,9 @@ pub(super) fn of_event(event: Event, connection: u64) -> Option<ServerMessage> {
             status,
             reason,
         },
-        What::Notices(notices) => ServerMessage::Notices { notices },
-        What::Agents(agents) => ServerMessage::AgentList { agents, request_id },
-        What::AgentInstall { cli_type, news } => of_install(cli_type, news),
+        EventKind::Notices(notices) => ServerMessage::Notices { notices },
+        EventKind::Agents(agents) => ServerMessage::AgentList { agents, request_id },
+        EventKind::AgentInstall { cli_type, news } => of_install(cli_type, news),
     })
 }
 
@@ -93,7 +93,7 @@ fn of_install(cli_type: String, news: InstallProgress) -> ServerMessage {
 }
 
 /// The message for an event of a session that the browser is subscribed to.
-pub(super) fn of_session(fed: &Fed, connection: u64, boot_id: &str) -> ServerMessage {
+pub(super) fn of_session(fed: &QueuedEvent, connection: u64, boot_id: &str) -> ServerMessage {
     let session_id = fed.session_id.to_string();
     match &*fed.event {
         SessionEvent::History {

@@ -23,7 +23,7 @@ use axum::extract::ws::{Message, Utf8Bytes, WebSocket, WebSocketUpgrade};
 use axum::response::Response;
 pub(crate) use finished_html::FinishedHtml;
 use futures_util::SinkExt;
-use hub::{Fed, Feed, FeedReader, Hub, Origin};
+use hub::{Feed, FeedReader, Hub, Origin, QueuedEvent};
 use markup::Markup;
 use messages::error;
 use requests::Queue;
@@ -49,7 +49,7 @@ const REQUESTS_MAX: usize = 16;
 /// Maximum rate of messages, far above that of the server's own pages. Faster connections are throttled.
 const MESSAGES_PER_SECOND: f64 = 1000.0;
 const MESSAGE_BURST: f64 = 2000.0;
-/// Maximum size of a batch of waiting messages.
+/// Maximum size of the waiting messages that are sent as one frame.
 const BATCH_BYTES_MAX: usize = 256 * 1024;
 /// Time limit for sending a message; a browser that does not read for longer is disconnected.
 const SEND_DEADLINE: Duration = Duration::from_secs(20);
@@ -420,7 +420,7 @@ impl Connection {
     /// Sends a session event and all waiting ones, up to the maximum batch size, as one batch.
     async fn forward(
         &mut self,
-        first: Fed,
+        first: QueuedEvent,
         sessions: &mut FeedReader,
     ) -> Result<ControlFlow<()>, Disconnected> {
         let mut fed = Some(first);

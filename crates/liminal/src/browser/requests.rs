@@ -84,7 +84,7 @@ pub(super) fn list(
             request_id,
         }),
         ClientMessage::AgentList {} => {
-            hub.look_around();
+            hub.check_node_version();
             Some(ServerMessage::AgentList {
                 agents: hub.agents().summaries(),
                 request_id,

@@ -11,7 +11,7 @@ use super::whole_key;
 use crate::cli::SendArgs;
 use crate::terminal::{self, note};
 
-/// Exit codes other than 0, which stands for an answer.
+/// Exit codes. 0 means that the agent has answered.
 const FAILED: u8 = 1;
 const REFUSED: u8 = 3;
 const CUT_SHORT: u8 = 4;
@@ -45,7 +45,7 @@ fn words(args: &SendArgs) -> anyhow::Result<(Option<&str>, Option<&str>)> {
         (true, []) => (None, None),
         (true, [message]) => (None, Some(message)),
         (false, _) => bail!(
-            "Specify to which session: `liminal send KEY \"…\"` or `liminal send --agent A \"…\"`."
+            "Specify to which session the message is sent: `liminal send KEY \"…\"` or `liminal send --agent A \"…\"`."
         ),
         (true, _) => bail!(
             "Put the message in quotes. A new session has no key yet: `liminal send --agent A \"…\"`."

@@ -53,7 +53,7 @@ pub(super) async fn abort(caller: Caller, params: AbortParams) -> Result<Done, P
 /// Stops the run if it is running or removes it from the queue. False if it is neither.
 async fn stop_run(caller: &Caller, wanted: &str) -> bool {
     let sessions = caller.hub().sessions();
-    for named in sessions.named(&caller.hub().projects().list()) {
+    for named in sessions.list_with_keys(&caller.hub().projects().list()) {
         let is_wanted = |request_id: &Option<String>| {
             let id = request_id.as_ref();
             id.is_some_and(|id| run_id(&named.key, id) == wanted)
@@ -104,7 +104,7 @@ pub(super) async fn queue(caller: Caller, params: QueueParams) -> Result<Queue, 
 pub(super) async fn permissions(caller: Caller, _: NoParams) -> Result<PermissionList, Problem> {
     let sessions = caller.hub().sessions();
     let mut permissions = vec![];
-    for named in sessions.named(&caller.hub().projects().list()) {
+    for named in sessions.list_with_keys(&caller.hub().projects().list()) {
         if named.item.state != SessionState::Waiting {
             continue;
         }
@@ -135,7 +135,7 @@ pub(super) async fn answer(caller: Caller, params: AnswerParams) -> Result<Done,
 pub(super) async fn questions(caller: Caller, _: NoParams) -> Result<QuestionList, Problem> {
     let sessions = caller.hub().sessions();
     let mut questions = vec![];
-    for named in sessions.named(&caller.hub().projects().list()) {
+    for named in sessions.list_with_keys(&caller.hub().projects().list()) {
         if named.item.state != SessionState::Waiting {
             continue;
         }

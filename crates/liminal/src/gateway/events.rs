@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use conversation::entry_number;
-use hub::{Fed, SessionEvent};
+use hub::{QueuedEvent, SessionEvent};
 use serde_json::{Value, json};
 use wire::{ChatEntry, SessionInfo, ToolCallEntry, TurnEntry, TurnOutcome};
 
@@ -42,7 +42,7 @@ struct FollowedSession {
 }
 
 impl Events {
-    pub(super) fn of(&mut self, key: &str, fed: &Fed) -> Vec<Event> {
+    pub(super) fn of(&mut self, key: &str, fed: &QueuedEvent) -> Vec<Event> {
         let session = self.sessions.entry(fed.session_id.clone()).or_default();
         session.convert(key, &fed.event)
     }

@@ -74,7 +74,7 @@ pub(super) async fn by_number(
     found.ok_or_else(none)
 }
 
-/// The run and time in effect before the first entry of a page.
+/// The run and the time that apply to the first entry of a page.
 #[derive(Default)]
 struct RunContext {
     run: Option<String>,

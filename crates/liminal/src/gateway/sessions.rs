@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use durable::create_private_dir;
-use hub::{Named, UNTITLED};
+use hub::{KeyedSession, UNTITLED};
 use jiff::Timestamp;
 use serde_json::json;
 use wire::gateway::{
@@ -60,7 +60,7 @@ pub(super) async fn create(caller: Caller, params: CreateParams) -> Result<NewSe
         let set = sessions.set_option(&id, "persona".to_owned(), json!(persona));
         set.await.map_err(problem)?;
     }
-    let named = sessions.named(std::slice::from_ref(&project));
+    let named = sessions.list_with_keys(std::slice::from_ref(&project));
     let named = named.into_iter().find(|named| named.item.id == id);
     let named = named.ok_or_else(|| Problem::new(Problem::NOT_FOUND, "Session not found"))?;
     caller.follow(&id, &named.key, None).await?;
@@ -117,8 +117,8 @@ async fn project_at(caller: &Caller, folder: &Path) -> Result<Project, Problem> 
 
 pub(super) async fn list(caller: Caller, params: ListParams) -> Result<SessionList, Problem> {
     let projects = caller.hub().projects().list();
-    let named = caller.hub().sessions().named(&projects);
-    let wanted = |named: &Named| {
+    let named = caller.hub().sessions().list_with_keys(&projects);
+    let wanted = |named: &KeyedSession| {
         let project = params.project_id.as_ref();
         named.item.archived == params.archived
             && project.is_none_or(|id| *id == named.item.project_id)
@@ -131,7 +131,7 @@ pub(super) async fn list(caller: Caller, params: ListParams) -> Result<SessionLi
 pub(super) async fn get(caller: Caller, params: KeyParams) -> Result<SessionWithMessages, Problem> {
     let id = caller.id_of(&params.session_key)?;
     let projects = caller.hub().projects().list();
-    let named = caller.hub().sessions().named(&projects);
+    let named = caller.hub().sessions().list_with_keys(&projects);
     let named = named.into_iter().find(|named| named.item.id == id);
     let named = named.ok_or_else(|| Problem::new(Problem::NOT_FOUND, "Session not found"))?;
     let page = messages::page(&caller, &id, &named.key, None, Limit::default()).await?;
@@ -185,7 +185,7 @@ pub(super) async fn subscribe(
     })
 }
 
-fn session(named: Named) -> Session {
+fn session(named: KeyedSession) -> Session {
     let item = named.item;
     Session {
         key: named.key,

@@ -18,7 +18,7 @@ fn joined(files: &[(&str, &str)]) -> Result<String> {
 }
 
 #[test]
-fn each_module_stands_once_after_those_it_needs() -> Result<()> {
+fn joined_script_has_each_module_once_after_its_imports() -> Result<()> {
     let text = joined(&[
         (
             "shell/main.js",

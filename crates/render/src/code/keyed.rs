@@ -1,4 +1,4 @@
-//! Highlights configuration languages: a key, `=` or `:`, a value.
+//! Highlights configuration languages, whose lines are a key, `=` or `:`, and a value.
 
 use super::languages::{Language, flags};
 use super::lexer::Open;

@@ -1,7 +1,7 @@
 //! Syntax highlighting with class names: a table of languages and one small lexer for all of them.
 //!
-//! The lexer works line by line with a few bytes of state between lines, so the cost per line does not
-//! grow with the block. It never fails: text that it does not recognize stays plain.
+//! The lexer works line by line with a few bytes of state between lines, so the cost per line does not grow with the
+//! block. The lexer never fails: text that it does not recognize stays plain.
 
 mod keyed;
 mod languages;

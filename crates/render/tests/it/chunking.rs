@@ -1,4 +1,4 @@
-//! However a text is split, a page shows the same HTML as `html` of the text so far.
+//! Tests that a page shows the same HTML as `html` of the text so far, however the text is split.
 
 use proptest::prelude::*;
 use render::{Live, html};

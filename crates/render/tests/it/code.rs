@@ -1,4 +1,4 @@
-//! Syntax highlighting: token classes, and every character of the code is kept.
+//! Tests of syntax highlighting: tokens have the right class, and every character of the code is kept.
 
 use proptest::prelude::*;
 use render::{code_lines, html, visible};

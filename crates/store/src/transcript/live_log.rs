@@ -36,7 +36,7 @@ pub(super) struct LiveLog {
     bytes_at_rewrite: u64,
     /// Whether the directory entry of the file survives a power cut.
     name_is_durable: bool,
-    /// A sync failed: the content can be read, but may not be on disk.
+    /// Whether a sync has failed: the content can be read, but may not be on disk.
     doubtful: bool,
 }
 

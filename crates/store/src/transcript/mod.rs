@@ -37,14 +37,14 @@ const VERSION: u64 = 1;
 /// Maximum number of missing entries in a row; lines with higher numbers are ignored.
 const GAP_MAX: usize = 1_000_000;
 
-/// Text before an entry's number in its id, and the bytes of a line in which it is searched.
+/// Text before an entry's number in its id, and the length of the part of a line in which this text is searched.
 const ID_BEGINS: &[u8] = b"\"entryId\":\"e";
 const ID_WITHIN: usize = 80;
 
 /// Beginning of every line with an entry.
 const ENTRY_BEGINS: &[u8] = b"{\"n\":";
 
-/// A change of a session's properties. Absent fields are unchanged.
+/// A change of a session's properties, as a line of the transcript. Absent fields are unchanged.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Note {
@@ -97,14 +97,14 @@ struct Line {
     length: u32,
 }
 
-/// What was read from a transcript and its live log, beside the finished entries.
+/// The content of a transcript and its live log, except the finished entries.
 #[derive(Debug, Default)]
 pub struct Found {
     pub header: Option<Header>,
     pub note: Note,
     /// Entries that are only in the live log.
     pub in_flight: BTreeMap<u64, ChatEntry>,
-    /// A turn began and did not end.
+    /// Whether the last turn began and did not end.
     pub interrupted: bool,
 }
 
@@ -151,7 +151,7 @@ impl Transcript {
         scan(&mut file, |offset, line| {
             if let Some(number) = number_of(line) {
                 let index = usize::try_from(number - 1).unwrap_or(usize::MAX);
-                // Such a number was not written by this program.
+                // This program never writes such a number.
                 if index > lines.len() + GAP_MAX {
                     return;
                 }
@@ -271,7 +271,8 @@ impl Transcript {
         self.live.rewrite(entries, bytes)
     }
 
-    /// The same, to make it shorter.
+    /// Like `rewrite_live`, to make the log shorter: after an error the next attempt waits until the log has twice the
+    /// length.
     pub fn shorten_live(&mut self, entries: &BTreeMap<u64, ChatEntry>) -> io::Result<()> {
         let bytes = self.bytes()?;
         self.live.shorten(entries, bytes)
@@ -379,8 +380,8 @@ impl Transcript {
             Err(error) => return Err(error),
         };
         let live = live::read(&mut file)?;
-        // Kept for a repair by hand, because the live log is removed with the turn. A second link means it was kept
-        // before.
+        // Kept for a manual repair, because the live log is removed after the turn. A second hard link means that an
+        // earlier start has kept it.
         if live.damaged && file.metadata()?.nlink() == 1 {
             match durable::keep_beside(self.live.path()) {
                 Ok(kept) => {

@@ -1,7 +1,7 @@
-//! What a session's state asks the task to do with an input.
+//! Effects: the actions that a session's task carries out after an input.
 //!
-//! Invariant: whatever must be durable before a request is accepted comes first and is a type of its own. Everything
-//! else follows in order, and can no longer be refused.
+//! Invariant: changes that must be durable before a request is accepted come first and have a type of their own
+//! (`Durable`). All other effects follow in order and can no longer be refused.
 
 use serde_json::{Map, Value};
 use wire::{ErrorCode, QuestionOutcome, QueuedMessage};
@@ -16,7 +16,7 @@ pub(crate) struct Step {
     pub(crate) then: Vec<Effect>,
 }
 
-/// What must be on disk before a request is accepted. If it cannot be written, the request is refused and changes
+/// A change that must be on disk before a request is accepted. If the write fails, the request is refused and changes
 /// nothing.
 #[derive(Debug, Default, PartialEq)]
 pub(crate) enum Durable {
@@ -81,7 +81,7 @@ pub(crate) enum AgentEffect {
     Kill,
 }
 
-/// An action on what lists and headers show.
+/// An action on the session's summary in lists and headers.
 #[derive(Debug, PartialEq)]
 pub(crate) enum SummaryEffect {
     /// Publish `SessionInfo`.

@@ -6,7 +6,7 @@ use wire::{AttachProblem, PermissionOption, PermissionPolicy, QuestionAction, Qu
 
 use super::offer::ConfigChoice;
 use agents::TerminalOutput;
-use agents::elicitation::Asked;
+use agents::elicitation::Elicitation;
 use conversation::{ToolCallPatch, Update};
 use store::transcript::Chosen;
 
@@ -28,8 +28,8 @@ pub(crate) enum Input {
     },
     /// A client opened the session, so its agent should open it, too.
     ClientOpened,
-    /// The user retries opening the session. A current attempt began before the user fixed the problem, for example by
-    /// signing in, so another attempt follows if it fails.
+    /// The user retries opening the session. An attempt in progress began before the user fixed the problem, for
+    /// example by signing in, so another attempt follows if it fails.
     TryAgain,
     /// The agent has opened the session.
     Attached {
@@ -56,7 +56,7 @@ pub(crate) enum Input {
         permission_id: String,
         patch: Box<ToolCallPatch>,
         options: Vec<PermissionOption>,
-        /// Whether the user is asked whatever the approval policy.
+        /// Whether the request needs the user's answer under any approval policy.
         guarded: bool,
     },
     PermissionAnswered {
@@ -66,7 +66,7 @@ pub(crate) enum Input {
     /// The agent sent an elicitation.
     ElicitationRequested {
         question_id: String,
-        asked: Box<Asked>,
+        asked: Box<Elicitation>,
     },
     ElicitationAnswered {
         question_id: String,
@@ -87,7 +87,7 @@ pub(crate) enum Input {
         choice: ConfigChoice,
         answer: Value,
     },
-    /// No agent event has arrived since this time, for longer than the limit.
+    /// No agent event has arrived since this time, and the silence limit has passed.
     Quiet {
         since: Timestamp,
     },

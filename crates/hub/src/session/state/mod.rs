@@ -48,7 +48,7 @@ pub(crate) struct State {
     next_number: u64,
     attachment: Attachment,
     problem: Option<AttachProblem>,
-    /// Whether to try once more if the current attempt to open the session fails.
+    /// Whether another attempt to open the session follows if the current one fails.
     try_again: bool,
     queue: Queue,
     permission_requests: Vec<PermissionQuestion>,
@@ -217,7 +217,7 @@ impl State {
                 self.close_elicitation(&question_id, outcome, None, &mut step);
             }
             Input::Visited { elicitation_id } => {
-                // A user who completed the URL without answering here has accepted.
+                // Completing the URL counts as accepting the elicitation, if the user has not answered it here.
                 if let Some(question_id) = self.elicitations.open_with_acp_id(&elicitation_id) {
                     let outcome = QuestionOutcome::Accepted;
                     self.close_elicitation(&question_id, outcome, None, &mut step);
@@ -262,7 +262,7 @@ impl State {
                     let (outcome, why) = (TurnOutcome::Interrupted, Some(why.to_owned()));
                     self.end_turn(outcome, why, None, now, &mut step);
                 }
-                if deleted && self.queue.disown() {
+                if deleted && self.queue.drop_request_ids() {
                     step.log(LogEffect::Note(self.queue_note()));
                     step.info();
                 }
@@ -348,7 +348,7 @@ impl State {
         self.elicitations.forget_visits();
     }
 
-    /// Counts memory held for an entry of an earlier turn until it is written.
+    /// Adds the size of an entry of an earlier turn that is held in memory until it is written.
     pub(crate) fn hold(&mut self, bytes: usize) {
         self.entries.hold(bytes);
     }
@@ -450,7 +450,7 @@ impl State {
         }
     }
 
-    /// Stops a turn whose entries take too much memory; they are held until it ends.
+    /// Stops a turn whose entries exceed `TURN_HELD_MAX`: they stay in memory until the turn ends.
     fn stop_if_too_much_is_held(&mut self, now: Now, step: &mut Step) {
         if self.entries.held() > TURN_HELD_MAX {
             let most = TURN_HELD_MAX / 1024 / 1024;

@@ -1,4 +1,4 @@
-//! The current time, twice: by the wall clock, which can be set, and by a monotonic clock for durations.
+//! The current time on two clocks: the wall clock, which can be set, and a monotonic clock for durations.
 
 use std::sync::LazyLock;
 use std::time::{Duration, Instant};

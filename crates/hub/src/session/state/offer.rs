@@ -106,7 +106,7 @@ impl Offer {
         }
     }
 
-    /// Updates the user's choices to values that the agent has changed since; true if any differ.
+    /// Replaces the user's choices by the values that the agent has set since. True if any choice changed.
     pub(super) fn sync_choices(&mut self) -> bool {
         let mut current = self.chosen.clone();
         if let (Some(mode), Some(modes)) = (&mut current.mode, &self.modes) {
@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn choices_are_restored_only_where_the_agent_lost_them() {
+    fn only_choices_that_the_agent_lost_are_restored() {
         let mut offer = Offer::default();
         offer.attached(&opened("code", "small", "low"), false);
         assert_eq!(

@@ -120,7 +120,7 @@ impl State {
     pub(super) fn elicitation_requested(
         &mut self,
         question_id: String,
-        asked: elicitation::Asked,
+        asked: elicitation::Elicitation,
         now: Now,
         step: &mut Step,
     ) {

@@ -16,7 +16,7 @@ const QUEUE_MAX: usize = 100;
 #[derive(Debug, Clone)]
 pub(super) struct Queue {
     waiting: VecDeque<QueuedMessage>,
-    /// True until the user resumes the queue.
+    /// Whether the queue is paused until the user resumes it.
     paused: bool,
     accepted: VecDeque<String>,
 }
@@ -84,8 +84,8 @@ impl Queue {
         self.paused = false;
     }
 
-    /// Removes the request ids of queued messages: their runs have ended. True if the queue is not empty.
-    pub(super) fn disown(&mut self) -> bool {
+    /// Removes the request ids from the queued messages, because their runs have ended. True if the queue is not empty.
+    pub(super) fn drop_request_ids(&mut self) -> bool {
         for message in &mut self.waiting {
             message.request_id = None;
         }

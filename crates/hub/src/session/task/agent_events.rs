@@ -1,4 +1,4 @@
-//! What the agent's events mean for a session: the link is brought up to date, the state decides.
+//! Handles the agent's events: updates the agent link, then passes each event to the state as an input.
 
 use serde_json::Value;
 use wire::{AttachProblem, ChatEntry};

@@ -56,7 +56,7 @@ pub(crate) enum Command {
 pub struct Shown {
     /// Whether the stream continues right after the subscriber's position.
     pub resumed: bool,
-    /// Later events have higher numbers.
+    /// Number of the last event so far; later events have higher numbers.
     pub seq: u64,
 }
 
@@ -72,7 +72,7 @@ pub(crate) enum Subscribe {
     Follow,
 }
 
-/// Older entries, as of event `seq`.
+/// A page of older entries, in their state after event `seq`.
 #[derive(Debug)]
 pub struct Page {
     pub entries: Vec<ChatEntry>,
@@ -90,10 +90,10 @@ pub enum Done {
     Noted,
 }
 
-/// What happens to a command while the disk cannot be written.
+/// How a command is handled while the log is stalled.
 #[derive(Debug, PartialEq)]
 pub(super) enum WhenStalled {
-    /// Carried out: it only reads, or must not wait.
+    /// Carried out at once: the command only reads, or must not wait.
     Serve,
     /// Refused with the disk's error.
     Refuse,

@@ -92,7 +92,7 @@ impl Log {
         self.stalled.as_ref().map(|stalled| stalled.retry_at)
     }
 
-    /// Begins a turn, or changes nothing: its first entries are synced and published.
+    /// Begins a turn: syncs and publishes its first entries. After an error nothing has changed.
     pub(super) async fn begin_turn(
         &mut self,
         changes: Vec<EntryChange>,
@@ -267,7 +267,7 @@ impl Log {
         self.publish(SessionEvent::Cancelled { seq, entry_id });
     }
 
-    /// Adds a subscriber, after sending it what it asks for.
+    /// Sends a subscriber the snapshot or the missed events that it requested, then adds it.
     pub(super) async fn subscribe(
         &mut self,
         feed: Feed,
@@ -376,12 +376,12 @@ impl Log {
         self.record.shorten().await;
     }
 
-    /// Saves a note, or changes nothing.
+    /// Saves a note. After an error nothing has changed.
     pub(super) async fn save_now(&mut self, note: Note) -> io::Result<()> {
         self.record.save(note).await
     }
 
-    /// Saves a note, later if the disk refuses it now.
+    /// Saves a note; after an error it is saved later.
     pub(super) async fn save(&mut self, note: Note) {
         if let Err(error) = self.record.save(note.clone()).await {
             tracing::error!(%error, "could not write a note to the transcript");
@@ -392,7 +392,7 @@ impl Log {
         }
     }
 
-    /// Moves what is in flight to the transcript, at the end of the session's task.
+    /// Moves the entries in flight to the transcript, at the end of the session's task.
     pub(super) async fn fold_rest(&mut self) {
         if !self.record.in_flight().is_empty() {
             self.fold().await;

@@ -1,4 +1,4 @@
-//! Everything that reaches a session's task, one message at a time.
+//! The mailbox of a session's task: commands, agent events, terminal output and reports of subtasks, one at a time.
 //!
 //! Invariant: while the log is stalled, only commands are received and at most `COMMANDS_MAX` of them are deferred; the
 //! agent's events stay where they are, which slows the agent down.

@@ -1,11 +1,11 @@
 //! The task of one session. It processes all inputs of the session one after the other.
 //!
-//! `state` decides; the task has the parts carry out what follows, in order: `log` (the conversation and its
-//! subscribers), `link` (the agent), `summary` (lists and headers), `timers`. `mailbox` is everything that arrives. The
-//! task never waits for the agent: requests run in subtasks that report their results to the mailbox.
+//! `state` decides; the task carries out the effects in order, through its parts: `log` (the conversation and its
+//! subscribers), `link` (the agent), `summary` (lists and headers), `timers`. `mailbox` receives all messages. The task
+//! never waits for the agent: requests run in subtasks that report their results to the mailbox.
 //!
-//! Invariants: effects are carried out in the order of the inputs that caused them. What follows from an input waits
-//! while the log is stalled; reading, and cancelling the agent, do not.
+//! Invariants: effects are carried out in the order of the inputs that caused them. While the log is stalled, effects
+//! wait; reads and cancels do not.
 
 mod agent_events;
 mod command;
@@ -76,7 +76,7 @@ pub(crate) struct Setup {
 }
 
 /// A session that the agent has just created.
-pub(crate) struct Fresh {
+pub(crate) struct NewSession {
     pub(crate) transcript: Transcript,
     pub(crate) agent: AgentSession,
     pub(crate) answer: Value,
@@ -107,13 +107,13 @@ enum TaskReport {
     },
 }
 
-pub(crate) fn spawn(setup: Setup, fresh: Option<Fresh>) -> mpsc::Sender<Command> {
+pub(crate) fn spawn(setup: Setup, fresh: Option<NewSession>) -> mpsc::Sender<Command> {
     let (commands, waiting) = mpsc::channel(COMMANDS_MAX);
     tokio::spawn(run(setup, fresh, waiting));
     commands
 }
 
-async fn run(setup: Setup, fresh: Option<Fresh>, mut commands: mpsc::Receiver<Command>) {
+async fn run(setup: Setup, fresh: Option<NewSession>, mut commands: mpsc::Receiver<Command>) {
     let task = match fresh {
         Some(fresh) => SessionTask::fresh(setup, fresh, commands),
         None => {
@@ -186,13 +186,13 @@ struct SessionTask {
     timers: Timers,
     mailbox: Mailbox,
     summary: Summary,
-    /// What follows from accepted inputs. Empty unless the log is stalled.
+    /// Effects and answers of accepted inputs that are not carried out yet. Empty unless the log is stalled.
     work: VecDeque<Work>,
     /// Byte budget of agent events that are not written yet.
     permits: Vec<BudgetPermit>,
 }
 
-/// What follows from an accepted input, in order.
+/// One effect or answer of an accepted input.
 #[expect(
     clippy::large_enum_variant,
     reason = "nearly all are effects, and a box for each would cost more than the room"
@@ -209,11 +209,11 @@ enum Work {
 }
 
 impl SessionTask {
-    fn fresh(setup: Setup, fresh: Fresh, commands: mpsc::Receiver<Command>) -> Self {
+    fn fresh(setup: Setup, fresh: NewSession, commands: mpsc::Receiver<Command>) -> Self {
         let read = (fresh.transcript, Found::default(), vec![]);
         let mut task = Self::new(setup, read, commands, (fresh.inbox, fresh.from_agent));
         let attached = task.link.open(fresh.agent, fresh.answer, vec![]);
-        // No client has subscribed yet, so what follows has no effect.
+        // No client has subscribed yet, so the effects can be dropped.
         let _ = task.state.step(attached, Now::read());
         task
     }
@@ -355,8 +355,8 @@ impl SessionTask {
             Command::Info { reply } => drop(reply.send(Ok(self.state.info()))),
             Command::Elicitations { reply } => drop(reply.send(Ok(self.state.open_elicitations()))),
             Command::Act { input, reply, .. } if self.log.is_stalled() => {
-                // The only one served now is a cancel: it reaches the agent at once, the end of the turn is written
-                // later.
+                // While the log is stalled, a cancel is the only input that is served: it reaches the agent at once,
+                // and the end of the turn is written later.
                 self.link.cancel();
                 self.step(input).await;
                 let _ = reply.send(Ok(Done::Noted));
@@ -419,7 +419,7 @@ impl SessionTask {
         let _ = self.carry_out().await;
     }
 
-    /// Takes an input that cannot be refused.
+    /// Handles an input that cannot be refused.
     async fn step(&mut self, input: Input) {
         // Only requests of clients can be refused; no client waits for the result of an input here.
         let Ok(Step { durable, then }) = self.state.step(input, Now::read()) else {
@@ -440,7 +440,7 @@ impl SessionTask {
         self.work.push_back(Work::Stop { deleted, reply });
     }
 
-    /// Ends the handling of a message: carries out what is left, writes and publishes it.
+    /// Ends the handling of a message: carries out the remaining work, then writes and publishes its changes.
     async fn finish(&mut self) -> ControlFlow<()> {
         let was_stalled = self.log.is_stalled();
         self.carry_out().await?;
@@ -456,7 +456,7 @@ impl SessionTask {
         ControlFlow::Continue(())
     }
 
-    /// Whether the log can be written, or it is time to try again.
+    /// Whether the log is not stalled, or its next attempt to write is due.
     fn may_write(&self) -> bool {
         self.log.retry_at().is_none_or(|at| at <= Instant::now())
     }

@@ -14,11 +14,11 @@ use store::transcript::{Found, Header, Note, Transcript};
 pub(super) struct Record {
     /// `None` only while a blocking task has it.
     transcript: Option<Transcript>,
-    /// Entries that are not in the transcript yet, or not as they are now.
+    /// Entries that are not in the transcript yet, or only in an earlier state.
     in_flight: BTreeMap<u64, ChatEntry>,
     /// All notes about the session, merged.
     note: Note,
-    /// Part of the merged note could not be written yet.
+    /// Whether a part of the merged note could not be written yet.
     note_is_unsaved: bool,
 }
 
@@ -99,7 +99,7 @@ impl Record {
         if transcript.live_is_doubtful()
             && let Err(error) = transcript.rewrite_live(&self.in_flight)
         {
-            tracing::error!(%error, "could not remove refused changes from the live log");
+            tracing::error!(%error, "could not remove the changes of a refused request from the live log");
         }
     }
 
@@ -145,7 +145,7 @@ impl Record {
         folded
     }
 
-    /// Saves a note, or changes nothing.
+    /// Saves a note. After an error nothing has changed.
     pub(super) async fn save(&mut self, note: Note) -> io::Result<()> {
         let mut whole = self.note.clone();
         whole.update(note.clone());

@@ -1,4 +1,4 @@
-//! What lists and headers show of a session: title, state, time of the last activity.
+//! The summary of a session in lists and headers: title, state, time of the last activity.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use store::transcript::Note;
 pub(super) struct Summary {
     meta: Arc<SessionMeta>,
     index: Arc<Index>,
-    /// The state that the session list has.
+    /// The state last published to the session list.
     shown: Option<SessionState>,
     info_changed: bool,
     /// Time of an activity that is not published yet.

@@ -46,12 +46,12 @@ impl Timers {
         self.cancel_deadline = Some(Instant::now() + CANCEL_DEADLINE);
     }
 
-    /// The agent has answered the prompt, or will not.
+    /// Clears the deadline of a cancel: the agent has answered the prompt or has ended.
     pub(super) fn prompt_ended(&mut self) {
         self.cancel_deadline = None;
     }
 
-    /// Restarts all timers after a time in which the agent's events were not read.
+    /// Restarts all timers after a stall of the log, during which the agent's events were not read.
     pub(super) fn restart_after_stall(&mut self) {
         self.restart_silence();
         if self.cancel_deadline.is_some() {

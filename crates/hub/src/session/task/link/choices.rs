@@ -1,5 +1,5 @@
-//! Config choices: sent to the agent at once, or as soon as it has the session open, and again when a new agent
-//! process no longer knows them.
+//! Config choices: sent to the agent at once, or as soon as it has the session open, and again to a new agent process,
+//! which does not know them.
 
 use serde_json::Value;
 use tokio::sync::oneshot;
@@ -26,8 +26,8 @@ impl PendingChoice {
 }
 
 impl AgentLink {
-    /// Sends a config choice in a subtask. If the agent does not have the session open, the choice waits for that, and
-    /// the result is the input that opens the session.
+    /// Sends a config choice in a subtask. If the agent does not have the session open, the choice is kept until it
+    /// has, and the result is the input that opens the session.
     pub(in crate::session::task) fn choose(&mut self, pending: PendingChoice) -> Option<Input> {
         match &self.session {
             Some(session) if !session.is_asleep() => {
@@ -119,14 +119,14 @@ impl AgentLink {
         });
     }
 
-    /// Whether choices are being sent again to this connection, which ends with this call. Otherwise its agent process
-    /// has ended, and a new one does not have these choices.
+    /// Ends the restore of earlier choices on this connection. False if another restore is in progress or none: the
+    /// agent process that received these choices has ended.
     pub(in crate::session::task) fn end_restore(&mut self, connection: u64) -> bool {
         self.restoring.take_if(|id| *id == connection).is_some()
     }
 }
 
-/// What follows from the agent's answer to a config choice.
+/// The result of the agent's answer to a config choice.
 pub(in crate::session::task) enum Answered {
     Accepted(PendingChoice, Value),
     Again(PendingChoice),

@@ -48,7 +48,7 @@ pub(super) struct AgentLink {
     attempt: u64,
     /// The connection of the open session, or of the current attempt once it is known.
     connection: Option<u64>,
-    /// Given to the agent with each attempt; its events arrive in the mailbox.
+    /// Passed to the agent with each attempt to open the session; receives its events for the mailbox.
     inbox: mpsc::Sender<Routed>,
     reports: mpsc::Sender<TaskReport>,
     /// Entries that the agent has replayed so far.
@@ -254,10 +254,10 @@ impl AgentLink {
             let again = (method == "fs/write_text_file").then(|| params.clone());
             let refusal = match host.serve(&method, params).await {
                 Ok(result) => {
-                    let taken = answer.taken();
+                    let delivered = answer.delivered();
                     answer.succeed(result);
                     if turn.is_some() {
-                        taken.await;
+                        delivered.await;
                     }
                     return;
                 }

@@ -25,7 +25,7 @@ pub(super) struct Permissions {
     opened: u64,
 }
 
-/// Who waits for the answer to a permission request.
+/// The recipient of the answer to a permission request.
 enum Recipient {
     /// The agent requested permission itself.
     Agent(Answer),
@@ -109,7 +109,7 @@ impl AgentLink {
         }
     }
 
-    /// Records the decision in the audit log, and sends it.
+    /// Records the decision in the audit log, and sends it to the recipient.
     pub(super) fn send_permission_answer(
         &mut self,
         permission_id: &str,

@@ -142,7 +142,7 @@ impl AgentLink {
         Some(settling.quiet_at.min(settling.latest))
     }
 
-    /// Ends the replay if it is time, unless more events may follow.
+    /// Ends the replay if no event has arrived for `QUIET_PERIOD` and none is waiting, or after `SETTLE_MAX`.
     pub(in crate::session::task) fn settle(&mut self, events_wait: bool) -> Option<Loaded> {
         let now = Instant::now();
         if self.settle_at().is_none_or(|at| at > now) {
