@@ -6,7 +6,8 @@ use serde_json::{Value, json};
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
-use super::connection::{AgentError, AgentEvent, Connection};
+use super::connection::{AgentError, Connection};
+use super::event::Queued;
 use super::from_acp::OLDER_MODEL;
 use super::routes::{Expected, Routes, lock};
 
@@ -22,7 +23,7 @@ pub struct Picture {
 pub struct AgentSession {
     id: String,
     connection: Connection,
-    events: mpsc::Sender<AgentEvent>,
+    events: mpsc::Sender<Queued>,
     routes: Arc<Mutex<Routes>>,
 }
 
@@ -30,7 +31,7 @@ impl AgentSession {
     pub(super) fn new(
         id: String,
         connection: Connection,
-        events: mpsc::Sender<AgentEvent>,
+        events: mpsc::Sender<Queued>,
         routes: Arc<Mutex<Routes>>,
     ) -> Self {
         Self {

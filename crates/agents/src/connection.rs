@@ -27,16 +27,15 @@ use tokio::sync::{mpsc, oneshot, watch};
 use wire::SignInMethod;
 
 use super::Launch;
-use super::byte_budget::BudgetPermit;
 use super::error_reason;
-use super::inbound_limiter::{Answer, InboundLimiter};
+use super::event::{AgentEvent, Queued};
+use super::inbound_limiter::InboundLimiter;
 use super::keeper::{Ender, Keepers, Kept};
 use super::line_reader::{self, LineReader, Oddities};
 use super::pending_requests::{PendingRequests, Ticket};
 use super::sign_in::Offers;
 use super::stderr_tail::StderrTail;
 use super::wire_tap::WireTap;
-use conversation::Update;
 
 /// Maximum time an agent may take to exit after its input was closed.
 const CLOSE_DEADLINE: Duration = Duration::from_secs(5);
@@ -89,37 +88,6 @@ fn detail(reason: &str) -> String {
     }
 }
 
-/// An event of an agent, delivered in wire order.
-pub enum AgentEvent {
-    Update {
-        connection: u64,
-        session_id: String,
-        update: Update,
-        permit: BudgetPermit,
-    },
-    /// The response to a request sent with `Connection::send`.
-    Answered {
-        ticket: Ticket,
-        result: Result<Value, AgentError>,
-    },
-    /// A request of the agent.
-    Request {
-        connection: u64,
-        method: String,
-        params: Value,
-        answer: Answer,
-    },
-    /// The agent reports that the user has completed the URL of an elicitation (`elicitation/complete`).
-    Visited {
-        connection: u64,
-        elicitation_id: String,
-    },
-    /// The process of this connection was idle and is being ended. No further request reaches it.
-    Asleep { connection: u64 },
-    /// The process of this connection has ended. This is its last event.
-    Exited { connection: u64, reason: String },
-}
-
 /// The connection to a running agent process. Clones share it.
 #[derive(Clone)]
 pub struct Connection {
@@ -145,10 +113,7 @@ struct Inner {
 }
 
 /// Starts the agent and initializes the connection. Its events go to `events`.
-pub async fn connect(
-    start: Start,
-    events: mpsc::Sender<AgentEvent>,
-) -> Result<Connection, AgentError> {
+pub async fn connect(start: Start, events: mpsc::Sender<Queued>) -> Result<Connection, AgentError> {
     static NEXT_ID: AtomicU64 = AtomicU64::new(1);
     let id = NEXT_ID.fetch_add(1, Ordering::Relaxed);
     let name = start.name.clone();
@@ -203,17 +168,17 @@ impl Connection {
         self.inner.stderr.text()
     }
 
-    /// Sends a request whose response arrives as `AgentEvent::Answered`, in wire order with the updates. Returns `None`
+    /// Sends a request whose response arrives as `AgentEvent::Response`, in wire order with the updates. Returns `None`
     /// if the agent is asleep.
     pub fn send(
         &self,
-        events: &mpsc::Sender<AgentEvent>,
+        events: &mpsc::Sender<Queued>,
         method: &str,
         params: impl serde::Serialize,
     ) -> Option<Ticket> {
         let ticket = self.inner.pending.issue()?;
         let (pending, ended) = (self.inner.pending.clone(), self.inner.ended.clone());
-        let (name, answers) = (self.inner.name.clone(), events.clone());
+        let (id, name, answers) = (self.inner.id, self.inner.name.clone(), events.clone());
         let sign_in = self.inner.sign_in.clone();
         let sent = UntypedMessage::new(method, params).and_then(|message| {
             let request = self.inner.rpc.prepare_request(message);
@@ -223,15 +188,16 @@ impl Connection {
                 let lost = result.is_err() && ended.load(Ordering::Acquire);
                 if !lost && pending.claim(ticket) {
                     let result = result.map_err(|error| refused(&name, &sign_in, error));
-                    let _ = answers.send(AgentEvent::Answered { ticket, result }).await;
+                    let _ = answers.send(Queued::response(id, ticket, result)).await;
                 }
                 Ok(())
             })
         });
         // The connection has ended, so the callback above is never called.
         if sent.is_err() && self.inner.pending.claim(ticket) {
-            let (result, events) = (Err(self.lost()), events.clone());
-            tokio::spawn(async move { events.send(AgentEvent::Answered { ticket, result }).await });
+            let (id, result) = (self.inner.id, Err(self.lost()));
+            let (response, events) = (Queued::response(id, ticket, result), events.clone());
+            tokio::spawn(async move { events.send(response).await });
         }
         Some(ticket)
     }
@@ -362,7 +328,7 @@ fn one_line(method: &SignInMethod) -> String {
 type Ready = oneshot::Sender<Result<Connection, AgentError>>;
 
 /// Runs one agent process from its start to its exit.
-async fn run(id: u64, start: Start, events: mpsc::Sender<AgentEvent>, ready: Ready) {
+async fn run(id: u64, start: Start, events: mpsc::Sender<Queued>, ready: Ready) {
     let name = start.name.clone();
     let mut keeper = match spawn(&start) {
         Ok(keeper) => keeper,
@@ -434,11 +400,13 @@ async fn run(id: u64, start: Start, events: mpsc::Sender<AgentEvent>, ready: Rea
                 match SERVED.contains(&method.as_str()) {
                     true => drop(
                         requests
-                            .send(AgentEvent::Request {
+                            .send(Queued {
                                 connection: id,
-                                method,
-                                params,
-                                answer,
+                                event: AgentEvent::Request {
+                                    method,
+                                    params,
+                                    answer,
+                                },
                             })
                             .await,
                     ),
@@ -453,9 +421,10 @@ async fn run(id: u64, start: Start, events: mpsc::Sender<AgentEvent>, ready: Rea
                 let (method, params) = (&notification.method, &notification.params);
                 match (method.as_str(), params["elicitationId"].as_str()) {
                     ("elicitation/complete", Some(elicitation_id)) => {
-                        let visited = AgentEvent::Visited {
+                        let elicitation_id = elicitation_id.to_owned();
+                        let visited = Queued {
                             connection: id,
-                            elicitation_id: elicitation_id.to_owned(),
+                            event: AgentEvent::Visited { elicitation_id },
                         };
                         let _ = completions.send(visited).await;
                     }
@@ -508,12 +477,12 @@ async fn run(id: u64, start: Start, events: mpsc::Sender<AgentEvent>, ready: Rea
             name: name.clone(),
             reason: reason.clone(),
         });
-        let _ = events.send(AgentEvent::Answered { ticket, result }).await;
+        let _ = events.send(Queued::response(id, ticket, result)).await;
     }
     gone.send_replace(true);
-    let exited = AgentEvent::Exited {
+    let exited = Queued {
         connection: id,
-        reason,
+        event: AgentEvent::Exited { reason },
     };
     let _ = events.send(exited).await;
 }

@@ -10,11 +10,12 @@ use tokio::sync::{mpsc, oneshot};
 use wire::{AgentMemory, AgentReadiness, AgentState, AgentSummary, QuestionAction, SignInShown};
 
 use super::agent_session::AgentSession;
-use super::connection::{AgentError, AgentEvent, Connection, Start};
+use super::connection::{AgentError, Connection, Start};
+use super::event::{AgentEvent, Attach, Queued, Routed, SessionResponse};
 use super::install::{InstallOutcome, InstallProgress, InstallRefused, Installs, Refreshed, fetch};
 use super::lifecycle::{AgentHandle, LifecycleConfig, Status};
 use super::memory;
-use super::routes::{Attach, Expected, FromAgent, Inbox, Route, Routed, Routes, dispatch, lock};
+use super::routes::{Expected, Inbox, Route, Routes, dispatch, lock};
 use super::sign_in::{Attempts, Incoming, TYPED_BYTES_MAX};
 use super::start::{AgentSetup, environment, start};
 use super::wire_tap::WireTap;
@@ -49,7 +50,7 @@ pub struct AgentKind {
 struct Kind {
     name: String,
     handle: AgentHandle,
-    events: mpsc::Sender<AgentEvent>,
+    events: mpsc::Sender<Queued>,
     routes: Arc<Mutex<Routes>>,
     seen: Arc<Mutex<Published>>,
     attempts: Attempts,
@@ -401,8 +402,8 @@ impl AgentKind {
         answered.await.unwrap_or_else(|_| Err(self.gone()))
     }
 
-    /// Opens an existing agent session again. `inbox` gets `FromAgent::Opening` with the connection before any other
-    /// event of it, and `FromAgent::Attached` with the result. `since` is the time of the last entry in the transcript:
+    /// Opens an existing agent session again. `inbox` gets `SessionResponse::Opening` with the connection before any
+    /// other event of it, and `SessionResponse::Attached` with the result. `since` is the time of the last entry in the transcript:
     /// an agent whose session is newer is asked to replay the conversation.
     pub async fn attach(
         &self,
@@ -428,7 +429,7 @@ impl AgentKind {
             };
             let opening = Routed {
                 connection: connection.id(),
-                event: FromAgent::Opening { attempt },
+                event: AgentEvent::Response(SessionResponse::Opening { attempt }),
             };
             // The session that requested this attempt is gone.
             if inbox.send(opening).await.is_err() {

@@ -6,6 +6,7 @@ mod catalog;
 mod connection;
 pub mod elicitation;
 mod error_reason;
+mod event;
 pub mod from_acp;
 mod host;
 mod inbound_limiter;
@@ -27,7 +28,8 @@ mod wire_tap;
 pub use agent_session::{AgentSession, Picture};
 pub use byte_budget::BudgetPermit;
 pub use catalog::{AgentEntry, Catalog, Launch};
-pub use connection::{AgentError, AgentEvent, Connection, Start, connect};
+pub use connection::{AgentError, Connection, Start, connect};
+pub use event::{AgentEvent, Attach, FromAgent, Queued, Response, Routed, SessionResponse};
 pub use host::{
     AuditWhat, Auditor, DecidedBy, Host, HostSetup, Refusal, TerminalOutput, would_write,
 };
@@ -38,6 +40,5 @@ pub use kinds::{AgentKind, Agents, refresh};
 pub use lifecycle::{AgentHandle, Backoff, LifecycleConfig, Publish, Status};
 pub use line_reader::Oddities;
 pub use pending_requests::Ticket;
-pub use routes::{Attach, FromAgent, Routed};
 pub use start::{AgentSetup, environment, probe_version};
 pub use wire_tap::{Traffic, WireTap};

@@ -14,7 +14,8 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
-use super::connection::{AgentError, AgentEvent, Connection, Start, connect};
+use super::connection::{AgentError, Connection, Start, connect};
+use super::event::{AgentEvent, Queued};
 
 /// Maximum commands queued for the task.
 const COMMANDS_MAX: usize = 64;
@@ -66,7 +67,7 @@ pub struct LifecycleConfig {
     /// Returns the start parameters, or why the agent cannot be started; called for each start.
     pub start: Box<dyn Fn() -> Result<Start, AgentError> + Send>,
     /// Receives the agent's events.
-    pub events: mpsc::Sender<AgentEvent>,
+    pub events: mpsc::Sender<Queued>,
     /// Called on each change of status.
     pub publish: Publish,
     pub backoff: Backoff,
@@ -220,8 +221,9 @@ impl Kind {
         let events = self.life.events.clone();
         self.leaving = Some(tokio::spawn(async move {
             // Sessions must know now, not only when the process has exited.
-            let asleep = AgentEvent::Asleep {
+            let asleep = Queued {
                 connection: connection.id(),
+                event: AgentEvent::Asleep,
             };
             let _ = events.send(asleep).await;
             connection.close().await;

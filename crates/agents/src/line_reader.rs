@@ -21,7 +21,7 @@ use tokio::sync::{mpsc, watch};
 use wire::TrafficSide;
 
 use super::byte_budget::{BudgetPermit, ByteBudget};
-use super::connection::AgentEvent;
+use super::event::{AgentEvent, Queued};
 use super::from_acp;
 use super::inbound_limiter::{self, InboundLimiter};
 use super::line_values::line_values;
@@ -70,7 +70,7 @@ impl Oddities {
 /// Reads the agent's lines. Updates go straight to the event queue, all other lines through the crate.
 pub(super) struct LineReader {
     connection: u64,
-    events: mpsc::Sender<AgentEvent>,
+    events: mpsc::Sender<Queued>,
     barrier: Barrier,
     oddities: Arc<Oddities>,
     tap: Arc<WireTap>,
@@ -78,7 +78,7 @@ pub(super) struct LineReader {
     budget: ByteBudget,
     limiter: Arc<InboundLimiter>,
     /// Updates parsed from the last read, sent together.
-    parsed: Vec<AgentEvent>,
+    parsed: Vec<Queued>,
 }
 
 /// Receives the notifications that the crate dispatches, among them the markers.
@@ -110,7 +110,7 @@ impl LineReader {
     /// Only handlers inside the crate may hold the latter: once they are gone, waiting for a marker must fail.
     pub(super) fn new(
         connection: u64,
-        events: mpsc::Sender<AgentEvent>,
+        events: mpsc::Sender<Queued>,
         oddities: Arc<Oddities>,
         tap: Arc<WireTap>,
         limiter: Arc<InboundLimiter>,
@@ -262,11 +262,13 @@ impl LineReader {
                 Oddities::count(&self.oddities.unknown_updates, "unknown update", &kind);
             }
             Update::Ignored => {}
-            update => self.parsed.push(AgentEvent::Update {
+            update => self.parsed.push(Queued {
                 connection: self.connection,
-                session_id,
-                update,
-                permit,
+                event: AgentEvent::Update {
+                    session_id,
+                    update,
+                    permit,
+                },
             }),
         }
     }

@@ -4,7 +4,7 @@
 //! Inboxes are bounded: a session that cannot keep up slows down its agent.
 //!
 //! Invariants: a session receives agent events only through its inbox; each event there names its connection, and
-//! `Lost` or `Asleep` is the last event of a connection.
+//! `Exited` or `Asleep` is the last event of a connection.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -15,8 +15,9 @@ use tokio::time::Instant;
 
 use super::agent_session::AgentSession;
 use super::byte_budget::BudgetPermit;
-use super::connection::{AgentError, AgentEvent};
+use super::connection::AgentError;
 use super::elicitation;
+use super::event::{AgentEvent, Attach, Queued, Response, Routed, SessionResponse};
 use super::inbound_limiter::Answer;
 use super::pending_requests::Ticket;
 use super::sign_in::{Attempts, Incoming};
@@ -24,57 +25,6 @@ use conversation::Update;
 
 /// Maximum length of an agent's session id. Real ones have up to 40 characters.
 const SESSION_ID_BYTES_MAX: usize = 512;
-
-/// An event of a session's agent, with its connection. The session ignores events of connections it no longer uses.
-pub struct Routed {
-    pub connection: u64,
-    pub event: FromAgent,
-}
-
-/// Events of a session's agent.
-pub enum FromAgent {
-    /// The request to open the session is about to be sent, for this attempt.
-    Opening {
-        attempt: u64,
-    },
-    Update(Update, BudgetPermit),
-    /// The agent has opened the session, or refused to.
-    Attached {
-        attempt: u64,
-        session: AgentSession,
-        how: Attach,
-        result: Result<Value, AgentError>,
-    },
-    /// The response to a prompt.
-    Answered {
-        turn: u64,
-        result: Result<Value, AgentError>,
-    },
-    Request {
-        method: String,
-        params: Value,
-        answer: Answer,
-    },
-    /// The user has completed the URL of an elicitation, possibly one of another session.
-    Visited {
-        elicitation_id: String,
-    },
-    /// The idle agent process was ended. Requests sent since then have not reached it.
-    Asleep,
-    /// The agent process has ended.
-    Lost {
-        reason: String,
-    },
-}
-
-/// How an agent reopens a session.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Attach {
-    /// The agent continues the session without replaying it.
-    Resume,
-    /// The agent first replays the whole conversation.
-    Load,
-}
 
 pub(super) type Inbox = mpsc::Sender<Routed>;
 
@@ -124,17 +74,16 @@ pub(super) enum Expected {
 }
 
 /// Sends each event to its session until the queue ends, merging consecutive text updates.
-pub(super) async fn dispatch(mut queue: mpsc::Receiver<AgentEvent>, routes: Arc<Mutex<Routes>>) {
+pub(super) async fn dispatch(mut queue: mpsc::Receiver<Queued>, routes: Arc<Mutex<Routes>>) {
     let mut batch = Vec::new();
     // Merged before the inbox, whose bound counts events: a flood of chunks would fill it and wake the session for
     // each of them. What waits together is merged, so a single chunk is not delayed.
     let mut text: Option<Text> = None;
     while queue.recv_many(&mut batch, 512).await > 0 {
         lock(&routes).dispatching = true;
-        for event in batch.drain(..) {
+        for Queued { connection, event } in batch.drain(..) {
             let event = match event {
                 AgentEvent::Update {
-                    connection,
                     session_id,
                     update,
                     permit,
@@ -166,25 +115,24 @@ pub(super) async fn dispatch(mut queue: mpsc::Receiver<AgentEvent>, routes: Arc<
             flush(&routes, &mut text).await;
             match event {
                 AgentEvent::Update { .. } => {}
-                AgentEvent::Answered { ticket, result } => {
+                AgentEvent::Response(Response { ticket, result }) => {
                     let expected = lock(&routes).expected.remove(&ticket);
                     if let Some(expected) = expected {
                         answered(&routes, expected, result).await;
                     }
                 }
                 AgentEvent::Request {
-                    connection,
                     method,
                     params,
                     answer,
                 } => {
                     let session_id = params["sessionId"].as_str().unwrap_or_default().to_owned();
-                    let request = FromAgent::Request {
+                    let request = AgentEvent::Request {
                         method,
                         params,
                         answer,
                     };
-                    if let Some(FromAgent::Request {
+                    if let Some(AgentEvent::Request {
                         method,
                         params,
                         answer,
@@ -193,29 +141,26 @@ pub(super) async fn dispatch(mut queue: mpsc::Receiver<AgentEvent>, routes: Arc<
                         unrouted_request(&routes, &method, &params, answer);
                     }
                 }
-                AgentEvent::Visited {
-                    connection,
-                    elicitation_id,
-                } => {
+                AgentEvent::Visited { elicitation_id } => {
                     let attempts = lock(&routes).attempts.clone();
                     let _ = attempts.pass(Incoming::Visited(elicitation_id.clone()));
                     // The notification names no session, so every session of the connection gets it.
                     for inbox in inboxes(&routes, connection) {
                         let elicitation_id = elicitation_id.clone();
-                        let event = FromAgent::Visited { elicitation_id };
+                        let event = AgentEvent::Visited { elicitation_id };
                         let _ = inbox.send(Routed { connection, event }).await;
                     }
                 }
-                AgentEvent::Asleep { connection } => {
+                AgentEvent::Asleep => {
                     for inbox in take_routes(&routes, connection) {
-                        let event = FromAgent::Asleep;
+                        let event = AgentEvent::Asleep;
                         let _ = inbox.send(Routed { connection, event }).await;
                     }
                 }
-                AgentEvent::Exited { connection, reason } => {
+                AgentEvent::Exited { reason } => {
                     for inbox in take_routes(&routes, connection) {
                         let reason = reason.clone();
-                        let event = FromAgent::Lost { reason };
+                        let event = AgentEvent::Exited { reason };
                         let _ = inbox.send(Routed { connection, event }).await;
                     }
                 }
@@ -238,8 +183,13 @@ struct Text {
 
 async fn flush(routes: &Mutex<Routes>, text: &mut Option<Text>) {
     if let Some(text) = text.take() {
-        let update = FromAgent::Update(text.update, text.permit);
-        deliver(routes, text.connection, &text.session_id, update).await;
+        let session_id = text.session_id.clone();
+        let update = AgentEvent::Update {
+            session_id: text.session_id,
+            update: text.update,
+            permit: text.permit,
+        };
+        deliver(routes, text.connection, &session_id, update).await;
     }
 }
 
@@ -248,8 +198,8 @@ async fn deliver(
     routes: &Mutex<Routes>,
     connection: u64,
     session_id: &str,
-    event: FromAgent,
-) -> Option<FromAgent> {
+    event: AgentEvent<SessionResponse>,
+) -> Option<AgentEvent<SessionResponse>> {
     let route = |routes: &Routes| {
         let route = routes.sessions.get(session_id)?;
         (route.connection == connection).then(|| route.inbox.clone())
@@ -303,20 +253,20 @@ async fn answered(routes: &Mutex<Routes>, expected: Expected, result: Result<Val
             how,
         } => {
             let (connection, id) = (session.connection_id(), session.id().to_owned());
-            let attached = FromAgent::Attached {
+            let attached = SessionResponse::Attached {
                 attempt,
                 session,
                 how,
                 result,
             };
-            deliver(routes, connection, &id, attached).await;
+            deliver(routes, connection, &id, AgentEvent::Response(attached)).await;
         }
         Expected::Prompt {
             connection,
             session_id,
             turn,
         } => {
-            let answered = FromAgent::Answered { turn, result };
+            let answered = AgentEvent::Response(SessionResponse::Prompt { turn, result });
             deliver(routes, connection, &session_id, answered).await;
         }
     }

@@ -70,7 +70,7 @@ async fn by_our_connection(program: PathBuf, liminal: PathBuf) -> Result<Duratio
         );
         count += batch
             .drain(..)
-            .filter(|event| matches!(event, AgentEvent::Update { .. }))
+            .filter(|queued| matches!(queued.event, AgentEvent::Update { .. }))
             .count();
     }
     let took = began.elapsed();

@@ -4,7 +4,9 @@ use std::ffi::OsString;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use agents::{AgentError, AgentEvent, Connection, Keepers, Launch, Start, Ticket, connect};
+use agents::{
+    AgentError, AgentEvent, Connection, Keepers, Launch, Queued, Response, Start, Ticket, connect,
+};
 use anyhow::{Context, Result, bail};
 use conversation::{SessionChange, Update};
 use serde_json::{Value, json};
@@ -13,8 +15,8 @@ use tokio::sync::mpsc;
 
 struct Client {
     connection: Connection,
-    sender: mpsc::Sender<AgentEvent>,
-    events: mpsc::Receiver<AgentEvent>,
+    sender: mpsc::Sender<Queued>,
+    events: mpsc::Receiver<Queued>,
 }
 
 fn start(script: &str) -> Result<Start> {
@@ -51,11 +53,12 @@ async fn client(script: &str) -> Result<Client> {
 }
 
 impl Client {
-    async fn next(&mut self) -> Result<AgentEvent> {
+    async fn next(&mut self) -> Result<AgentEvent<Response>> {
         let next = tokio::time::timeout(HANG_GUARD, self.events.recv());
         next.await
             .context("no event arrived")?
             .context("the event channel is closed")
+            .map(|queued| queued.event)
     }
 
     fn send(&self, method: &str, params: Value) -> Ticket {
@@ -67,10 +70,10 @@ impl Client {
     async fn session(&mut self) -> Result<String> {
         let ticket = self.send("session/new", json!({"cwd": "/", "mcpServers": []}));
         match self.next().await? {
-            AgentEvent::Answered {
+            AgentEvent::Response(Response {
                 ticket: answered,
                 result,
-            } if answered == ticket => Ok(result?["sessionId"]
+            }) if answered == ticket => Ok(result?["sessionId"]
                 .as_str()
                 .context("no session id")?
                 .to_owned()),
@@ -113,7 +116,7 @@ impl Client {
     }
 }
 
-fn summary(event: &AgentEvent) -> String {
+fn summary(event: &AgentEvent<Response>) -> String {
     match event {
         AgentEvent::Update {
             update: Update::Text { text, .. },
@@ -124,16 +127,16 @@ fn summary(event: &AgentEvent) -> String {
             ..
         } => "commands".to_owned(),
         AgentEvent::Update { update, .. } => format!("{update:?}"),
-        AgentEvent::Answered {
+        AgentEvent::Response(Response {
             result: Ok(value), ..
-        } => format!("answered {}", value["stopReason"]),
-        AgentEvent::Answered {
+        }) => format!("answered {}", value["stopReason"]),
+        AgentEvent::Response(Response {
             result: Err(error), ..
-        } => format!("failed: {error}"),
+        }) => format!("failed: {error}"),
         AgentEvent::Request { method, .. } => format!("request {method}"),
-        AgentEvent::Visited { elicitation_id, .. } => format!("visited {elicitation_id}"),
-        AgentEvent::Asleep { .. } => "asleep".to_owned(),
-        AgentEvent::Exited { reason, .. } => format!("exited: {reason}"),
+        AgentEvent::Visited { elicitation_id } => format!("visited {elicitation_id}"),
+        AgentEvent::Asleep => "asleep".to_owned(),
+        AgentEvent::Exited { reason } => format!("exited: {reason}"),
     }
 }
 

@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use agents::{
-    AgentError, AgentEvent, AgentHandle, Backoff, Connection, Keepers, Launch, LifecycleConfig,
-    Start, Status,
+    AgentError, AgentHandle, Backoff, Connection, Keepers, Launch, LifecycleConfig, Queued, Start,
+    Status,
 };
 use anyhow::{Context, Result};
 use testkit::HANG_GUARD;
@@ -17,7 +17,7 @@ struct World {
     agent: AgentHandle,
     statuses: mpsc::UnboundedReceiver<Status>,
     starts: Arc<AtomicUsize>,
-    _events: mpsc::Receiver<AgentEvent>,
+    _events: mpsc::Receiver<Queued>,
 }
 
 /// An agent whose n-th start gets `scripts[n]`, and every later start the last script.

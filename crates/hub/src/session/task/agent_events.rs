@@ -9,7 +9,7 @@ use super::{Done, SessionTask};
 use crate::error::HubError;
 use crate::session::reconcile::merge;
 use crate::session::state::{ConfigChoice, Input, stamp};
-use agents::{AgentError, AgentSession, Attach, FromAgent, Routed};
+use agents::{AgentError, AgentEvent, AgentSession, Attach, Routed, SessionResponse};
 use conversation::Update;
 
 impl SessionTask {
@@ -34,7 +34,7 @@ impl SessionTask {
                 continue;
             }
             let event = match event {
-                FromAgent::Update(update, permit) => {
+                AgentEvent::Update { update, permit, .. } => {
                     permits.push(permit);
                     let rest = match &mut text {
                         Some(text) => text.merge(update),
@@ -77,12 +77,43 @@ impl SessionTask {
         self.step(Input::Update(update)).await;
     }
 
-    async fn agent_event(&mut self, connection: u64, event: FromAgent) {
+    async fn agent_event(&mut self, connection: u64, event: AgentEvent<SessionResponse>) {
         match event {
-            FromAgent::Opening { .. } => self.link.connect(connection),
-            FromAgent::Update(update, _) => self.update(update).await,
-            FromAgent::Attached { attempt, .. } if !self.link.is_current_attempt(attempt) => {}
-            FromAgent::Attached {
+            AgentEvent::Update { update, .. } => self.update(update).await,
+            AgentEvent::Response(response) => self.agent_response(connection, response).await,
+            AgentEvent::Request {
+                method,
+                params,
+                answer,
+            } => {
+                if let Some(input) = self.link.request(method, params, answer) {
+                    self.step(input).await;
+                }
+            }
+            AgentEvent::Visited { elicitation_id } => {
+                self.step(Input::Visited { elicitation_id }).await;
+            }
+            // The current attempt has sent nothing yet; its request wakes the agent.
+            AgentEvent::Asleep if self.state.is_attaching() && self.link.awaits_attach_answer() => {
+            }
+            AgentEvent::Asleep => {
+                self.detach();
+                self.step(Input::AgentAsleep).await;
+                if self.link.has_pending_choices() {
+                    self.step(Input::ClientOpened).await;
+                }
+            }
+            AgentEvent::Exited { reason } => self.lost(reason).await,
+        }
+    }
+
+    /// Handles what a request to the agent has led to.
+    async fn agent_response(&mut self, connection: u64, response: SessionResponse) {
+        match response {
+            SessionResponse::Opening { .. } => self.link.connect(connection),
+            SessionResponse::Attached { attempt, .. } if !self.link.is_current_attempt(attempt) => {
+            }
+            SessionResponse::Attached {
                 session,
                 how,
                 result,
@@ -100,10 +131,10 @@ impl SessionTask {
                 Err(AgentError::Lost { reason, .. }) => self.lost(reason).await,
                 Err(error) => self.attach_failed(error.into()).await,
             },
-            FromAgent::Answered { turn, result } => {
+            SessionResponse::Prompt { turn, result } => {
                 self.timers.prompt_ended();
                 let lost = matches!(result, Err(AgentError::Lost { .. }));
-                // The `Lost` event that follows ends the turn and has the reason.
+                // The `Exited` event that follows ends the turn and has the reason.
                 if !lost {
                     let result = result.map_err(|error| match error {
                         // Without the agent's name, which the page shows anyway.
@@ -113,28 +144,6 @@ impl SessionTask {
                     self.step(Input::Answered { turn, result }).await;
                 }
             }
-            FromAgent::Request {
-                method,
-                params,
-                answer,
-            } => {
-                if let Some(input) = self.link.request(method, params, answer) {
-                    self.step(input).await;
-                }
-            }
-            FromAgent::Visited { elicitation_id } => {
-                self.step(Input::Visited { elicitation_id }).await;
-            }
-            // The current attempt has sent nothing yet; its request wakes the agent.
-            FromAgent::Asleep if self.state.is_attaching() && self.link.awaits_attach_answer() => {}
-            FromAgent::Asleep => {
-                self.detach();
-                self.step(Input::AgentAsleep).await;
-                if self.link.has_pending_choices() {
-                    self.step(Input::ClientOpened).await;
-                }
-            }
-            FromAgent::Lost { reason } => self.lost(reason).await,
         }
     }
 

@@ -29,8 +29,8 @@ use crate::error::HubError;
 use crate::session::index::SessionMeta;
 use crate::session::state::{AgentEffect, ConfigChoice, Input};
 use agents::{
-    AgentKind, AgentSession, Answer, FromAgent, Host, HostSetup, Picture, Routed, from_acp,
-    would_write,
+    AgentEvent, AgentKind, AgentSession, Answer, Host, HostSetup, Picture, Routed, SessionResponse,
+    from_acp, would_write,
 };
 use store::Uploads;
 
@@ -105,10 +105,15 @@ impl AgentLink {
 
     /// Whether an event of this connection is for the session as it is open, or announces the connection of the
     /// current attempt to open it.
-    pub(super) fn accepts(&self, connection: u64, event: &FromAgent, is_attaching: bool) -> bool {
+    pub(super) fn accepts(
+        &self,
+        connection: u64,
+        event: &AgentEvent<SessionResponse>,
+        is_attaching: bool,
+    ) -> bool {
         let is_current = |attempt: u64| attempt == self.attempt && is_attaching;
         self.connection == Some(connection)
-            || matches!(event, FromAgent::Opening { attempt } if is_current(*attempt))
+            || matches!(event, AgentEvent::Response(SessionResponse::Opening { attempt }) if is_current(*attempt))
     }
 
     pub(super) fn is_current_attempt(&self, attempt: u64) -> bool {
@@ -306,8 +311,8 @@ impl AgentLink {
 }
 
 /// Drops an event from a connection that the session no longer uses; a request is refused.
-pub(super) fn refuse_stale(event: FromAgent) {
-    if let FromAgent::Request { answer, .. } = event {
+pub(super) fn refuse_stale(event: AgentEvent<SessionResponse>) {
+    if let AgentEvent::Request { answer, .. } = event {
         answer.refuse(
             INVALID_PARAMS,
             "the session was opened through another connection",
