@@ -8,7 +8,7 @@ test("a session's page is sandboxed: no origin, no storage, no cookie", async ({
   await addProject(page, liminal.folder('app'));
   await newSession(page, 'app');
   await expect(page.locator('.panel iframe')).toHaveAttribute('sandbox', 'allow-scripts');
-  const frame = page.frames().find((other) => other.url().endsWith('/portlet.html'));
+  const frame = page.frames().find((other) => other.url().includes('/portlet.html'));
   const rights = await frame?.evaluate(() => {
     /** @param {() => unknown} what */
     const can = (what) => {
@@ -45,7 +45,7 @@ test("only a session's own frame gets a port", async ({ page, context, liminal }
 
   await page.evaluate(() => document.body.append(document.createElement('iframe')));
   const sibling = page.frames().at(-1);
-  const portlet = page.frames().find((frame) => frame.url().endsWith('/portlet.html'));
+  const portlet = page.frames().find((frame) => frame.url().includes('/portlet.html'));
   if (!sibling || !portlet) throw new Error('the sibling frame or the session frame is missing');
   expect(await sibling.evaluate(askForPort)).toEqual({ asked: true, ports: 0 });
 

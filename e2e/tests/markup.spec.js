@@ -103,7 +103,7 @@ async function watch(page) {
     seen,
     /** From here on, a navigation of the page or of the preloaded one is recorded. */
     settle: async () => {
-      const loaded = () => page.frames().filter((frame) => frame.url().endsWith('/portlet.html')).length;
+      const loaded = () => page.frames().filter((frame) => frame.url().includes('/portlet.html')).length;
       await expect.poll(loaded).toBe(2);
       page.on('framenavigated', (frame) => seen.navigations.push(frame.url()));
     },

@@ -1,7 +1,8 @@
 /** The login page: signs this browser in, with the token of the address or with one that the user pastes. */
 
 import { part } from '../shared/dom.js';
-import { loadIdentity, signIn, whoAnswers } from '../shared/identity.js';
+import { loadIdentity, whoAnswers } from '../shared/identity.js';
+import { signIn } from './register.js';
 
 const form = part('login', HTMLFormElement);
 const field = part('token', HTMLInputElement);

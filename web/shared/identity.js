@@ -25,8 +25,7 @@ const HINT = 'liminal:browser';
 const DATABASE = 'liminal';
 const STORE = 'identity';
 const RECORD = 'browser';
-const ECDSA = { name: 'ECDSA', namedCurve: 'P-256', hash: 'SHA-256' };
-const HMAC = { name: 'HMAC', hash: 'SHA-256' };
+export const ECDSA = { name: 'ECDSA', namedCurve: 'P-256', hash: 'SHA-256' };
 /** Deadline for an answer over HTTP; another program may accept the connection and stay silent. */
 const DEADLINE_MS = 5000;
 
@@ -94,65 +93,6 @@ export async function whoAnswers(identity) {
   return judge(identity, location.host, nonce, answer);
 }
 
-/**
- * Registers this browser with the token, which is not sent.
- * @param {string} token
- * @returns {Promise<string>} the error message, empty on success
- */
-export async function signIn(token) {
-  try {
-    return hasKeys() ? await registerKey(token) : await keepSecret(token);
-  } catch (error) {
-    if (error instanceof DOMException && error.name !== 'TimeoutError') {
-      return `This browser cannot keep a key: ${error.message} Allow this page to store data, then sign in again.`;
-    }
-    return 'The server is not reachable. Is it still running?';
-  }
-}
-
-/** @param {string} token */
-async function registerKey(token) {
-  const host = location.host;
-  const asked = await ask(`/identity?browser=new&nonce=${newNonce()}`);
-  const nonce = asked.ok && (await asked.json().catch(() => ({}))).signInNonce;
-  if (typeof nonce !== 'string') return OTHER;
-  const { privateKey, publicKey } = await crypto.subtle.generateKey(ECDSA, false, ['sign', 'verify']);
-  const ours = toText(await crypto.subtle.exportKey('raw', publicKey));
-  const shared = await crypto.subtle.importKey('raw', statement(token), HMAC, false, ['sign', 'verify']);
-  const proof = toText(
-    await crypto.subtle.sign(HMAC, shared, statement('Liminal Builder sign-in 1', host, ours, nonce)),
-  );
-  const response = await post({ publicKey: ours, nonce, proof });
-  if (!response.ok) return refusal(response);
-  const answer = await response.json().catch(() => ({}));
-  const { browser, serverKey } = answer;
-  const signed = statement('Liminal Builder signed in 1', host, ours, nonce, browser, serverKey);
-  const knowsToken = await crypto.subtle.verify(HMAC, shared, toBytes(String(answer.proof)), signed);
-  if (!knowsToken) return OTHER;
-  const theirs = await crypto.subtle.importKey('raw', toBytes(serverKey), ECDSA, false, ['verify']);
-  await write({ id: browser, privateKey, serverKey: theirs });
-  localStorage.setItem(HINT, JSON.stringify({ id: browser }));
-  return '';
-}
-
-/** @param {string} token */
-async function keepSecret(token) {
-  const response = await post({ token });
-  if (!response.ok) return refusal(response);
-  const { browser, secret } = await response.json();
-  localStorage.setItem(HINT, JSON.stringify({ id: browser, secret }));
-  return '';
-}
-
-const OTHER =
-  'Another program answers at this address: it does not know the token. Stop it, start Liminal Builder, and open the address that it prints.';
-
-/** @param {Response} response */
-async function refusal(response) {
-  if (response.status === 401) return 'That is not the token. `liminal token` prints it.';
-  return (await response.text()).trim() || `The server answered ${response.status}.`;
-}
-
 /** The identity of this browser, or null if it has not signed in. @returns {Promise<Identity | null>} */
 export async function loadIdentity() {
   const hint = recallHint();
@@ -177,18 +117,9 @@ function recallHint() {
  * may answer.
  * @param {string} path @param {RequestInit} [init]
  */
-function ask(path, init) {
+export function ask(path, init) {
   const signal = AbortSignal.timeout(DEADLINE_MS);
   return fetch(path, { cache: 'no-store', credentials: 'omit', redirect: 'error', signal, ...init });
-}
-
-/** @param {unknown} body */
-function post(body) {
-  return ask('/login', {
-    method: 'POST',
-    headers: { 'content-type': 'application/json' },
-    body: JSON.stringify(body),
-  });
 }
 
 /** @param {CryptoKey} key @param {string} signature @param {Uint8Array<ArrayBuffer>} signed */
@@ -211,16 +142,20 @@ async function read() {
   return found;
 }
 
-/** @param {KeyIdentity} identity */
-async function write(identity) {
-  const database = await open();
-  const writing = database.transaction(STORE, 'readwrite');
-  writing.objectStore(STORE).put(identity, RECORD);
-  await new Promise((resolve, reject) => {
-    writing.oncomplete = resolve;
-    writing.onabort = () => reject(writing.error);
-  });
-  database.close();
+/** Keeps the identity of a browser that has signed in. @param {Identity} identity */
+export async function keepIdentity(identity) {
+  if ('privateKey' in identity) {
+    const database = await open();
+    const writing = database.transaction(STORE, 'readwrite');
+    writing.objectStore(STORE).put(identity, RECORD);
+    await new Promise((resolve, reject) => {
+      writing.oncomplete = resolve;
+      writing.onabort = () => reject(writing.error);
+    });
+    database.close();
+  }
+  const { id } = identity;
+  localStorage.setItem(HINT, JSON.stringify('secret' in identity ? { id, secret: identity.secret } : { id }));
 }
 
 /** @template T @param {IDBRequest<T>} request @returns {Promise<T>} */
