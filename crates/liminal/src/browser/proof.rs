@@ -13,7 +13,7 @@ use crate::browser_keys::BrowserKeys;
 use crate::http::ReceiveLimit;
 use crate::strict_json;
 
-/// Time limit for the proof. The page loads its modules meanwhile.
+/// Time limit for the proof. The page opens the connection before its modules have loaded.
 const DEADLINE: Duration = Duration::from_secs(10);
 const PROOF_BYTES_MAX: usize = 4096;
 
