@@ -106,6 +106,7 @@ variables?: Array<string>, };
 
 /**
  * Progress of a sign-in, for the window in which the user signs in.
+ * Progress of a sign-in.
  */
 export type SignInShown = { "type": "output", text: string, } | { "type": "link", message: string, url: string, } | { "type": "link-closed" };
 
@@ -242,6 +243,7 @@ export type Author = "user" | "assistant" | "thinking";
 
 /**
  * Content that is not text.
+ * Content of an agent other than text.
  */
 export type MediaBlock = { "type": "image", mimeType: string, 
 /**
@@ -289,6 +291,7 @@ export type TerminalExit = { code?: number, signal?: string, };
 
 /**
  * One content block of a tool call.
+ * A part of the content of a tool call.
  */
 export type ToolContent = { "type": "text", text: string, } | { "type": "media", block: MediaBlock, } | { "type": "diff", path: string, 
 /**
@@ -357,6 +360,7 @@ export type FieldOption = { value: string, title: string, description?: string, 
 
 /**
  * Type and constraints of a form field.
+ * The kind of a form field, with its limits.
  */
 export type FieldInput = { "type": "text", format?: TextFormat, minLength?: number, maxLength?: number, 
 /**
@@ -377,6 +381,9 @@ export type FormField = {
  */
 name: string, title?: string, description?: string, required?: boolean, input: FieldInput, };
 
+/**
+ * What an elicitation asks for.
+ */
 export type Ask = { "type": "form", title?: string, description?: string, 
 /**
  * In the agent's order.
@@ -421,6 +428,7 @@ export type OpenQuestion = { questionId: string, entryId: string, message: strin
 
 /**
  * One entry of a transcript.
+ * An entry of a conversation.
  */
 export type ChatEntry = { "type": "user", entryId: string, content: string, timestamp: string, 
 /**

@@ -63,6 +63,7 @@ pub struct Cleaned {
 }
 
 impl Hub {
+    /// Removes unused files and returns what was removed. One cleaning runs at a time.
     pub async fn clean(&self, cleaning: Cleaning) -> Result<Vec<Cleaned>, HubError> {
         clean(&self.inner, cleaning).await
     }

@@ -45,6 +45,7 @@ pub struct CleaningRules {
     pub bytes_max: Option<u64>,
 }
 
+/// A folder that is cleaned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum CleanedFolder {
     Trash,
@@ -53,6 +54,7 @@ pub enum CleanedFolder {
 }
 
 impl CleanedFolder {
+    /// All folders that are cleaned.
     pub const ALL: [Self; 3] = [Self::Trash, Self::Uploads, Self::Expired];
 
     /// Its path in the data directory.

@@ -52,10 +52,12 @@ impl DataDir {
         self.path.join(names::TOKEN)
     }
 
+    /// The file with the server's signing key.
     pub fn server_key_file(&self) -> PathBuf {
         self.path.join(names::SERVER_KEY)
     }
 
+    /// The list of browsers that signed in.
     pub fn browsers_file(&self) -> PathBuf {
         self.path.join(names::BROWSERS)
     }

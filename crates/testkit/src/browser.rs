@@ -14,6 +14,7 @@ use serde_json::{Value, json};
 
 use crate::{HttpResponse, Refused, Server, Socket, http};
 
+/// A browser that has signed in, with its key and the key of the server.
 pub struct Browser {
     pair: EcdsaKeyPair,
     random: SystemRandom,

@@ -129,6 +129,7 @@ pub enum SignInKind {
     rename_all = "kebab-case",
     rename_all_fields = "camelCase"
 )]
+/// Progress of a sign-in.
 pub enum SignInShown {
     /// Further output of the sign-in command.
     Output { text: String },

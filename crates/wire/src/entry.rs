@@ -14,6 +14,7 @@ use crate::{JsonText, QuestionEntry};
     rename_all = "kebab-case",
     rename_all_fields = "camelCase"
 )]
+/// An entry of a conversation.
 pub enum ChatEntry {
     User {
         entry_id: String,
@@ -218,6 +219,7 @@ pub enum ToolStatus {
     rename_all = "kebab-case",
     rename_all_fields = "camelCase"
 )]
+/// A part of the content of a tool call.
 pub enum ToolContent {
     Text {
         text: String,
@@ -298,6 +300,7 @@ pub enum PlanStatus {
     rename_all = "kebab-case",
     rename_all_fields = "camelCase"
 )]
+/// Content of an agent other than text.
 pub enum MediaBlock {
     Image {
         mime_type: String,

@@ -33,6 +33,7 @@ pub struct QuestionEntry {
     rename_all = "kebab-case",
     rename_all_fields = "camelCase"
 )]
+/// What an elicitation asks for.
 pub enum Ask {
     Form {
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -79,6 +80,7 @@ pub struct FormField {
     rename_all = "kebab-case",
     rename_all_fields = "camelCase"
 )]
+/// The kind of a form field, with its limits.
 pub enum FieldInput {
     Text {
         #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -34,6 +34,7 @@ impl Auditor {
     rename_all = "camelCase",
     rename_all_fields = "camelCase"
 )]
+/// What happened, as a line of the audit.
 pub enum AuditWhat {
     /// A permission request and the chosen option; `None` if it was cancelled.
     Permission {

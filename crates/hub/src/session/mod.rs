@@ -69,6 +69,7 @@ pub(crate) struct Hosting {
     pub(crate) uploads: Uploads,
 }
 
+/// All sessions of a data directory. Each runs in its own task, started when it is first needed.
 pub struct Sessions {
     index: Arc<Index>,
     hosting: Hosting,
@@ -287,6 +288,7 @@ impl Sessions {
             .await
     }
 
+    /// Changes the text of a queued message.
     pub async fn edit_queued(
         &self,
         id: &str,
@@ -297,11 +299,13 @@ impl Sessions {
         self.act(id, input, Origin::default()).await
     }
 
+    /// Removes a queued message.
     pub async fn remove_queued(&self, id: &str, queue_id: String) -> Result<Done, HubError> {
         self.act(id, Input::RemoveQueued { queue_id }, Origin::default())
             .await
     }
 
+    /// Resumes a paused queue.
     pub async fn resume_queue(&self, id: &str) -> Result<Done, HubError> {
         self.act(id, Input::ResumeQueue, Origin::default()).await
     }
@@ -342,15 +346,18 @@ impl Sessions {
             .await?
     }
 
+    /// Sets the approval policy of the session.
     pub async fn set_policy(&self, id: &str, policy: PermissionPolicy) -> Result<Done, HubError> {
         self.act(id, Input::SetPolicy(policy), Origin::default())
             .await
     }
 
+    /// Sets the agent's mode, as soon as the agent has the session open.
     pub async fn set_mode(&self, id: &str, mode_id: String) -> Result<Done, HubError> {
         self.choose(id, ConfigChoice::Mode(mode_id)).await
     }
 
+    /// Sets an option of the agent, as soon as the agent has the session open.
     pub async fn set_option(
         &self,
         id: &str,
@@ -374,6 +381,7 @@ impl Sessions {
         self.act(id, Input::TryAgain, Origin::default()).await
     }
 
+    /// Sets the title. Whitespace is normalized and a long title is cut.
     pub async fn rename(&self, id: &str, title: &str, origin: Origin) -> Result<(), HubError> {
         let title: String = title
             .split_whitespace()
@@ -399,6 +407,7 @@ impl Sessions {
         self.index.set_title(id, title, origin).await
     }
 
+    /// Archives the session, or brings it back to the list.
     pub async fn archive(&self, id: &str, archived: bool, origin: Origin) -> Result<(), HubError> {
         let commands = self.session(id)?;
         let _ = commands.send(Command::Archived(archived)).await;
@@ -417,6 +426,7 @@ impl Sessions {
         self.index.delete(id, origin).await
     }
 
+    /// Restores a deleted session.
     pub async fn restore(&self, id: &str, origin: Origin) -> Result<(), HubError> {
         self.index.restore(id, origin).await
     }

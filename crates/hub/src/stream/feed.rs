@@ -125,12 +125,14 @@ pub struct Feed {
     load: Arc<Load>,
 }
 
+/// The receiving side of a connection's stream.
 #[derive(Debug)]
 pub struct FeedReader {
     receiver: mpsc::UnboundedReceiver<QueuedEvent>,
     load: Arc<Load>,
 }
 
+/// Creates the stream of a connection.
 pub fn feed(connection: u64) -> (Feed, FeedReader) {
     let (sender, receiver) = mpsc::unbounded_channel();
     let load = Arc::<Load>::default();
@@ -167,6 +169,7 @@ impl Feed {
 }
 
 impl FeedReader {
+    /// Waits for the next event.
     pub async fn next(&mut self) -> Result<QueuedEvent, TooSlow> {
         match self.receiver.recv().await {
             Some(fed) => self.received(fed),

@@ -211,3 +211,19 @@ pub(super) static METHODS: LazyLock<Vec<Method>> = LazyLock::new(|| {
         ),
     ]
 });
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+
+    #[test]
+    fn every_method_has_a_seed_for_the_fuzzer() {
+        let seeds = Path::new(env!("CARGO_MANIFEST_DIR")).join("fuzz/seeds/gateway_frame");
+        for method in METHODS.iter() {
+            let seed = seeds.join(format!("{}.json", method.name));
+            assert!(seed.exists(), "{} has no seed", method.name);
+        }
+    }
+}

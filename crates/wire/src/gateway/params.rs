@@ -138,6 +138,7 @@ pub struct CleanParams {
     pub dry_run: bool,
 }
 
+/// Parameters of `browsers.end`.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct BrowserParams {
@@ -145,6 +146,7 @@ pub struct BrowserParams {
     pub browser_id: String,
 }
 
+/// Parameters of `sessions.create`.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct CreateParams {

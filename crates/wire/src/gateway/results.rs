@@ -65,6 +65,7 @@ pub struct CleanedList {
     pub folders: Vec<CleanedFolder>,
 }
 
+/// What was removed from a folder.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct CleanedFolder {
     /// Path in the data directory.
@@ -74,11 +75,13 @@ pub struct CleanedFolder {
     pub bytes: u64,
 }
 
+/// Result of `browsers.list`.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct BrowserList {
     pub browsers: Vec<Browser>,
 }
 
+/// A browser that is signed in.
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Browser {
@@ -93,6 +96,7 @@ pub struct Browser {
     pub used_at: i64,
 }
 
+/// Result of `sessions.create`.
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct NewSession {
