@@ -94,7 +94,7 @@ export function startPortlets(place, dependencies) {
 
   const dropSpare = () => {
     clearTimeout(spareTimer);
-    spare?.bridge.hush();
+    spare?.bridge.closeChannel();
     spare?.panel.remove();
     spare = null;
   };
