@@ -16,7 +16,7 @@
  * @typedef {{ id: string, secret: string }} SecretIdentity
  * @typedef {KeyIdentity | SecretIdentity} Identity
  *
- * @typedef {'server' | 'signed-out' | 'other' | 'nobody'} Answerer
+ * @typedef {'server' | 'signed-out' | 'other' | 'none'} Answerer
  *   the server we signed in to; the same, but it does not know this browser; another program; no program
  */
 
@@ -88,7 +88,7 @@ export async function judge(identity, host, pageNonce, answer) {
 export async function whoAnswers(identity) {
   const nonce = newNonce();
   const response = await ask(`/identity?browser=${identity.id}&nonce=${nonce}`).catch(() => undefined);
-  if (!response) return 'nobody';
+  if (!response) return 'none';
   const answer = response.ok ? await response.json().catch(() => undefined) : undefined;
   return judge(identity, location.host, nonce, answer);
 }
