@@ -41,8 +41,11 @@ const TAIL_BEHIND = 200;
 const WAITING_MAX = 2000;
 /** Deadline for a loaded page to request its port; a page that misses it is broken or another page. */
 const SILENT_MS = 5000;
-/** A frame that became ready less than this before the connection was lost is replaced, too. */
-const TRUSTED_AFTER_MS = 200;
+/**
+ * A frame that became ready less than this before the connection was lost is replaced, too: the loss may be noticed
+ * after the frame of another program. Loading a frame takes longer than a closed connection is late.
+ */
+const TRUSTED_AFTER_MS = 50;
 /** Delay before the next frame is preloaded after one was used. */
 const SPARE_DELAY_MS = 400;
 /** Delay before a hidden page is unsubscribed, because users often switch back soon. */
