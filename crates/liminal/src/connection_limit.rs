@@ -15,8 +15,8 @@ use tokio::sync::Notify;
 
 use crate::peer_uid;
 
-/// How long the owners of connections are remembered; looking them up takes time that grows with their number.
-const OWNERS_FOR: Duration = Duration::from_millis(100);
+/// Minimum time between two look-ups of the owners of connections, which take time that grows with their number.
+const LOOKUP_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Clones share the limit.
 #[derive(Clone)]
@@ -30,8 +30,9 @@ struct Open {
     next_id: u64,
     /// By id, so the oldest is first.
     places: BTreeMap<u64, Entry>,
+    /// The users that own the other ends, as of the last look-up.
     owners: HashMap<SocketAddr, u32>,
-    owners_read: Option<Instant>,
+    looked_up_at: Option<Instant>,
 }
 
 struct Entry {
@@ -65,6 +66,9 @@ impl ConnectionLimit {
     /// Gives a new connection a place, if necessary that of another one.
     pub(crate) fn enter(&self, peer: SocketAddr) -> Place {
         let mut open = self.open();
+        if open.places.len() >= self.max {
+            self.look_up_owners(&mut open);
+        }
         while open.places.len() >= self.max {
             let Some(evicted) = open.victim().and_then(|id| open.places.remove(&id)) else {
                 break;
@@ -88,6 +92,20 @@ impl ConnectionLimit {
         }
     }
 
+    /// Looks the owners up on a blocking thread, so that a crowd delays no other connection.
+    fn look_up_owners(&self, open: &mut Open) {
+        let is_recent = |at: Instant| at.elapsed() < LOOKUP_INTERVAL;
+        if open.looked_up_at.is_some_and(is_recent) {
+            return;
+        }
+        open.looked_up_at = Some(Instant::now());
+        let limit = self.clone();
+        tokio::task::spawn_blocking(move || {
+            let owners = peer_uid::owners();
+            limit.open().owners = owners;
+        });
+    }
+
     fn open(&self) -> MutexGuard<'_, Open> {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -95,14 +113,7 @@ impl ConnectionLimit {
 
 impl Open {
     /// The connection to close for a new one.
-    fn victim(&mut self) -> Option<u64> {
-        if self
-            .owners_read
-            .is_none_or(|read| read.elapsed() > OWNERS_FOR)
-        {
-            self.owners = peer_uid::owners();
-            self.owners_read = Some(Instant::now());
-        }
+    fn victim(&self) -> Option<u64> {
         let own = peer_uid::own();
         let is_foreign = |entry: &Entry| {
             let owner = self.owners.get(&entry.peer);
@@ -172,8 +183,8 @@ mod tests {
         future.as_mut().poll(&mut context).is_ready()
     }
 
-    #[test]
-    fn full_limit_evicts_the_oldest_unauthenticated_connection() {
+    #[tokio::test]
+    async fn full_limit_evicts_the_oldest_unauthenticated_connection() {
         let limit = ConnectionLimit::new(3);
         let places: Vec<_> = (1..=3).map(|port| limit.enter(peer(port))).collect();
         places[0].handle().authenticated();
@@ -184,13 +195,13 @@ mod tests {
         );
     }
 
-    #[test]
-    fn connections_of_other_users_are_evicted_first() {
+    #[tokio::test]
+    async fn connections_of_other_users_are_evicted_first() {
         let limit = ConnectionLimit::new(3);
         let places: Vec<_> = (1..=3).map(|port| limit.enter(peer(port))).collect();
         let own = peer_uid::own();
         limit.open().owners = HashMap::from([(peer(1), own), (peer(2), own), (peer(3), own + 1)]);
-        limit.open().owners_read = Some(Instant::now());
+        limit.open().looked_up_at = Some(Instant::now());
         let _fourth = limit.enter(peer(4));
         assert_eq!(
             places.iter().map(is_evicted).collect::<Vec<_>>(),
@@ -198,16 +209,16 @@ mod tests {
         );
     }
 
-    #[test]
-    fn closed_connection_frees_its_place() {
+    #[tokio::test]
+    async fn closed_connection_frees_its_place() {
         let limit = ConnectionLimit::new(1);
         drop(limit.enter(peer(1)));
         let second = limit.enter(peer(2));
         assert!(!is_evicted(&second));
     }
 
-    #[test]
-    fn only_authenticated_connections_are_evicted_by_age_too() {
+    #[tokio::test]
+    async fn only_authenticated_connections_are_evicted_by_age_too() {
         let limit = ConnectionLimit::new(1);
         let first = limit.enter(peer(1));
         first.handle().authenticated();
