@@ -18,11 +18,17 @@ use crate::peer_uid;
 /// Minimum time between two look-ups of the owners of connections, which take time that grows with their number.
 const LOOKUP_INTERVAL: Duration = Duration::from_secs(1);
 
+/// Delay between two connections that are admitted while the limit is reached, so that a crowd that connects leaves time
+/// for others.
+const FULL_PAUSE: Duration = Duration::from_millis(1);
+
 /// Clones share the limit.
 #[derive(Clone)]
 pub(crate) struct ConnectionLimit {
     max: usize,
     open: Arc<Mutex<Open>>,
+    /// Held during `FULL_PAUSE`.
+    turn: Arc<tokio::sync::Mutex<()>>,
 }
 
 #[derive(Default)]
@@ -59,8 +65,19 @@ pub(crate) struct PlaceOf {
 
 impl ConnectionLimit {
     pub(crate) fn new(max: usize) -> Self {
-        let open = Arc::default();
-        Self { max, open }
+        Self {
+            max,
+            open: Arc::default(),
+            turn: Arc::default(),
+        }
+    }
+
+    /// Waits for a turn while the limit is reached.
+    pub(crate) async fn turn(&self) {
+        if self.open().places.len() >= self.max {
+            let _turn = self.turn.lock().await;
+            tokio::time::sleep(FULL_PAUSE).await;
+        }
     }
 
     /// Gives a new connection a place, if necessary that of another one.

@@ -249,6 +249,7 @@ async fn programs(
     upgrade: Result<WebSocketUpgrade, WebSocketUpgradeRejection>,
 ) -> Result<Response, Refusal> {
     app.admission.admit_program(&headers)?;
+    app.gateway.unauthenticated.turn().await;
     let mut response = match upgrade {
         Ok(upgrade) => gateway::accept(upgrade, receive_limit, place.peer(), app.gateway),
         Err(rejection) => rejection.into_response(),
